@@ -1,0 +1,41 @@
+# make demo: the main job, on a fresh machine. make test: all tests. make lint, make test-quick, make bench.
+SHELL := bash
+VENV := .venv
+OLD_VENV := .venv-oldest
+PY := $(VENV)/bin/python
+NEWEST := pyspark[sql]>=4.2.1,<4.4
+OLDEST := pyspark[sql]==4.2.1
+SOURCES := pyproject.toml hatch_build.py $(shell find java-shim -name '*.java' -o -name '*.py')
+PIP := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-quick lint bench clean
+
+demo: $(VENV)/.installed
+	@$(PY) examples/01_hourly_counts.py
+
+test: $(VENV)/.installed $(OLD_VENV)/.installed lint
+	$(PY) -m pytest tests
+	$(OLD_VENV)/bin/python -m pytest tests -m smoke
+
+test-quick: $(VENV)/.installed
+	$(PY) -m pytest tests/unit tests/store
+
+lint: $(VENV)/.installed
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(VENV)/.installed
+	$(PY) benchmarks/run_all.py
+
+$(VENV)/.installed $(OLD_VENV)/.installed: %/.installed: $(SOURCES)
+	@scripts/need-jdk.sh
+	@echo "setting up $* (PySpark is about 450 MB the first time)"
+	@[ -d $* ] || "$$(scripts/need-python.sh)" -m venv $*
+	@$*/bin/python $(PIP) "$(if $(findstring oldest,$*),$(OLDEST),$(NEWEST))" hatchling editables
+	@$*/bin/python $(PIP) --no-build-isolation -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(OLD_VENV) build dist spark_rowtime/jars/*.jar .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,145 @@
+package sparkrowtime;
+
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.unsafe.types.CalendarInterval;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The watermark node that a rowtime stream gets without the user's withWatermark (option watermark,
+ * auto or none). Its delay is zero; {@link WatermarkNodes} lets it follow the bound.
+ *
+ * <p>Law: there is never an automatic node below one of the user's; it stays on rowtime through
+ * projections, moving above those that change rowtime in a monotonic way.
+ */
+final class AutoWatermark {
+  private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
+
+  /** Node ids with this high half are ours. */
+  private static final long MARK = 0x726f7774696d6500L;
+
+  private AutoWatermark() {}
+
+  static boolean isAutomatic(LogicalPlan node) {
+    return node instanceof EventTimeWatermark w && w.nodeId().getMostSignificantBits() == MARK;
+  }
+
+  private static EventTimeWatermark on(Attribute column, LogicalPlan child) {
+    UUID id = new UUID(MARK, ThreadLocalRandom.current().nextLong());
+    return new EventTimeWatermark(id, column, new CalendarInterval(0, 0, 0), child);
+  }
+
+  /** Called once per relation, when it has been given its bounded table. */
+  static LogicalPlan above(StreamingRelationV2 relation) {
+    String option = relation.extraOptions().getOrDefault("watermark", "auto");
+    if (!option.equals("auto") && !option.equals("none")) {
+      throw new IllegalArgumentException(
+          "Option watermark of a rowtime stream is auto or none, not '" + option + "'.");
+    }
+    Attribute rowtime =
+        Scala.list(relation.output()).stream()
+            .map(a -> (Attribute) a)
+            .filter(Rowtime::isRowtime)
+            .findFirst()
+            .orElse(null);
+    return option.equals("none") || rowtime == null ? relation : on(rowtime, relation);
+  }
+
+  /** The user's own node counts; the automatic ones below it go. */
+  static LogicalPlan replacedBy(EventTimeWatermark node) {
+    boolean nested = !isAutomatic(node) && isIn(node.child());
+    return nested ? with(node, List.of(without(node.child()))) : node;
+  }
+
+  static boolean isIn(LogicalPlan plan) {
+    return plan.exists(AutoWatermark::isAutomatic);
+  }
+
+  private static LogicalPlan without(LogicalPlan plan) {
+    LogicalPlan below = isAutomatic(plan) ? plan.children().apply(0) : plan;
+    return with(below, Scala.list(below.children()).stream().map(AutoWatermark::without).toList());
+  }
+
+  /** select((rowtime + INTERVAL 1 HOUR).alias("rowtime")): Spark's mark is lost, so the node moves. */
+  static LogicalPlan movedUp(Project project) {
+    Alias derived = project.resolved() && losesMark(project) ? derived(project) : null;
+    if (derived == null) {
+      return project;
+    }
+    return on(derived.toAttribute(), with(project, List.of(without(project.child()))));
+  }
+
+  private static boolean losesMark(Project project) {
+    return isSingleAutomatic(project.child())
+        && Scala.list(project.child().output()).stream().anyMatch(Rowtime::isWatermarked)
+        && Scala.list(project.output()).stream().noneMatch(Rowtime::isWatermarked);
+  }
+
+  /** An automatic node that nothing but operators with one input lies above. */
+  private static boolean isSingleAutomatic(LogicalPlan plan) {
+    return isAutomatic(plan)
+        || plan.children().size() == 1 && isSingleAutomatic(plan.children().apply(0));
+  }
+
+  /** The column named rowtime if it is one that the bound can follow, else the only such column. */
+  private static Alias derived(Project project) {
+    Columns marked = new Columns();
+    Scala.list(project.child().output()).stream()
+        .filter(a -> Rowtime.isWatermarked(a) && a.dataType() instanceof TimestampType)
+        .forEach(a -> marked.put(a.exprId(), "", Bound.of(0L)));
+    ExprBounds bounds = new ExprBounds(marked);
+    List<Alias> candidates =
+        Scala.list(project.projectList()).stream()
+            .filter(e -> e instanceof Alias a && a.dataType() instanceof TimestampType)
+            .map(e -> (Alias) e)
+            .filter(a -> bounds.of(a) != null)
+            .toList();
+    return candidates.stream()
+        .filter(a -> a.name().equals(Rowtime.COLUMN))
+        .findFirst()
+        .orElse(candidates.size() == 1 ? candidates.get(0) : null);
+  }
+
+  /**
+   * Beside a stream without a watermark in one union, the automatic one would call that stream's rows
+   * late by a bound that is not theirs. It goes, so that Spark asks for the user's withWatermark,
+   * unless the rowtime stream is marked as speaking for the others.
+   */
+  static LogicalPlan notBesideOrdinary(Union union) {
+    List<LogicalPlan> children = Scala.list(union.children());
+    boolean mixed = children.stream().anyMatch(c -> c.isStreaming() && !has(c, EventTimeWatermark.class));
+    if (!mixed || children.stream().noneMatch(AutoWatermark::isSilent)) {
+      return union;
+    }
+    LOG.warn(
+        "A union of a rowtime stream with a stream that has no watermark has none: the bound says"
+            + " nothing about the other's rows. Call withWatermark(\"rowtime\", <delay>) on the union"
+            + " (the weaker of bound and data then counts), or set option punctuate=true on the"
+            + " rowtime stream if its bound speaks for the other too.");
+    return with(union, children.stream().map(c -> isSilent(c) ? without(c) : c).toList());
+  }
+
+  private static boolean isSilent(LogicalPlan plan) {
+    return isIn(plan)
+        && !plan.exists(node -> node instanceof StreamingRelationV2 r
+            && r.extraOptions().getBoolean("punctuate", false));
+  }
+
+  private static boolean has(LogicalPlan plan, Class<? extends LogicalPlan> type) {
+    return plan.exists(type::isInstance);
+  }
+
+  private static LogicalPlan with(LogicalPlan node, List<LogicalPlan> children) {
+    return node.withNewChildren(Scala.seq(children).toIndexedSeq());
+  }
+}

@@ -1,0 +1,43 @@
+package sparkrowtime;
+
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Spark's scan of the Python source, whose stream is a {@link BoundedStream}. */
+final class BoundedScan implements Scan {
+  private final Scan scan;
+  private final CaseInsensitiveStringMap options;
+
+  BoundedScan(Scan scan, CaseInsensitiveStringMap options) {
+    this.scan = scan;
+    this.options = options;
+  }
+
+  @Override
+  public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    return BoundedStream.over(scan.toMicroBatchStream(checkpointLocation), options);
+  }
+
+  @Override
+  public StructType readSchema() {
+    return scan.readSchema();
+  }
+
+  @Override
+  public String description() {
+    return scan.description();
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return scan.supportedCustomMetrics();
+  }
+
+  @Override
+  public ColumnarSupportMode columnarSupportMode() {
+    return scan.columnarSupportMode();
+  }
+}

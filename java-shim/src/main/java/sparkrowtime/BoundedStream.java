@@ -1,0 +1,152 @@
+package sparkrowtime;
+
+import java.util.Map;
+import java.util.Optional;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.AcceptsLatestSeenOffset;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Spark's stream of the Python source, which in addition tells the query how far its bound has come.
+ * Spark calls every method in the query's thread: at a restart {@link #setLatestSeenOffset}, then
+ * for each batch {@link #latestOffset(Offset, ReadLimit)}, {@link #planInputPartitions}, {@link
+ * #commit}; a batch that is run again after a crash has no latestOffset.
+ *
+ * <p>Law: offsets pass through as the Python side wrote them; only the copies handed to the Python
+ * side carry the handshake.
+ */
+class BoundedStream
+    implements MicroBatchStream,
+        SupportsAdmissionControl,
+        AcceptsLatestSeenOffset,
+        ReportsSourceMetrics {
+  private final SupportsAdmissionControl admission;
+  private final MicroBatchStream stream;
+  private final boolean speaks;
+  private Map<String, String> metrics = Map.of();
+
+  private BoundedStream(MicroBatchStream stream, boolean speaks) {
+    this.stream = stream;
+    this.admission = (SupportsAdmissionControl) stream;
+    this.speaks = speaks;
+  }
+
+  static BoundedStream over(MicroBatchStream stream, CaseInsensitiveStringMap options) {
+    boolean speaks = options.getBoolean("punctuate", false);
+    if (stream instanceof SupportsTriggerAvailableNow) {
+      return new AvailableNow(stream, speaks);
+    }
+    if (stream instanceof SupportsAdmissionControl) {
+      return new BoundedStream(stream, speaks);
+    }
+    throw new ShimMismatch("a Python stream with admission control, not " + stream.getClass(), null);
+  }
+
+  /** Option punctuate: this stream's bound speaks for the ordinary sources that it is mixed with. */
+  boolean speaks() {
+    return speaks;
+  }
+
+  @Override
+  public void setLatestSeenOffset(Offset offset) {
+    BoundedQuery.running().install();
+    if (stream instanceof AcceptsLatestSeenOffset accepts) {
+      accepts.setLatestSeenOffset(offset);
+    }
+  }
+
+  @Override
+  public Offset latestOffset(Offset start, ReadLimit limit) {
+    BoundedQuery query = BoundedQuery.running();
+    Offset end = admission.latestOffset(withShim(start), limit);
+    query.reached(this, end == null ? start : end);
+    return end;
+  }
+
+  @Override
+  public Offset reportLatestOffset() {
+    Offset latest = admission.reportLatestOffset();
+    if (latest == null) {
+      return null;
+    }
+    metrics = OffsetJson.metrics(latest.json());
+    return stream.deserializeOffset(OffsetJson.without(latest.json(), "metrics"));
+  }
+
+  @Override
+  public Map<String, String> metrics(Optional<Offset> latestConsumed) {
+    return metrics;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions(Offset start, Offset end) {
+    return stream.planInputPartitions(withShim(start), end);
+  }
+
+  private Offset withShim(Offset offset) {
+    return stream.deserializeOffset(OffsetJson.withShim(offset.json()));
+  }
+
+  @Override
+  public ReadLimit getDefaultReadLimit() {
+    return admission.getDefaultReadLimit();
+  }
+
+  @Override
+  public Offset initialOffset() {
+    return stream.initialOffset();
+  }
+
+  @Override
+  public Offset latestOffset() {
+    return stream.latestOffset();
+  }
+
+  @Override
+  public Offset deserializeOffset(String json) {
+    return stream.deserializeOffset(json);
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return stream.createReaderFactory();
+  }
+
+  @Override
+  public void commit(Offset end) {
+    stream.commit(end);
+  }
+
+  @Override
+  public void stop() {
+    stream.stop();
+  }
+
+  @Override
+  public String toString() {
+    return "rowtime[" + stream + "]";
+  }
+
+  /** The same for a Python stream that knows Trigger.AvailableNow. */
+  private static final class AvailableNow extends BoundedStream
+      implements SupportsTriggerAvailableNow {
+    private final SupportsTriggerAvailableNow available;
+
+    AvailableNow(MicroBatchStream stream, boolean speaks) {
+      super(stream, speaks);
+      this.available = (SupportsTriggerAvailableNow) stream;
+    }
+
+    @Override
+    public void prepareForTriggerAvailableNow() {
+      available.prepareForTriggerAvailableNow();
+    }
+  }
+}

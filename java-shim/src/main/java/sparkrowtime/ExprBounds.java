@@ -1,0 +1,123 @@
+package sparkrowtime;
+
+import java.util.List;
+import java.util.function.BinaryOperator;
+import java.util.stream.IntStream;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * The bound of an expression over columns with bounds. Called in the query's thread when a bound
+ * has moved, and at analysis to see whether a derived rowtime keeps its watermark.
+ *
+ * <p>Law: a non-decreasing function g moves the floor f to g(f), in microseconds, so strictness
+ * survives exactly where g is injective. {@link Monotonic} says which functions are known to be
+ * non-decreasing; where one is not known, there is no bound (null).
+ */
+final class ExprBounds {
+  private final Columns columns;
+
+  ExprBounds(Columns columns) {
+    this.columns = columns;
+  }
+
+  Bound of(Expression e) {
+    Bound known = known(e);
+    return known != null ? known : onlyOrdinary(e) ? Bound.ORDINARY : null;
+  }
+
+  private Bound known(Expression e) {
+    if (e instanceof Attribute a) {
+      return columns.get(a);
+    } else if (e instanceof Literal literal) {
+      return constant(literal);
+    } else if (e instanceof GetStructField field) {
+      return ofField(field.child(), field.childSchema().apply(field.ordinal()).name());
+    } else if (e instanceof RuntimeReplaceable replaced) {
+      return of(replaced.replacement());
+    } else if (e instanceof Greatest) {
+      return strongest(Scala.list(e.children()));
+    } else if (e instanceof Least || e instanceof Coalesce) {
+      return weakest(Scala.list(e.children()));
+    } else if (e instanceof If choice) {
+      return weakest(List.of(choice.trueValue(), choice.falseValue()));
+    }
+    int moving = Monotonic.argument(e);
+    return moving < 0 ? null : moved(e, moving);
+  }
+
+  /** The bound of a field of a struct column or of a struct that is made here. */
+  Bound ofField(Expression struct, String field) {
+    if (struct instanceof Attribute a) {
+      return columns.get(a.exprId(), field);
+    } else if (struct instanceof Alias alias) {
+      return ofField(alias.child(), field);
+    } else if (struct instanceof CreateNamedStruct made) {
+      return ofMade(made, Scala.list(made.names()).indexOf(UTF8String.fromString(field)));
+    }
+    return null;
+  }
+
+  private Bound ofMade(CreateNamedStruct made, int field) {
+    Bound direct = field < 0 ? null : of(made.valExprs().apply(field));
+    return field < 0 || direct != null ? direct : WindowBounds.of(made, field, this);
+  }
+
+  private Bound moved(Expression e, int argument) {
+    Bound bound = of(e.children().apply(argument));
+    if (bound == null || !bound.isKnown()) {
+      return bound;
+    }
+    Object value = e.withNewChildren(replaced(e, argument, bound.floor())).eval(InternalRow.empty());
+    return value == null ? null : bound.withFloor(((Number) value).longValue());
+  }
+
+  private static scala.collection.immutable.IndexedSeq<Expression> replaced(
+      Expression e, int argument, long floor) {
+    List<Expression> children = Scala.list(e.children());
+    return Scala.seq(
+            IntStream.range(0, children.size())
+                .mapToObj(i -> i == argument ? literal(floor, children.get(i).dataType()) : children.get(i))
+                .toList())
+        .toIndexedSeq();
+  }
+
+  static Expression literal(long value, DataType type) {
+    return new Literal(type instanceof DateType ? (Object) (int) value : (Object) value, type);
+  }
+
+  private static Bound constant(Literal literal) {
+    boolean time = literal.dataType() instanceof TimestampType && literal.value() != null;
+    return time ? Bound.of((Long) literal.value()) : null;
+  }
+
+  private Bound weakest(List<Expression> arguments) {
+    return fold(arguments, Bound::weakest, true);
+  }
+
+  /** greatest(rowtime, x) is never below rowtime, whatever x is. */
+  private Bound strongest(List<Expression> arguments) {
+    return fold(arguments, (a, b) -> a.floor() >= b.floor() ? a : b, false);
+  }
+
+  private Bound fold(List<Expression> arguments, BinaryOperator<Bound> how, boolean all) {
+    List<Bound> bounds = arguments.stream().map(this::of).toList();
+    boolean missing = all && bounds.contains(null);
+    return missing
+        ? null
+        : bounds.stream()
+            .filter(b -> b != null && (all || !b.isOrdinary()))
+            .reduce(how)
+            .orElse(null);
+  }
+
+  private boolean onlyOrdinary(Expression e) {
+    List<Attribute> used = Scala.list(e.references().toSeq());
+    return !used.isEmpty()
+        && used.stream().map(columns::get).allMatch(b -> b != null && b.isOrdinary());
+  }
+}

@@ -1,0 +1,49 @@
+package sparkrowtime;
+
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.ColumnarRule;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates;
+
+/**
+ * The physical rule: gives each stream-stream join of a bounded query the eviction of {@link
+ * JoinSides}. Spark applies it to every physical plan, in the thread that plans it, after its own
+ * rules have given the join its state and watermark, and before code is generated.
+ *
+ * <p>Law: plans outside a running query with bounds are left as they are.
+ */
+final class JoinEviction extends ColumnarRule {
+  @Override
+  public Rule<SparkPlan> preColumnarTransitions() {
+    return new Rule<>() {
+      @Override
+      public SparkPlan apply(SparkPlan plan) {
+        return plan.transformUp(Scala.rewriting(JoinEviction::rewrite));
+      }
+    };
+  }
+
+  private static SparkPlan rewrite(SparkPlan node) {
+    if (!(node instanceof StreamingSymmetricHashJoinExec join) || join.stateInfo().isEmpty()) {
+      return node;
+    }
+    BoundedQuery query = BoundedQuery.ofThisThread();
+    JoinSides sides = query == null ? null : query.sidesOf(join.stateInfo().get().operatorId());
+    return sides == null ? join : with(join, sides.predicates());
+  }
+
+  private static SparkPlan with(StreamingSymmetricHashJoinExec join, JoinStateWatermarkPredicates by) {
+    Object[] fields = new Object[join.productArity()];
+    int replaced = 0;
+    for (int i = 0; i < fields.length; i++) {
+      boolean predicates = join.productElement(i) instanceof JoinStateWatermarkPredicates;
+      fields[i] = predicates ? by : join.productElement(i);
+      replaced += predicates ? 1 : 0;
+    }
+    if (replaced != 1) {
+      throw new ShimMismatch("one JoinStateWatermarkPredicates in a join, found " + replaced, null);
+    }
+    return join.makeCopy(fields);
+  }
+}

@@ -1,0 +1,183 @@
+package sparkrowtime;
+
+import java.util.List;
+import java.util.function.ToLongFunction;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampType;
+
+/**
+ * The bounds of the columns of each node of a streaming query. Works on the analyzed plan: unlike
+ * the physical one it shows every source in every batch, also those that have nothing new, so that
+ * a bound never depends on what the optimizer could leave out.
+ *
+ * <p>Called in the query's thread, when a bound has moved (for the watermark nodes) and before each
+ * batch (for the output).
+ */
+final class PlanBounds {
+  private final ToLongFunction<BoundedStream> floors;
+  private final Evictions evicted;
+
+  /**
+   * @param floors the floor of each rowtime stream
+   * @param evicted what the stateful operators keep of the past
+   */
+  PlanBounds(ToLongFunction<BoundedStream> floors, Evictions evicted) {
+    this.floors = floors;
+    this.evicted = evicted;
+  }
+
+  Columns of(LogicalPlan plan) {
+    if (!plan.isStreaming()) {
+      return new Columns();
+    } else if (plan instanceof LeafNode) {
+      return ofSource(plan);
+    } else if (plan instanceof Project project) {
+      return ofList(Scala.list(project.projectList()), of(project.child()));
+    } else if (plan instanceof Expand expand) {
+      return ofExpand(expand);
+    } else if (plan instanceof Aggregate aggregate) {
+      return ofList(Scala.list(aggregate.aggregateExpressions()), ofGroups(aggregate));
+    } else if (plan instanceof Distinct distinct) {
+      return groups(Scala.list(distinct.output()), of(distinct.child()));
+    } else if (plan instanceof Union union) {
+      return ofUnion(union);
+    } else if (plan instanceof Join join) {
+      return ofJoin(join);
+    }
+    // Any other operator with one input hands on, under its old id, only what it has read in the
+    // same batch; what it makes anew (a UDF, a state function) has a new id and so no bound.
+    return plan.children().size() == 1 ? of(plan.children().apply(0)) : new Columns();
+  }
+
+  private Columns ofSource(LogicalPlan source) {
+    Columns columns = new Columns();
+    for (Attribute a : Scala.list(source.output())) {
+      if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
+        columns.put(a.exprId(), "", Bound.ORDINARY);
+      } else if (Rowtime.isRowtime(a)) {
+        columns.put(a.exprId(), "", new Bound(floors.applyAsLong(s), false, s.speaks()));
+      }
+    }
+    return columns;
+  }
+
+  private Columns ofList(List<NamedExpression> list, Columns input) {
+    Columns columns = new Columns();
+    list.forEach(e -> put(columns, e.exprId(), (Expression) e, input));
+    return columns;
+  }
+
+  private static void put(Columns columns, ExprId id, Expression e, Columns input) {
+    ExprBounds bounds = new ExprBounds(input);
+    if (e.dataType() instanceof StructType) {
+      columns.put(id, "start", bounds.ofField(e, "start"));
+      columns.put(id, "end", bounds.ofField(e, "end"));
+    } else if (e.dataType() instanceof TimestampType || bounds.of(e) == Bound.ORDINARY) {
+      columns.put(id, "", bounds.of(e));
+    }
+  }
+
+  /** A sliding window: every row in several windows; the earliest of them counts. */
+  private Columns ofExpand(Expand expand) {
+    Columns input = of(expand.child());
+    List<Attribute> output = Scala.list(expand.output());
+    Columns all = null;
+    for (scala.collection.immutable.Seq<Expression> projection : Scala.list(expand.projections())) {
+      Columns one = new Columns();
+      for (int i = 0; i < output.size(); i++) {
+        put(one, output.get(i).exprId(), projection.apply(i), input);
+      }
+      all = all == null ? one : weakest(output, all, output, one, output);
+    }
+    return all;
+  }
+
+  private Columns ofUnion(Union union) {
+    List<Attribute> output = Scala.list(union.output());
+    Columns all = null;
+    for (LogicalPlan child : Scala.list(union.children())) {
+      List<Attribute> own = Scala.list(child.output());
+      all = weakest(output, all == null ? of(child) : all, all == null ? own : output, of(child), own);
+    }
+    return all;
+  }
+
+  private static Columns weakest(
+      List<Attribute> to, Columns one, List<Attribute> a, Columns two, List<Attribute> b) {
+    Columns columns = new Columns();
+    for (int i = 0; i < to.size(); i++) {
+      columns.merge(to.get(i), one, a.get(i), two, b.get(i), Bound::weakest);
+    }
+    return columns;
+  }
+
+  private Columns ofGroups(Aggregate aggregate) {
+    return groups(Scala.list(aggregate.groupingExpressions()), of(aggregate.child()));
+  }
+
+  private Columns groups(List<? extends Expression> by, Columns input) {
+    Columns groups = new Columns();
+    for (Expression e : by) {
+      if (e instanceof Attribute a) {
+        keep(groups, a, input, evicted.ofGroups(a), false);
+      }
+    }
+    return groups;
+  }
+
+  /** A join of two streams also gives rows that it has kept; one with a table gives only new ones. */
+  private Columns ofJoin(Join join) {
+    Columns columns = new Columns();
+    if (join.left().isStreaming() && join.right().isStreaming()) {
+      columns.putAll(kept(join.left()));
+      columns.putAll(kept(join.right()));
+    } else {
+      columns.putAll(of(join.left()));
+      columns.putAll(of(join.right()));
+    }
+    return columns;
+  }
+
+  private Columns kept(LogicalPlan side) {
+    Columns input = of(side);
+    Columns columns = new Columns();
+    Scala.list(side.output())
+        .forEach(a -> keep(columns, a, input, evicted.ofJoins(a), true));
+    return columns;
+  }
+
+  /** The bound of a column by which rows are kept in state, and of new ones if they pass at once. */
+  private static void keep(
+      Columns columns, Attribute a, Columns input, Long above, boolean alsoNew) {
+    if (above == null) {
+      return;
+    }
+    if (!(a.dataType() instanceof StructType)) {
+      columns.put(a.exprId(), "", with(Bound.of(above + 1), input.get(a), alsoNew));
+      return;
+    }
+    Bound start = input.get(a.exprId(), "start");
+    Bound end = input.get(a.exprId(), "end");
+    columns.put(a.exprId(), "end", with(Bound.of(above + 1), end, alsoNew));
+    if (WindowBounds.isFixedSize(a) && start != null && end != null && end.isKnown()) {
+      long size = end.floor() - start.floor();
+      columns.put(a.exprId(), "start", with(Bound.of(above + 1 - size), start, alsoNew));
+    }
+  }
+
+  private static Bound with(Bound old, Bound fresh, boolean alsoNew) {
+    return !alsoNew ? old : fresh == null ? null : old.weakest(fresh);
+  }
+
+  /** Of an alias at the top of a query: what the user wrote, for messages. */
+  static String text(NamedExpression e) {
+    return e instanceof Alias alias ? alias.child().sql() : ((Expression) e).sql();
+  }
+}

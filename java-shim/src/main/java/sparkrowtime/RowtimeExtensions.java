@@ -1,0 +1,19 @@
+package sparkrowtime;
+
+import org.apache.spark.sql.SparkSessionExtensions;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/**
+ * The entry point: Spark creates one for each session whose {@code spark.sql.extensions} names it,
+ * and calls {@link #apply} once, in the thread that builds the session.
+ */
+public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations()));
+    extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
+    extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
+    return BoxedUnit.UNIT;
+  }
+}

@@ -1,0 +1,78 @@
+package sparkrowtime;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.UnaryOperator;
+import scala.Function1;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractPartialFunction;
+import scala.runtime.BoxedUnit;
+
+/** Java values for Scala parameters and back; nothing in here knows about bounds. */
+final class Scala {
+  private Scala() {}
+
+  static <A, B> Function1<A, B> function(Function<A, B> body) {
+    return new AbstractFunction1<>() {
+      @Override
+      public B apply(A a) {
+        return body.apply(a);
+      }
+    };
+  }
+
+  static <A> Function1<A, BoxedUnit> each(Consumer<? super A> body) {
+    return function(
+        a -> {
+          body.accept(a);
+          return BoxedUnit.UNIT;
+        });
+  }
+
+  /** A total rewriting as a partial function: a node that it returns unchanged is left alone. */
+  static <A> AbstractPartialFunction<A, A> rewriting(UnaryOperator<A> body) {
+    return new AbstractPartialFunction<>() {
+      @Override
+      public boolean isDefinedAt(A a) {
+        return true;
+      }
+
+      @Override
+      public A apply(A a) {
+        return body.apply(a);
+      }
+    };
+  }
+
+  /** For collect: the nodes of one class. */
+  static <A, B extends A> AbstractPartialFunction<A, B> only(Class<B> type) {
+    return new AbstractPartialFunction<>() {
+      @Override
+      public boolean isDefinedAt(A a) {
+        return type.isInstance(a);
+      }
+
+      @Override
+      public B apply(A a) {
+        return type.cast(a);
+      }
+    };
+  }
+
+  static <A> List<A> list(scala.collection.Seq<A> seq) {
+    return CollectionConverters.asJava(seq);
+  }
+
+  static <A> Seq<A> seq(List<A> list) {
+    return CollectionConverters.asScala(new ArrayList<>(list)).toList();
+  }
+
+  static <A> A orNull(Option<A> option) {
+    return option.isDefined() ? option.get() : null;
+  }
+}

@@ -1,0 +1,25 @@
+package sparkrowtime;
+
+/**
+ * A Spark internal is not what this library was written for. The message starts with
+ * {@code ShimMismatchError:}, names the Spark version and says what was expected; the Python side
+ * raises its ShimMismatchError from it.
+ *
+ * <p>Law: where bounds cannot be applied the query fails; it never runs silently without them.
+ */
+final class ShimMismatch extends IllegalStateException {
+  private static final long serialVersionUID = 1L;
+
+  ShimMismatch(String expected, Throwable cause) {
+    super(
+        "ShimMismatchError: Spark "
+            + org.apache.spark.package$.MODULE$.SPARK_VERSION()
+            + " differs inside from the versions this jar was tried on ("
+            + TriedVersions.LIST
+            + "): expected "
+            + expected
+            + ". Use one of those versions, or read with option bounds=ignore and without"
+            + " sparkrowtime.RowtimeExtensions in spark.sql.extensions.",
+        cause);
+  }
+}

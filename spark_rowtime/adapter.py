@@ -1,0 +1,245 @@
+"""Adapter: a class that owns a feed and sends it into a RowSink; how it is hosted and restarted."""
+
+import importlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError
+from spark_rowtime.hostlock import only_host
+from spark_rowtime.rowsink import RowSink, openSink
+from spark_rowtime.stream import ProducerDescription, createStream, describeStream
+
+LOG = logging.getLogger("spark_rowtime.adapter")
+DELAYS = tuple(float(min(2**failure, 60)) for failure in range(10))
+"""Seconds before each restart of an adapter that fails again and again; after the last it is given up."""
+_LAST_LINES = 20
+
+
+class Adapter(Protocol):
+    """A feed. Its class is made without arguments, once per start; it needs no base class.
+
+    ``schema``, an attribute of the class: the stream's, as for ``createStream``. A class whose rows are
+    not in order says so in ``sinkOptions``, a dict of keywords for ``openSink`` (it need not have one).
+    """
+
+    schema: Any
+
+    def run(self, sink: RowSink) -> None:
+        """Sends rows and bounds until the feed ends; then returns, and the producer leaves the stream.
+
+        Called once per instance, in the main thread of the host. After a failure a new instance
+        starts: it resumes at ``sink.checkpoint``, what its predecessor last gave to ``flush``.
+        """
+
+
+def load(spec: str) -> type[Adapter]:
+    """The adapter class that ``module:Class`` names; InvalidOptionError says what is wrong with it."""
+    return load_class(spec, "an adapter", ("schema", "run"))
+
+
+def load_class(spec: str, what: str, needed: Sequence[str]) -> type[Any]:
+    """The class that ``module:Class`` names, which has all ``needed`` attributes; ``what`` it is to be.
+
+    The current directory is importable, as for ``python -m``.
+    """
+    module, colon, name = spec.partition(":")
+    if not (module and colon and name):
+        raise InvalidOptionError(f"{spec!r} names no class. Write module:Class, such as my_feed:MyFeed.", spec=spec)
+    found = getattr(_import(module, spec), name, None)
+    if not isinstance(found, type):
+        has = f"a {type(found).__name__}" if found is not None else "nothing"
+        raise InvalidOptionError(f"{spec!r} names no class: the module {module} has {has} of that name.", spec=spec)
+    missing = [attribute for attribute in needed if not hasattr(found, attribute)]
+    if missing:
+        raise InvalidOptionError(
+            f"{spec!r} is not {what}: the class has no {' and no '.join(missing)}. It needs {' and '.join(needed)}.",
+            spec=spec,
+            missing=missing,
+        )
+    return found
+
+
+def _import(module: str, spec: str) -> Any:
+    here = str(Path.cwd())
+    if "" not in sys.path and here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise InvalidOptionError(f"{spec!r} cannot be imported: {error}. Install what it needs.") from error
+        raise InvalidOptionError(
+            f"{spec!r}: there is no module {error.name!r}, neither in {here} nor on Python's path. Start in the "
+            "folder of the module, or put that on PYTHONPATH.",
+            spec=spec,
+        ) from None
+    except Exception as error:
+        raise InvalidOptionError(f"{spec!r} fails at its import: {type(error).__name__}: {error}.") from error
+
+
+def host(
+    adapter: str | type[Adapter],
+    path: str,
+    *,
+    producer: str | None = None,
+    delays: Sequence[float] = DELAYS,
+    patience: float = 0,
+    wait: Callable[[float], object] = time.sleep,
+    **sink_options: Any,
+) -> None:
+    """Runs an adapter in this thread until its feed ends; when it fails, restarts it from its checkpoint.
+
+    - ``adapter``: ``module:Class``, or the class. The stream is created from its schema if it is not there.
+    - ``producer``: the stable name that it sends under; the adapter's own by default.
+    - ``delays``: seconds before each restart. Once the adapter has come further than at its last
+      start they begin anew; after the last one RowtimeError is raised from what it failed with.
+    - ``patience``: seconds to wait for another host of the same producer to end, before
+      StoreUnavailableError is raised.
+    - ``sink_options``: as for ``openSink``; they go before the adapter's ``sinkOptions``.
+
+    What fails before the first ``run`` is raised as it is. A fenced adapter ends with
+    ProducerFencedError and is not restarted: another process has its place.
+    """
+    made = load(adapter) if isinstance(adapter, str) else adapter
+    name = producer or (adapter if isinstance(adapter, str) else f"{made.__module__}:{made.__qualname__}")
+    createStream(path, made.schema, existOk=True)
+    with only_host(path, name, patience, wait):
+        _Host(made, path, name, {**getattr(made, "sinkOptions", {}), **sink_options}).run(delays, wait)
+
+
+class _Host:
+    """The runs of one adapter, one after the other."""
+
+    def __init__(self, adapter: type[Adapter], path: str, producer: str, options: dict[str, Any]) -> None:
+        self._adapter, self._path, self._producer, self._options = adapter, path, producer, options
+        self._start: ProducerDescription | None = None
+
+    def run(self, delays: Sequence[float], wait: Callable[[float], object]) -> None:
+        left = iter(delays)
+        while True:
+            try:
+                return self._run_once()
+            except ProducerFencedError:
+                raise
+            except Exception as error:
+                now = self._look()
+                if self._start is None:
+                    raise
+                self._check_ours(now, error)
+                if now is not None and _progress(now) != _progress(self._start):
+                    left = iter(delays)
+                delay = next(left, None)
+                if delay is None:
+                    raise self._given_up(len(delays), now, error) from error
+                LOG.warning("Adapter %s failed; restarting it in %s s.", self._producer, delay, exc_info=error)
+            wait(delay)
+
+    def _run_once(self) -> None:
+        feed = self._adapter()
+        with openSink(self._path, producer=self._producer, **self._options) as sink:
+            self._start = self._look()
+            feed.run(sink)
+
+    def _look(self) -> ProducerDescription | None:
+        """Where the producer stands; None where that cannot be seen just now."""
+        try:
+            known = describeStream(self._path).producers
+        except RowtimeError:
+            return None
+        return next((p for p in known if p.name == self._producer), None)
+
+    def _check_ours(self, now: ProducerDescription | None, error: Exception) -> None:
+        """An adapter that was fenced may have turned the error into another; opening again would fence back."""
+        if now is not None and self._start is not None and now.epoch != self._start.epoch:
+            raise ProducerFencedError(
+                f"Adapter {self._producer!r} was taken over by another process while it ran here (epoch "
+                f"{self._start.epoch}, now {now.epoch}), so it is not restarted. Look for the other one.",
+                producer=self._producer,
+            ) from error
+
+    def _given_up(self, restarts: int, now: ProducerDescription | None, error: Exception) -> RowtimeError:
+        checkpoint = now.checkpoint if now is not None else None
+        return RowtimeError(
+            f"Adapter {self._producer!r} failed again after {restarts} restarts without coming further: "
+            f"{type(error).__name__}: {error}. Its checkpoint is {checkpoint!r}; mend what it failed with and "
+            "start it again, it goes on from there.",
+            producer=self._producer,
+            checkpoint=checkpoint,
+        )
+
+
+def _progress(producer: ProducerDescription) -> tuple[Any, ...]:
+    return producer.checkpoint, producer.bound, producer.accepted
+
+
+def spawn(spec: str, path: str) -> "AdapterProcess":
+    """Hosts an adapter in a process of its own that ends with this one; Spark's source calls it.
+
+    The caller looks at ``check()`` from time to time, and calls ``stop()`` in the end.
+    """
+    return AdapterProcess(spec, path)
+
+
+class AdapterProcess:
+    """A child process that hosts an adapter. It ends when its standard input does, so also when we die.
+
+    What it prints goes to this process's stderr, by a thread; the last lines are kept for ``check``.
+    """
+
+    def __init__(self, spec: str, path: str) -> None:
+        self._spec = spec
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._process = subprocess.Popen(  # noqa: S603  (no shell; the class is one that the user names to be run)
+            [sys.executable, "-m", "spark_rowtime.cli", "run", spec, path, "--until-stdin-ends"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+            text=True,
+            errors="replace",
+        )
+        self._printer = threading.Thread(target=self._pass_on, name=f"rowtime-{spec}", daemon=True)
+        self._printer.start()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    def check(self) -> None:
+        """RowtimeError, with what it printed last, if it has died; one whose feed has ended is fine."""
+        code = self._process.poll()
+        if code:
+            self._printer.join(timeout=1)
+            said = "".join(self._last).strip() or "(nothing)"
+            raise RowtimeError(
+                f"The process of adapter {self._spec!r} ended with code {code}. It said last:\n{said}",
+                adapter=self._spec,
+                code=code,
+            )
+
+    def stop(self, grace: float = 10) -> None:
+        """Lets the adapter end, which keeps its producer attached; kills it after ``grace`` seconds."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._printer.join(timeout=1)
+
+    def _pass_on(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self._last.append(line)
+                sys.stderr.write(line)

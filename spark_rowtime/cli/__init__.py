@@ -1,0 +1,32 @@
+"""The command ``rowtime``: one file per family of commands. None of them imports PySpark, but ``jar``."""
+
+from typing import Any
+
+import click
+
+from spark_rowtime.cli.host import drain, run
+from spark_rowtime.cli.jar import jar
+from spark_rowtime.cli.send import send
+from spark_rowtime.cli.streams import create, describe
+from spark_rowtime.cli.tail import tail
+from spark_rowtime.errors import RowtimeError
+
+
+class _Commands(click.Group):
+    """Shows an error of the tree as one message, without a traceback; the exit code is 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RowtimeError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Commands)
+@click.version_option(package_name="spark-rowtime")
+def main() -> None:
+    """Streams of rows and rowtime bounds."""
+
+
+for _command in (create, describe, send, run, tail, drain, jar):
+    main.add_command(_command)

@@ -1,0 +1,85 @@
+"""rowtime run, rowtime drain: adapters and consumers, hosted."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import click
+
+from spark_rowtime.adapter import DELAYS, host, load_class
+from spark_rowtime.reader import openReader
+
+_GRACE = 8.0
+"""Seconds that an adapter has to end once it was told to."""
+_PATIENCE = 20.0
+"""Seconds that an adapter of a query that was restarted waits for its predecessor's to end."""
+
+
+@click.command()
+@click.argument("adapter", metavar="MODULE:CLASS")
+@click.argument("stream")
+@click.option("--producer", help="The name that it sends under.  [default: MODULE:CLASS]")
+@click.option(
+    "--restarts",
+    type=click.IntRange(0, 1000),
+    default=len(DELAYS),
+    show_default=True,
+    help="How often in a row it is restarted without coming further.",
+)
+@click.option("--until-stdin-ends", is_flag=True, help="End when standard input does (for a parent process).")
+def run(adapter: str, stream: str, producer: str | None, restarts: int, until_stdin_ends: bool) -> None:
+    """Host an adapter, and restart it from its checkpoint when it fails."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    delays = [*DELAYS[:restarts], *([DELAYS[-1]] * (restarts - len(DELAYS)))]
+    with _terminable():
+        if until_stdin_ends:
+            threading.Thread(target=_end_with_stdin, daemon=True).start()
+        host(adapter, stream, producer=producer, delays=delays, patience=_PATIENCE if until_stdin_ends else 0)
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("consumer", metavar="MODULE:CLASS")
+@click.option("--follow", "-f", is_flag=True, help="Wait for more at the end of the stream.")
+@click.option("--order", type=click.Choice(["rowtime", "arrival"]), default="rowtime", show_default=True)
+@click.option("--start", default="earliest", show_default=True, help="earliest, latest, or a time.")
+def drain(stream: str, consumer: str, follow: bool, order: str, start: str) -> None:
+    """Send a stream's rows and bounds to a consumer: a class with sendRows and sendRowtimeBound.
+
+    One that has flush and checkpoint resumes where it was.
+    """
+    sink = load_class(consumer, "a consumer", ("sendRows", "sendRowtimeBound"))()
+    with _terminable(), openReader(stream, order=order, start=start, follow=follow) as reader:
+        reader.drainTo(sink)
+        if hasattr(sink, "close"):
+            sink.close()
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends what runs in the main thread by an exception, so that it is put down in order."""
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _end_with_stdin() -> None:
+    """In a thread of its own: our parent ended, or wants us to; an adapter that does not hear it is ended hard."""
+    while os.read(0, 4096):
+        pass
+    main = threading.main_thread()
+    assert main.ident is not None
+    signal.pthread_kill(main.ident, signal.SIGTERM)
+    main.join(_GRACE)
+    os._exit(128 + signal.SIGTERM)

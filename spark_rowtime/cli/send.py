@@ -1,0 +1,109 @@
+"""rowtime send."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import Progress
+
+from spark_rowtime.bound import RowtimeBound
+from spark_rowtime.cli.csvfeed import CsvFeed, FeedOptions
+from spark_rowtime.cli.csvrows import CsvRows
+from spark_rowtime.cli.sortedruns import SortedRuns
+from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
+from spark_rowtime.stream import createStream, describeStream
+from spark_rowtime.timestamps import to_interval
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--csv", "file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--rowtime", required=True, help="The column with each row's event time.")
+@click.option("--producer", help="The column that names each row's producer; all are opened before the first row.")
+@click.option("--name", help="Without --producer: the one producer's name.  [default: the file's]")
+@click.option("--bounds", help="How often every producer promises that time has passed: 1h, '15 minutes'.")
+@click.option("--final", help="The bound in the end.  [default: strictly the last rowtime]")
+@click.option("--create/--no-create", default=True, help="Create the stream from the file if it is not there.")
+@click.option("--columns", help="Only these columns, separated by commas.  [default: all]")
+@click.option("--delimiter", default=",", show_default=True)
+@click.option("--null", "nulls", multiple=True, help="A text that stands for null, beside the empty one.")
+@click.option("--time-format", help="For times that are not ISO 8601: '%d.%m.%Y %H:%M'.")
+@click.option("--on-late", type=click.Choice(["raise", "reject"]), default="raise", show_default=True)
+def send(
+    *,
+    stream: str,
+    file: Path,
+    rowtime: str,
+    producer: str | None,
+    name: str | None,
+    bounds: str | None,
+    final: str | None,
+    create: bool,
+    columns: str | None,
+    delimiter: str,
+    nulls: tuple[str, ...],
+    time_format: str | None,
+    on_late: str,
+) -> None:
+    """Send a CSV file into a stream, sorted by time, with bounds.
+
+    Times without a zone are UTC. A send that was cut off and is repeated goes on where it was.
+    """
+    known = _schema(stream, create)
+    kept = [column.strip() for column in columns.split(",")] if columns else ()
+    rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, known)
+    if producer is not None and producer not in rows.schema.names:
+        raise InvalidOptionError(f"--producer {producer}: no such column; there are {rows.schema.names}.")
+    last = RowtimeBound(final) if final is not None else None
+    interval = to_interval(bounds, "--bounds")
+    options = FeedOptions(name or file.name, producer, interval or None, last, on_late)
+    with SortedRuns() as runs:
+        feed = CsvFeed(rows, options, runs)
+        feed.read()
+        if known is None:
+            createStream(stream, rows.schema)
+        with _progress(feed.rows) as advance:
+            sent = feed.send(stream, advance)
+    before = f" ({feed.rows - sent} of {feed.rows} were there already)" if sent < feed.rows else ""
+    click.echo(f"{stream}: {sent} rows sent by {len(feed.producers)} producers{before}; {_bound(stream)}.")
+
+
+def _schema(stream: str, create: bool) -> pa.Schema | None:
+    """The stream's, None where it is still to be created."""
+    try:
+        return describeStream(stream).schema
+    except StreamNotFoundError:
+        if not create:
+            raise
+        return None
+
+
+def _bound(stream: str) -> str:
+    bound = describeStream(stream).bound
+    return str(bound) if bound is not None else "no bound"
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], object]]:
+    """A bar on a terminal; elsewhere a line at each tenth, where there is enough to do."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Progress(console=console, transient=True) as bar:
+            task = bar.add_task("sending", total=total)
+            yield lambda rows: bar.advance(task, rows)
+    else:
+        yield _Lines(total)
+
+
+class _Lines:
+    def __init__(self, total: int, least: int = 100_000) -> None:
+        self._total, self._done = total, 0
+        self._step = max(total // 10, least)
+
+    def __call__(self, rows: int) -> None:
+        before, self._done = self._done, self._done + rows
+        if before // self._step < self._done // self._step:
+            click.echo(f"sent {self._done} of {self._total} rows", err=True)

@@ -1,0 +1,78 @@
+"""rowtime create, rowtime describe."""
+
+from collections.abc import Sequence
+
+import click
+
+from spark_rowtime.bound import RowtimeBound
+from spark_rowtime.schema import show_schema
+from spark_rowtime.stream import StreamInfo, createStream, describeStream
+from spark_rowtime.timestamps import show_micros
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--schema", required=True, help="DDL, such as 'rowtime TIMESTAMP NOT NULL, ticker STRING'.")
+@click.option("--max-lag", help="How far, in rowtime, the slowest producer may hold the fastest back: '1 hour'.")
+@click.option("--idle-timeout", help="A producer that is silent for so long stops counting: '30 s'.")
+@click.option("--max-ahead", help="Reject rows that are further ahead of the clock: '1 day'.")
+@click.option(
+    "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before any row has come."
+)
+@click.option("--exist-ok", is_flag=True, help="A stream of the same schema that is there already is fine.")
+def create(
+    stream: str,
+    schema: str,
+    max_lag: str | None,
+    idle_timeout: str | None,
+    max_ahead: str | None,
+    bounds_before_rows: bool,
+    exist_ok: bool,
+) -> None:
+    """Create an empty stream."""
+    createStream(
+        stream,
+        schema,
+        boundsBeforeRows=bounds_before_rows,
+        maxLag=max_lag,
+        idleTimeout=idle_timeout,
+        maxAhead=max_ahead,
+        existOk=exist_ok,
+    )
+
+
+@click.command()
+@click.argument("stream")
+def describe(stream: str) -> None:
+    """Show a stream's schema, how far it has come, and its producers."""
+    info = describeStream(stream)
+    for line in [*_facts(info), *_producers(info)]:
+        click.echo(line)
+
+
+def _facts(info: StreamInfo) -> list[str]:
+    return [
+        f"stream    {info.path}",
+        f"columns   {show_schema(info.schema)}",
+        f"bound     {_time(info.bound)}{'' if info.bound is None else ': no later row is before that'}",
+        f"clock     held by {info.holder or 'nobody'}",
+        f"rows      {info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log",
+    ]
+
+
+def _producers(info: StreamInfo) -> list[str]:
+    head = ("producer", "status", "bound", "accepted", "rejected", "epoch", "checkpoint")
+    rows = [
+        (p.name, p.status.value, _time(p.bound), str(p.accepted), str(p.rejected), str(p.epoch), p.checkpoint or "")
+        for p in info.producers
+    ]
+    return ["", *_aligned([head, *rows])] if rows else ["", "no producer yet"]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _time(bound: RowtimeBound | None) -> str:
+    return show_micros(bound.floor if bound is not None else None)

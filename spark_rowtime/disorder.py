@@ -1,0 +1,232 @@
+"""In which order a producer's rows may come, and what bound its rows imply.
+
+One object per sink judges each call: which of its rows are late, and the producer's floor after it.
+The state is small, kept as JSON with each commit, and carried on at a takeover.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from heapq import nlargest
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.bound import stronger
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.timestamps import show_micros, to_interval
+from spark_rowtime.train import ROWTIME
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of one call: ``fits`` (boolean array, None: all do) and the floor that its rows imply (None: no news).
+
+    ``why`` names what late rows fell below, for the error; ``bounds`` has it for each row, in
+    microseconds (None where all fit).
+    """
+
+    fits: pa.Array | None
+    floor: int | None
+    why: str = ""
+    bounds: pa.Array | None = None
+
+
+class Disorder(ABC):
+    """Judges one producer's rows. Called by one thread at a time, once a call of sendRow(s).
+
+    Law (*judge is pure*): judging changes nothing; only ``take`` moves the state, so a call that is
+    refused leaves no trace.
+    """
+
+    declaration: str
+    """How openSink declared it, as JSON; compared at a takeover."""
+
+    @abstractmethod
+    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
+        """Which rows are late, where ``floor`` is in force before the call."""
+
+    def judge_time(self, time: int, floor: int | None) -> Verdict | None:
+        """``judge`` for one row of which only the rowtime matters; None where the whole row does."""
+        del time, floor
+        return None
+
+    @abstractmethod
+    def take(self, accepted: pa.RecordBatch) -> None:
+        """The call went through with these rows."""
+
+    def state(self) -> str:
+        """What must be known to carry on, as JSON; empty if nothing."""
+        return ""
+
+    def restore(self, state: str) -> None:
+        """Carries on from ``state``."""
+        del state
+
+
+_LATE = pa.array([False])
+
+
+class InOrder(Disorder):
+    """The default: each row implies a bound at its own rowtime (law 1); equal rowtimes are fine."""
+
+    declaration = "{}"
+
+    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
+        times = _micros(rows.column(ROWTIME))
+        reached = pc.cumulative_max(times, start=floor)
+        fits = None if times.equals(reached) else pc.equal(times, reached)
+        return Verdict(fits, reached[-1].as_py(), "its producer's earlier rows and bounds", reached)
+
+    def judge_time(self, time: int, floor: int | None) -> Verdict:
+        late = floor is not None and time < floor
+        return Verdict(_LATE if late else None, floor if late else time, "its producer's earlier rows and bounds")
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        """The floor says it all."""
+
+
+class AnyOrder(Disorder):
+    """``rowsImplyBounds=False``: any order at or above the last bound sent; rows imply nothing."""
+
+    declaration = '{"rowsImplyBounds": false}'
+
+    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
+        if floor is None:
+            return Verdict(None, None)
+        fits = pc.greater_equal(_micros(rows.column(ROWTIME)), floor)
+        bounds = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows)
+        return Verdict(None if pc.all(fits).as_py() else fits, None, "the bound in force", bounds)
+
+    def judge_time(self, time: int, floor: int | None) -> Verdict:
+        late = floor is not None and time < floor
+        return Verdict(_LATE if late else None, None, "the bound in force")
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        """The floor says it all."""
+
+
+class Lateness(Disorder):
+    """``lateness``: a row is late if a column is more than that below its largest of earlier steps.
+
+    A step is one call. The bound is the largest rowtime seen less its lateness, if rowtime has one.
+    After Feldera's LATENESS. ``columns``: interval in microseconds by column.
+    """
+
+    def __init__(self, columns: Mapping[str, int]) -> None:
+        self.columns = dict(columns)
+        self.declaration = json.dumps({"lateness": self.columns}, sort_keys=True)
+        self.largest: dict[str, int] = {}
+
+    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
+        fits, why = AnyOrder().judge(rows, floor).fits, "the bound in force"
+        bounds = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows)
+        for column, lateness in self.columns.items():
+            if column not in self.largest:
+                continue
+            least = self.largest[column] - lateness
+            good = pc.fill_null(pc.greater_equal(_micros(rows.column(column)), least), True)
+            if not pc.all(good).as_py():
+                why = f"{show_micros(least)}, the largest {column!r} of earlier steps less its lateness"
+                first = pc.invert(good) if fits is None else pc.and_not(fits, good)
+                bounds = pc.if_else(first, least, bounds)
+                fits = good if fits is None else pc.and_(fits, good)
+        return Verdict(fits, self._floor(rows if fits is None else rows.filter(fits)), why, bounds)
+
+    def _floor(self, accepted: pa.RecordBatch) -> int | None:
+        if ROWTIME not in self.columns:
+            return None
+        largest = stronger(self.largest.get(ROWTIME), _largest(accepted, ROWTIME))
+        return None if largest is None else max(largest - self.columns[ROWTIME], 1)
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        for column in self.columns:
+            largest = stronger(self.largest.get(column), _largest(accepted, column))
+            if largest is not None:
+                self.largest[column] = largest
+
+    def state(self) -> str:
+        return json.dumps(self.largest)
+
+    def restore(self, state: str) -> None:
+        self.largest = json.loads(state) if state else {}
+
+
+class KSorted(Disorder):
+    """``kSort=k``: every row is at most k positions from its place in rowtime order.
+
+    The bound is the (k+1)-th largest rowtime seen, none before k + 1 rows. (The largest of the
+    settled ones would reject legal rows.)
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.declaration = json.dumps({"kSort": k})
+        self.top: list[int] = []
+
+    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
+        top, fits, bounds, reached = list(self.top), [], [], floor
+        for time in _micros(rows.column(ROWTIME)).to_pylist():
+            bounds.append(reached)
+            fits.append(reached is None or time >= reached)
+            if fits[-1]:
+                top, bound = self._seen(top, [time])
+                reached = stronger(reached, bound)
+        late = None if all(fits) else pa.array(fits)
+        return Verdict(late, self._seen(top, [])[1], "the k-sort bound", pa.array(bounds, pa.int64()))
+
+    def _seen(self, top: list[int], times: list[int]) -> tuple[list[int], int | None]:
+        top = nlargest(self.k + 1, top + times)
+        return top, top[self.k] if len(top) > self.k else None
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        self.top = self._seen(self.top, _micros(accepted.column(ROWTIME)).to_pylist())[0]
+
+    def state(self) -> str:
+        return json.dumps(self.top)
+
+    def restore(self, state: str) -> None:
+        self.top = json.loads(state) if state else []
+
+
+def declared(
+    schema: pa.Schema,
+    *,
+    rowsImplyBounds: bool = True,
+    lateness: str | timedelta | Mapping[str, str | timedelta] | None = None,
+    kSort: int | None = None,
+) -> Disorder:
+    """The Disorder of openSink's arguments; InvalidOptionError where they contradict each other."""
+    said = [name for name, given in (("lateness", lateness), ("kSort", kSort)) if given is not None]
+    said += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
+    if len(said) > 1:
+        raise InvalidOptionError(f"{' and '.join(said)} exclude each other: each says how the bound is found.")
+    if kSort is not None:
+        if not isinstance(kSort, int) or isinstance(kSort, bool) or kSort < 0:
+            raise InvalidOptionError(f"kSort={kSort!r} must be a whole number from 0 on.")
+        return KSorted(kSort)
+    if lateness is not None:
+        return Lateness(_lateness_columns(schema, lateness))
+    return InOrder() if rowsImplyBounds else AnyOrder()
+
+
+def _lateness_columns(schema: pa.Schema, lateness: str | timedelta | Mapping[str, str | timedelta]) -> dict[str, int]:
+    if not isinstance(lateness, Mapping):
+        lateness = {ROWTIME: lateness}
+    for column in lateness:
+        if column not in schema.names or not pa.types.is_timestamp(schema.field(column).type):
+            raise InvalidOptionError(f"lateness names {column!r}, which is no TIMESTAMP column of {schema.names}.")
+    found = {column: to_interval(value, f"lateness of {column!r}") for column, value in lateness.items()}
+    return {column: value for column, value in found.items() if value is not None}
+
+
+def _micros(column: pa.Array) -> pa.Array:
+    return column.cast(pa.int64())
+
+
+def _largest(rows: pa.RecordBatch, column: str) -> int | None:
+    largest: Any = pc.max(_micros(rows.column(column))).as_py()
+    return None if largest is None else int(largest)

@@ -1,0 +1,189 @@
+"""Release by position: which rows a reader gets next, and what it may be told about the rest.
+
+RowReader and Spark's source both step through a stream with this; nothing is buffered between steps,
+so a replay gives the same rows and the same bound.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.bound import RowtimeBound, weaker
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.store.base import Head, Position, Slice, Store, rows_between
+from spark_rowtime.timestamps import to_interval
+
+ORDERS = ("arrival", "rowtime")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """How a stream is handed out.
+
+    Laws (tests/unit/test_release.py, over random streams):
+
+    - *exactly once*: the steps from the start to a position hand out each row in its region once.
+    - *floor*: a position's floor is min(the stream's floor at seq, the least rowtime not handed out).
+    - *grow*: no coordinate ever falls.
+    - *moves for a reason*: a step goes on only where it hands out rows or the floor has moved.
+
+    ``hold`` and ``since`` in microseconds; ``since``: rows below it are left out. Limits are soft:
+    they cut between index entries, at least one per step.
+    """
+
+    order: str = "rowtime"
+    hold: int | None = None
+    since: int | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
+
+    def earliest(self) -> Position:
+        """Before the first row."""
+        return Position(0, None if self._whole() else 0, None)
+
+    def latest(self, store: Store) -> Position:
+        """After all that this order would hand out now."""
+        head = store.head()
+        return self._position(store, self.earliest(), head, self._cut(head))
+
+    def step(self, store: Store, at: Position, upto: int | None = None) -> Position:
+        """The next position after ``at``, not beyond seq ``upto``; ``at`` itself where there is no news."""
+        head = store.head() if upto is None else store.at(max(upto, at.seq))
+        if head.seq <= at.seq and not self._limited():
+            return at
+        target = self._position(store, at, head, self._cut(head))
+        to = self._within_limits(store, at, target)
+        while to != target and not self._news(store, at, to):
+            to = self._within_limits(store, to, target)
+        return to if self._news(store, at, to) else at
+
+    def slices(self, store: Store, after: Position, upto: Position) -> list[Slice]:
+        """The trains to read between two positions."""
+        pieces = store.slices(after, upto)
+        return pieces if self.since is None else [p for p in pieces if p.largest >= self.since]
+
+    def rows(self, store: Store, piece: Slice, after: Position, upto: Position) -> pa.RecordBatch:
+        """The rows of one of those trains that lie between the positions."""
+        rows = rows_between(store.read(piece), piece.seq, after, upto)
+        if self.since is None or piece.least >= self.since:
+            return rows
+        return rows.filter(pc.greater_equal(rowtime_micros(rows), self.since))
+
+    def _whole(self) -> bool:
+        return self.order == "arrival" and self.hold is None
+
+    def _limited(self) -> bool:
+        return self.max_rows is not None or self.max_bytes is not None
+
+    def _cut(self, head: Head) -> int | None:
+        """Rows below it may go at ``head``; None: all."""
+        cuts = []
+        if self.order == "rowtime":
+            cuts.append(0 if head.floor is None else head.floor + 1)
+        if self.hold is not None:
+            cuts.append(max(head.largest or 0, head.floor or 0) - self.hold + 1)
+        return min(cuts) if cuts else None
+
+    def _position(self, store: Store, at: Position, head: Head, cut: int | None) -> Position:
+        cut = None if cut is None or at.cut is None else max(cut, at.cut)
+        seq = max(head.seq, at.seq)
+        if cut is None or head.floor is None or cut > head.floor:
+            return Position(seq, cut, head.floor)
+        return Position(seq, cut, weaker(head.floor, _least_unread(store, seq, cut) or head.floor))
+
+    def _news(self, store: Store, at: Position, to: Position) -> bool:
+        pieces = self.slices(store, at, to) if to.floor == at.floor else []
+        return to.floor != at.floor or any(self._has_rows(store, piece, at, to) for piece in pieces)
+
+    def _has_rows(self, store: Store, piece: Slice, at: Position, to: Position) -> bool:
+        """Whether a row lies in between, by its ends where they tell: a train may span the whole difference."""
+        if to.cut is None or piece.largest < to.cut:
+            return True
+        whole = self.since is None or piece.least >= self.since
+        if whole and (piece.seq > at.seq or (at.cut is not None and piece.least >= at.cut)):
+            return True
+        return bool(self.rows(store, piece, at, to).num_rows)
+
+    def _within_limits(self, store: Store, at: Position, target: Position) -> Position:
+        pieces = self.slices(store, at, target) if self._limited() else []
+        if self._fitting(pieces) == len(pieces):
+            return target
+        if target.cut is None:
+            last = pieces[self._fitting(pieces) - 1]
+            return Position(last.seq, None, store.at(last.seq).floor)
+        starts = [max(p.least, at.cut or 0) for p in pieces]
+        order = sorted(range(len(pieces)), key=starts.__getitem__)
+        first_left = self._fitting([pieces[i] for i in order])
+        last_start = starts[order[first_left - 1]]
+        cut = next((starts[i] for i in order[first_left:] if starts[i] > last_start), target.cut)
+        return Position(target.seq, cut, weaker(target.floor, cut)) if cut < target.cut else target
+
+    def _fitting(self, pieces: list[Slice]) -> int:
+        """How many of ``pieces`` the limits let through, at least one."""
+        rows = size = 0
+        for count, piece in enumerate(pieces):
+            rows, size = rows + piece.rows, size + piece.size
+            if (rows > (self.max_rows or rows) or size > (self.max_bytes or size)) and count:
+                return count
+        return len(pieces)
+
+
+def _least_unread(store: Store, seq: int, cut: int) -> int | None:
+    """The least rowtime >= ``cut`` in the trains up to ``seq``; None without any."""
+    unread = store.slices(Position(seq, cut, None), Position(seq, None, None))
+    whole = min((p.least for p in unread if p.least >= cut), default=None)
+    parts = (rowtime_micros(store.read(p)) for p in unread if p.least < cut)
+    return min(
+        [pc.min(t.filter(pc.greater_equal(t, cut))).as_py() for t in parts] + ([whole] if whole else []), default=None
+    )
+
+
+def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_bytes: int | None = None) -> Release:
+    """A checked Release; InvalidOptionError names what is wrong."""
+    if order not in ORDERS:
+        raise InvalidOptionError(f"order={order!r} is neither 'arrival' nor 'rowtime'.", order=order)
+    return Release(order, to_interval(hold, "hold"), None, max_rows, max_bytes)
+
+
+def start_bound(start: Any) -> int:
+    """A starting time (RowtimeBound, datetime, ISO string ...) as a floor in microseconds."""
+    return (start if isinstance(start, RowtimeBound) else RowtimeBound(start)).floor
+
+
+def dump_position(position: Position, stream: str, order: str) -> dict[str, Any]:
+    """A position as a flat JSON object; ``stream`` and ``order`` say what it belongs to."""
+    return {"stream": stream, "order": order, **position._asdict()}
+
+
+def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
+    try:
+        fields = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        fields = None
+    if isinstance(fields, dict) and fields.keys() >= {"stream", "order", *Position._fields}:
+        return fields
+    raise InvalidOptionError(f"{value!r} is no position of a reader; give one as it was read.", value=str(value))
+
+
+def load_position(value: dict[str, Any] | str, stream: str, order: str) -> Position:
+    """Reads ``dump_position``; InvalidOptionError where it is of another stream or another order."""
+    fields = _position_fields(value)
+    if fields["stream"] != stream:
+        raise InvalidOptionError(
+            f"This position is of the stream {fields['stream']}, but the one read now is {stream}: it was "
+            "deleted and created again, or the path is another. Start with a new checkpoint.",
+            wanted=fields["stream"],
+            found=stream,
+        )
+    if fields["order"] != order:
+        raise InvalidOptionError(
+            f"This position was read with order={fields['order']}, now it is order={order}. Keep the order, "
+            "or start with a new checkpoint.",
+            wanted=fields["order"],
+            found=order,
+        )
+    return Position(fields["seq"], fields["cut"], fields["floor"])

@@ -1,0 +1,1 @@
+"""The Spark side: the only place that imports PySpark."""

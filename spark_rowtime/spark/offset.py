@@ -1,0 +1,22 @@
+"""A position as Spark's offset log holds it, and the handshake with the extension."""
+
+from typing import Any
+
+from spark_rowtime.errors import ShimMissingError
+from spark_rowtime.release import load_position
+from spark_rowtime.store.base import Position
+
+SHIM = "shim"
+"""The extension adds this key to the start offset that it hands over, never to what is logged."""
+
+
+def start_position(offset: dict[str, Any], stream: str, order: str, require: bool) -> Position:
+    """The position of a start offset; ShimMissingError where bounds are required and nobody carries them."""
+    if require and SHIM not in offset:
+        raise ShimMissingError(
+            "This Spark session does not have the extension that moves the watermark by the stream's bounds. "
+            "Build the session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what "
+            "`rowtime jar` prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions. To read the rows "
+            "without their bounds, say option('bounds', 'ignore')."
+        )
+    return load_position(offset, stream, order)

@@ -1,0 +1,102 @@
+"""The options of ``format("rowtime")``, checked."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from spark_rowtime.bound import RowtimeBound
+from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
+from spark_rowtime.release import Release, release
+
+READ = (
+    "path",
+    "order",
+    "hold",
+    "startingPosition",
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "adapter",
+    "watermark",
+    "punctuate",
+    "bounds",
+    "view",
+)
+WRITE = ("path", "rowtime", "lateness", "onDisorder")
+_SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
+"""What Spark, or the user speaking to Spark, puts among a source's options; lower case."""
+VIEWS = ("rows", "bounds", "rejected", "producers")
+
+
+class Options:
+    """One reader's or writer's options. Names in any case, as in Spark; values are strings."""
+
+    def __init__(self, given: Mapping[str, str], known: tuple[str, ...]) -> None:
+        self._given = {name.lower(): value for name, value in given.items()}
+        lower = {name.lower(): name for name in known}
+        for name in given:
+            if name.lower() not in lower and name.lower() not in _SPARKS_OWN and not name.startswith("spark."):
+                raise _unknown(name, lower)
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """The value as it was given."""
+        return self._given.get(name.lower(), default)
+
+    def choice(self, name: str, *allowed: str) -> str:
+        """One of ``allowed``; the first is the default."""
+        value = self.get(name, allowed[0]) or ""
+        if value.lower() not in allowed:
+            raise InvalidOptionError(f"{name}={value!r} is not one of {', '.join(allowed)}.", option=name)
+        return value.lower()
+
+    def count(self, name: str) -> int | None:
+        """A whole number from 1 on, or None."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if not value.strip().isdecimal() or int(value) < 1:
+            raise InvalidOptionError(f"{name}={value!r} must be a whole number from 1 on.", option=name)
+        return int(value)
+
+    def check_read(self) -> "Options":
+        """Looks at every option of a read, so that a mistake shows at load() and not in the query."""
+        self.release()
+        self.choice("bounds", "require", "ignore")
+        self.choice("watermark", "auto", "none")
+        self.choice("punctuate", "false", "true")
+        self.choice("view", *VIEWS)
+        return self
+
+    @property
+    def path(self) -> str:
+        """Where the stream is."""
+        path = self.get("path")
+        if not path:
+            raise InvalidOptionError("No stream was named. Write .load('orders.rowtime') or option('path', ...).")
+        return path
+
+    def release(self) -> Release:
+        """How rows are handed out. ``startingPosition`` as a time is in its ``since``."""
+        how = release(
+            self.choice("order", "arrival", "rowtime"),
+            self.get("hold"),
+            max_rows=self.count("maxRowsPerTrigger"),
+            max_bytes=self.count("maxBytesPerTrigger"),
+        )
+        start = self.get("startingPosition", "earliest") or ""
+        if start.lower() in ("earliest", "latest"):
+            return how
+        return Release(how.order, how.hold, RowtimeBound(start).floor, how.max_rows, how.max_bytes)
+
+    @property
+    def from_latest(self) -> bool:
+        """Whether a new query starts at the stream's end."""
+        return (self.get("startingPosition") or "").lower() == "latest"
+
+
+def _unknown(name: str, lower: Mapping[str, str]) -> UnknownOptionError:
+    near = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
+    return UnknownOptionError(
+        f"There is no option {name!r}.{hint} The options are {', '.join(lower.values())}.",
+        option=name,
+        nearest=lower[near[0]] if near else None,
+    )

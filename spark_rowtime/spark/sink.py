@@ -1,0 +1,124 @@
+"""The streaming sink: a batch's rows and its output bound in one commit, once."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from spark_rowtime.bound import stronger
+from spark_rowtime.disorder import AnyOrder
+from spark_rowtime.errors import (
+    DisorderedOutputError,
+    InvalidOptionError,
+    SchemaMismatchError,
+    StreamExistsError,
+    StreamNotFoundError,
+)
+from spark_rowtime.schema import batch_to_schema, fitting_schema, stream_schema
+from spark_rowtime.spark.options import Options
+from spark_rowtime.spark.taskbound import local_property, output_floors
+from spark_rowtime.store import create_store, open_store
+from spark_rowtime.store.base import Commit, Staged, Store, StreamSettings, admit
+from spark_rowtime.timestamps import show_micros
+from spark_rowtime.train import ROWTIME
+
+
+@dataclass
+class TaskOutput(WriterCommitMessage):
+    """What a task tells the commit: its rows, already down, and the batch's output floor."""
+
+    trains: list[Staged]
+    floor: int | None
+    query: str
+    run: str
+
+
+class RowtimeStreamWriter(DataSourceStreamArrowWriter):
+    """Made anew for each batch, on the driver; pickled into the tasks for ``write``.
+
+    Law (*once*): a batch is keyed by query and batch id; run again, it changes nothing.
+    """
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._path, self._column = options.path, options.get("rowtime") or ROWTIME
+        self._reject = options.choice("onDisorder", "fail", "reject") == "reject"
+        wanted = self._wanted(to_arrow_schema(schema, timezone="UTC"))
+        self._schema = _ensure_stream(self._path, wanted)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
+        """Once a task: each Arrow batch goes down as one train; nothing is visible yet."""
+        store = open_store(self._path)
+        try:
+            trains = [store.stage(self._fit(batch)) for batch in iterator if batch.num_rows]
+        finally:
+            store.close()
+        query, run = local_property("sql.streaming.queryId"), local_property("spark.jobGroup.id")
+        return TaskOutput(trains, output_floors().get(self._column), query or "", run or "")
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Once a batch, on the driver, after all its tasks; again if the driver died before it was logged."""
+        outputs = [message for message in messages if isinstance(message, TaskOutput)]
+        if not outputs:
+            return
+        store = open_store(self._path)
+        try:
+            self._commit(store, outputs, batchId + 1)
+        finally:
+            store.close()
+
+    def _commit(self, store: Store, outputs: list[TaskOutput], number: int) -> None:
+        first = outputs[0]
+        info = store.attach(f"spark-{first.query}", first.run, AnyOrder.declaration)
+        if number <= info.number:
+            return
+        trains = [train for output in outputs for train in output.trains]
+        accepted, late = admit(store, trains, stronger(info.floor, store.head().floor))
+        if late and not self._reject:
+            raise DisorderedOutputError(
+                f"{sum(r.rows.num_rows for r in late)} row(s) of this batch lie below {show_micros(late[0].bound)}, "
+                f"which was promised on {self._path} already. Check which column is its rowtime, write to a stream "
+                "of its own, or say option('onDisorder', 'reject') to have such rows recorded as rejected.",
+                path=self._path,
+                bound=late[0].bound,
+            )
+        floor = stronger(info.floor, first.floor)
+        store.commit(Commit(info.name, info.epoch, number, accepted, floor, late))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """A batch failed: what its tasks staged is never read."""
+
+    def _wanted(self, output: pa.Schema) -> pa.Schema:
+        if self._column not in output.names:
+            raise SchemaMismatchError(
+                f"The output has no column {self._column!r}, only {output.names}. Name the event time of a result, "
+                "for example .select(col('window.end').alias('rowtime'), ...), or say option('rowtime', <column>).",
+                columns=output.names,
+            )
+        if self._column == ROWTIME:
+            return stream_schema(output)
+        if ROWTIME in output.names:
+            raise InvalidOptionError(f"rowtime={self._column!r} would be a second column 'rowtime' of the output.")
+        return stream_schema(output.append(pa.field(ROWTIME, output.field(self._column).type)))
+
+    def _fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._column != ROWTIME:
+            batch = batch.append_column(ROWTIME, batch.column(self._column))
+        return batch_to_schema(batch, self._schema)
+
+
+def _ensure_stream(path: str, wanted: pa.Schema) -> pa.Schema:
+    """The schema of the stream at ``path``, which is created from ``wanted`` if it is not there."""
+    try:
+        store = open_store(path)
+    except StreamNotFoundError:
+        with suppress(StreamExistsError):  # another query was quicker
+            create_store(path, wanted, StreamSettings())
+        store = open_store(path)
+    try:
+        return fitting_schema(store.schema, wanted, path)
+    finally:
+        store.close()

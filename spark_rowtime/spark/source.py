@@ -1,0 +1,126 @@
+"""The streaming source: positions in, partitions out. Bounds travel in the offsets."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from spark_rowtime.adapter import AdapterProcess, spawn
+from spark_rowtime.release import Release, dump_position, load_position
+from spark_rowtime.spark.offset import start_position
+from spark_rowtime.spark.options import Options
+from spark_rowtime.spark.partition import SlicePartition, plan, read_slices
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Position, Store
+from spark_rowtime.timestamps import show_micros
+
+
+class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives in one Python process beside the query; Spark calls it from the query's thread, one at a time.
+
+    A copy is pickled into each task for ``read`` alone. An offset is a position: a pure function of
+    the log, so that a batch that is run again gets the same rows and the same bound.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._path, self._how = options.path, options.release()
+        self._from_latest = options.from_latest
+        self._adapter_spec = options.get("adapter")
+        self._require = options.choice("bounds", "require", "ignore") == "require"
+        self._target: int | None = None
+        self._reported: dict[str, Any] | None = None
+        self._adapter: AdapterProcess | None = None
+
+    @cached_property
+    def _store(self) -> Store:
+        return open_store(self._path)
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Once, when a new query starts."""
+        return self._dump(self._how.latest(self._store) if self._from_latest else self._how.earliest())
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Each trigger: how far the next batch goes; ``start`` itself where there is no news."""
+        at = start_position(start, self._store.stream, self._how.order, self._require)
+        self._tend_adapter()
+        how = self._how
+        if isinstance(limit, ReadAllAvailable):
+            how = Release(how.order, how.hold, how.since)
+        return self._dump(how.step(self._store, at, self._target))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What the options say; the step itself keeps to both limits where both are given."""
+        if self._how.max_rows is not None:
+            return ReadMaxRows(self._how.max_rows)
+        return ReadAllAvailable() if self._how.max_bytes is None else ReadMaxBytes(self._how.max_bytes)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Trigger.AvailableNow: what is committed now is what will be read."""
+        self._target = self._store.head().seq
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """At each trigger, also an idle one, for the query's progress: where the stream is, and its metrics."""
+        seq = self._store.head().seq
+        if self._reported is None or self._reported["seq"] != seq:
+            self._reported = {**self._dump(self._how.latest(self._store)), "metrics": self._metrics()}
+        return self._reported
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Each batch that has something, also one that is run again after a restart."""
+        after = start_position(start, self._store.stream, self._how.order, self._require)
+        return plan(self._store, self._how, after, self._load(end))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """In a Python worker, once a partition."""
+        assert isinstance(partition, SlicePartition)
+        return read_slices(partition)
+
+    def stop(self) -> None:
+        """Once, when the query ends."""
+        if self._adapter is not None:
+            self._adapter.stop()
+        if "_store" in self.__dict__:
+            self._store.close()
+
+    def _tend_adapter(self) -> None:
+        if self._adapter_spec is None:
+            return
+        if self._adapter is None:
+            self._adapter = spawn(self._adapter_spec, self._path)
+        self._adapter.check()
+
+    def _dump(self, position: Position) -> dict[str, Any]:
+        return dump_position(position, self._store.stream, self._how.order)
+
+    def _load(self, offset: dict[str, Any]) -> Position:
+        return load_position(offset, self._store.stream, self._how.order)
+
+    def _metrics(self) -> dict[str, Any]:
+        clock, producers = self._store.clock(), self._store.producers()
+        return {
+            "bound": show_micros(clock.floor),
+            "producers": sum(p.status.value in ("attached", "idle") for p in producers),
+            "clockHeldBy": clock.holder() or "nobody",
+            "rowsHeldBack": self._held_back(),
+            "rowsRejected": sum(p.rejected for p in producers),
+        }
+
+    def _held_back(self) -> int:
+        """Rows that are committed, but wait for the bound (order=rowtime) or for ``hold``."""
+        at = self._how.latest(self._store)
+        if at.cut is None:
+            return 0
+        waiting = self._how.slices(self._store, at, Position(at.seq, None, None))
+        whole = sum(p.rows for p in waiting if p.least >= at.cut)
+        upto = Position(at.seq, None, None)
+        parts = [self._how.rows(self._store, p, at, upto) for p in waiting if p.least < at.cut]
+        return whole + sum(int(part.num_rows) for part in parts)

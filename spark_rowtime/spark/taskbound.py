@@ -1,0 +1,37 @@
+"""currentRowtimeBound: the output bound of the running batch, inside any task."""
+
+import json
+
+from pyspark import SparkContext, TaskContext
+
+from spark_rowtime.bound import RowtimeBound, as_bound
+from spark_rowtime.train import ROWTIME
+
+PROPERTY = "rowtime.outputBounds"
+"""The local property in which the extension puts the floors of the output's columns, as JSON."""
+
+
+def output_floors() -> dict[str, int]:
+    """The floor in microseconds of each output column that carries a bound; columns of structs by path."""
+    said = local_property(PROPERTY)
+    floors: dict[str, int] = json.loads(said) if said else {}
+    return floors
+
+
+def local_property(name: str) -> str | None:
+    """A local property of the query: in a task, or on the driver in a foreachBatch."""
+    task = TaskContext.get()
+    if task is not None:
+        return task.getLocalProperty(name)
+    context = SparkContext._active_spark_context  # noqa: SLF001  (PySpark has no public name for it)
+    return context.getLocalProperty(name) if context is not None else None
+
+
+def currentRowtimeBound(column: str = ROWTIME) -> RowtimeBound | None:
+    """The bound on what later batches of this query will put out, for one output column.
+
+    Callable in any task of a streaming query (UDFs, Python sinks, mapInArrow) and in a classic
+    foreachBatch. ``column``: an output column, or a path such as ``"window.end"``. None where the
+    output carries no bound, and outside a query with a rowtime source.
+    """
+    return as_bound(output_floors().get(column))

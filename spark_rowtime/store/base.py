@@ -1,0 +1,341 @@
+"""What a store is: the log of a stream, its clock, and the rows between two positions.
+
+Who calls: RowSink and Spark's sink write (attach, stage, commit, leave); RowReader and Spark's
+source read (head, at, slices, read). Several processes write and read one stream at once; a store
+object belongs to one process and may be used by several of its threads.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.clock import Status, StreamClock
+from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
+from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.timestamps import show_micros
+
+REJECTED_COLUMNS = pa.schema(
+    [
+        pa.field("producer", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("bound", pa.timestamp("us", "UTC")),
+    ]
+)
+"""The columns before those of the stream in ``view=rejected``."""
+BOUNDS_COLUMNS = pa.schema(
+    [
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("producer", pa.string(), nullable=False),
+        pa.field("event", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("producerBound", pa.timestamp("us", "UTC")),
+        pa.field("bound", pa.timestamp("us", "UTC")),
+    ]
+)
+"""``view=bounds``: one row per event of the log; ``bound`` is the stream's after it, non-strict."""
+
+
+class Position(NamedTuple):
+    """How far a reader is. Microseconds; all coordinates only grow.
+
+    Rows in trains <= ``seq`` with rowtime < ``cut`` have been read; ``cut`` None: all of them.
+    ``floor``: the least rowtime that may still be handed out, None: nothing is promised.
+    """
+
+    seq: int
+    cut: int | None
+    floor: int | None
+
+
+class Head(NamedTuple):
+    """The log at one ``seq``: the stream's floor, the largest rowtime and the number of rows so far."""
+
+    seq: int
+    floor: int | None
+    largest: int | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """What createStream fixes for the life of a stream; intervals in microseconds."""
+
+    boundsBeforeRows: bool = True
+    maxLag: int | None = None
+    idleTimeout: int | None = None
+    maxAhead: int | None = None
+
+    def clock(self) -> StreamClock:
+        """A new stream's clock."""
+        return StreamClock(bounds_before_rows=self.boundsBeforeRows, max_lag=self.maxLag)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Rows whose bytes are down but that no reader sees yet; pickles. ``location`` is the store's own.
+
+    ``least`` and ``largest`` rowtime in microseconds; ``rows`` >= 1.
+    """
+
+    rows: int
+    least: int
+    largest: int
+    location: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One train of the log that lies, at least in part, between two positions; pickles."""
+
+    seq: int
+    producer: str
+    rows: int
+    least: int
+    largest: int
+    size: int
+    location: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Rows that did not land. ``reason``: late | ahead; ``bound``: the floor they lay below, or ceiling."""
+
+    reason: str
+    bound: int | None
+    rows: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one producer makes visible at once, or not at all.
+
+    ``number`` counts the producer's commits from 1, across epochs: one that is not above the last
+    that landed is a retry and changes nothing. ``floor``: the producer's own after all of it.
+    ``checkpoint`` None leaves the stored one; ``disorder`` is the state to carry on from.
+    """
+
+    producer: str
+    epoch: int
+    number: int
+    trains: tuple[Staged, ...] = ()
+    floor: int | None = None
+    rejected: tuple[Rejected, ...] = ()
+    checkpoint: str | None = None
+    disorder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """After a commit: the log's seq, the stream's floor, and what only the commit could reject."""
+
+    seq: int
+    floor: int | None
+    rejected: tuple[Rejected, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerInfo:
+    """A producer as the catalog has it; ``floor`` in microseconds, received = accepted + rejected."""
+
+    name: str
+    status: Status
+    epoch: int
+    floor: int | None
+    accepted: int
+    rejected: int
+    number: int
+    checkpoint: str | None
+    declaration: str
+    """What openSink said of this producer's order (rowsImplyBounds, lateness, kSort), as JSON."""
+    disorder: str
+    """The state of its disorder, as JSON; empty where none is kept."""
+
+
+class Store(ABC):
+    """One stream, opened. The laws of DESIGN are the conformance suite in tests/store/.
+
+    1. a bound never falls; 2. no row lands below the bound that was in force before its commit;
+    3. a train is all or nothing, visible only when its bytes are down; 4. a retry with the same
+    (producer, epoch, number) changes nothing; 5. a fenced producer cannot append; 6. the rows
+    between two positions are always the same; 7. a bound without rows is visible; 8. what a crashed
+    writer left half-written is never read, and the next writer works; 9. rejected rows are kept
+    with reason, bound and producer.
+    """
+
+    path: str
+    stream: str
+    """The stream's own id: a stream deleted and created again at one path has another."""
+    schema: pa.Schema
+    settings: StreamSettings
+
+    @abstractmethod
+    def attach(self, producer: str, holder: str, declaration: str) -> ProducerInfo:
+        """Opens ``producer`` for ``holder`` (a token of one sink object or one query run).
+
+        A holder that attaches again keeps its epoch; another one takes over with epoch + 1, which
+        fences the old. InvalidOptionError where ``declaration`` is not the stored one.
+        """
+
+    @abstractmethod
+    def stage(self, rows: pa.RecordBatch) -> Staged:
+        """Puts the bytes of ``rows`` (>= 1 row, of exactly ``schema``) down. Nobody sees them yet."""
+
+    @abstractmethod
+    def commit(self, commit: Commit) -> Receipt:
+        """Makes it visible, atomically; folds the clock on. ProducerFencedError at an old epoch."""
+
+    @abstractmethod
+    def leave(self, producer: str, epoch: int) -> None:
+        """The producer closed: it no longer holds the stream back. Again: nothing changes."""
+
+    @abstractmethod
+    def detach(self, producer: str) -> None:
+        """A lost producer is let go by hand, whoever holds it; it does not remember as a closed one does."""
+
+    @abstractmethod
+    def head(self) -> Head:
+        """The end of the log; cheap: called on each poll."""
+
+    @abstractmethod
+    def at(self, seq: int) -> Head:
+        """The log as it was at ``seq`` (0: empty)."""
+
+    @abstractmethod
+    def slices(self, after: Position, upto: Position) -> list[Slice]:
+        """The trains with a row in the difference of the two regions, by seq: a pure function of the log."""
+
+    @abstractmethod
+    def read(self, piece: Slice | Staged) -> pa.RecordBatch:
+        """All rows of a train, whole. StoreCorruptError where the bytes are not those written."""
+
+    @abstractmethod
+    def producers(self) -> list[ProducerInfo]:
+        """All that ever attached, by name."""
+
+    @abstractmethod
+    def clock(self) -> StreamClock:
+        """A copy of the clock as it stands."""
+
+    @abstractmethod
+    def rejected(self) -> pa.Table:
+        """All rejected rows: REJECTED_COLUMNS, then the stream's columns."""
+
+    @abstractmethod
+    def bounds(self) -> pa.Table:
+        """The log as BOUNDS_COLUMNS."""
+
+    @abstractmethod
+    def wait(self, seq: int, timeout: float | None) -> bool:
+        """Blocks until the log is longer than ``seq``; False after ``timeout`` seconds."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees what is open; the stream stays."""
+
+
+def between(after: Position, upto: Position, seq: int, least: int, largest: int) -> bool:
+    """Whether a train may have a row in the difference of the two regions (definition of ``slices``)."""
+    if seq > upto.seq or (upto.cut is not None and least >= upto.cut):
+        return False
+    if seq > after.seq:
+        return True
+    return after.cut is not None and largest >= after.cut and (upto.cut is None or after.cut < upto.cut)
+
+
+def rows_between(rows: pa.RecordBatch, seq: int, after: Position, upto: Position) -> pa.RecordBatch:
+    """The rows of the train ``seq`` that lie in the difference of the two regions, in their order."""
+    low = after.cut if seq <= after.seq else None
+    times = rowtime_micros(rows)
+    if low is not None:
+        rows = rows.filter(pc.greater_equal(times, low))
+        times = rowtime_micros(rows)
+    return rows if upto.cut is None else rows.filter(pc.less(times, upto.cut))
+
+
+def split_late(rows: pa.RecordBatch, floor: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows at or above ``floor``, and those below it."""
+    fits = pc.greater_equal(rowtime_micros(rows), floor)
+    return rows.filter(fits), rows.filter(pc.invert(fits))
+
+
+def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
+    """What of ``trains`` is not below the stream's ``floor`` as it stands at the commit, and what is.
+
+    Only what went wrong since the sink looked (idleTimeout, maxLag, a lost lease) is rejected here.
+    """
+    if floor is None or all(train.least >= floor for train in trains):
+        return tuple(trains), ()
+    accepted, rejected = [], []
+    for train in trains:
+        if train.least >= floor:
+            accepted.append(train)
+            continue
+        fits, late = split_late(store.read(train), floor)
+        rejected.append(Rejected("late", floor, late))
+        if fits.num_rows:
+            accepted.append(store.stage(fits))
+    return tuple(accepted), tuple(rejected)
+
+
+def fenced(producer: str, epoch: int, now: int) -> ProducerFencedError:
+    """The error for a call of an epoch that is over."""
+    return ProducerFencedError(
+        f"Producer {producer!r} was taken over: this sink has epoch {epoch}, the stream {now}. Nothing of "
+        "this call has landed. Open a new sink under the name if this process is to go on, and look "
+        "for the other one.",
+        producer=producer,
+        epoch=epoch,
+        current=now,
+    )
+
+
+def never_attached(producer: str) -> InvalidOptionError:
+    """The error for a call in the name of a producer that the stream does not know."""
+    return InvalidOptionError(f"No producer {producer!r} has ever been attached to this stream.", producer=producer)
+
+
+def show_late(producer: str, rejected: Rejected) -> str:
+    """One line about rejected rows, for logs and errors."""
+    ends = pc.min_max(rowtime_micros(rejected.rows))
+    first, last = show_micros(ends["min"].as_py()), show_micros(ends["max"].as_py())
+    span = first if first == last else f"{first} .. {last}"
+    word = "below the bound" if rejected.reason == "late" else "too far ahead of"
+    return (
+        f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}, "
+        f"{word} {show_micros(rejected.bound)}"
+    )
+
+
+def rejected_schema(schema: pa.Schema) -> pa.Schema:
+    """REJECTED_COLUMNS, then the stream's."""
+    return pa.schema([*REJECTED_COLUMNS, *schema])
+
+
+def rejected_table(producer: str, rejected: Rejected, schema: pa.Schema) -> pa.Table:
+    """One rejection in the columns of ``rejected_schema``."""
+    count = rejected.rows.num_rows
+    bound = pa.scalar(rejected.bound, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    extra = [pa.repeat(producer, count), pa.repeat(rejected.reason, count), pa.repeat(bound, count)]
+    return pa.Table.from_arrays([*extra, *rejected.rows.columns], schema=schema)
+
+
+def bounds_table(columns: Sequence[Sequence[object]]) -> pa.Table:
+    """Columns of BOUNDS_COLUMNS, times in microseconds, as a table."""
+    types = [pa.int64() if pa.types.is_timestamp(f.type) else f.type for f in BOUNDS_COLUMNS]
+    arrays = [pa.array(c, t).cast(f.type) for c, t, f in zip(columns, types, BOUNDS_COLUMNS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=BOUNDS_COLUMNS)
+
+
+def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:
+    """The error for a takeover with another declaration of order."""
+    return InvalidOptionError(
+        f"Producer {producer!r} was declared as {stored}, not {given}. The state of its disorder cannot carry "
+        "over: open it as it was declared, or under another name.",
+        producer=producer,
+        stored=stored,
+        given=given,
+    )

@@ -1,0 +1,146 @@
+"""The catalog of a stream: one SQLite file with everything but the rows."""
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_rowtime.errors import RowtimeError, StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store.base import StreamSettings
+
+APPLICATION_ID = 0x726F7774
+"""``rowt``; what ``file catalog.db`` shows."""
+FORMAT = 1
+"""The version that this code writes, and the largest that it reads; see FORMAT.md."""
+
+TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE producers (
+    name TEXT PRIMARY KEY, holder TEXT NOT NULL, status TEXT NOT NULL, epoch INTEGER NOT NULL, floor INTEGER,
+    accepted INTEGER NOT NULL, rejected INTEGER NOT NULL, number INTEGER NOT NULL, checkpoint TEXT,
+    declaration TEXT NOT NULL, disorder TEXT NOT NULL, receipt_seq INTEGER NOT NULL, receipt_floor INTEGER
+) WITHOUT ROWID;
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, producer TEXT NOT NULL, time INTEGER NOT NULL, floor INTEGER,
+    stream_floor INTEGER, stream_largest INTEGER, stream_rows INTEGER NOT NULL,
+    rows INTEGER, least INTEGER, largest INTEGER, width INTEGER,
+    segment TEXT, offset INTEGER, length INTEGER, checksum INTEGER
+);
+CREATE INDEX spans ON events (width, largest, least) WHERE width IS NOT NULL;
+CREATE TABLE rejected (
+    id INTEGER PRIMARY KEY, producer TEXT NOT NULL, number INTEGER NOT NULL, time INTEGER NOT NULL,
+    reason TEXT NOT NULL, bound INTEGER, at_commit INTEGER NOT NULL, rows BLOB NOT NULL
+);
+CREATE INDEX receipts ON rejected (producer, number) WHERE at_commit;
+"""
+
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_WAITING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
+
+
+class Catalog:
+    """A connection to ``catalog.db``. Its callers raise SQLite's errors through :func:`storage_error`."""
+
+    def __init__(self, file: Path, durability: str, busy_timeout: float) -> None:
+        self.file = file
+        self._db = _connect(file, "rw", busy_timeout)
+        self.execute = self._db.execute
+        try:
+            self._check()
+            self.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+        except BaseException:
+            self._db.close()
+            raise
+
+    @contextmanager
+    def transaction(self, kind: str) -> Iterator[None]:
+        """``kind``: IMMEDIATE to write, DEFERRED to read one state. All of it lands, or nothing."""
+        self.execute(f"BEGIN {kind}")
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.rollback()
+            raise
+
+    def meta(self) -> tuple[str, pa.Schema, StreamSettings]:
+        """The stream's id, schema and settings."""
+        try:
+            meta = dict(self.execute("SELECT name, value FROM meta").fetchall())
+            schema = pa.ipc.read_schema(pa.py_buffer(meta["schema"]))
+            return meta["stream"], schema, StreamSettings(**json.loads(meta["settings"]))
+        except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+            raise _damaged(self.file, repr(error)) from error
+
+    def close(self) -> None:
+        """The last connection to close folds the WAL into the file."""
+        self._db.close()
+
+    def _check(self) -> None:
+        (application,) = self.execute("PRAGMA application_id").fetchone()
+        (version,) = self.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION_ID or version < 1:
+            raise StoreCorruptError(
+                f"{self.file} is no catalog of a stream: application id {application:#x} instead of "
+                f"{APPLICATION_ID:#x}, format {version}. Restore the directory from a copy.",
+                file=str(self.file),
+            )
+        if version > FORMAT:
+            raise StoreUnavailableError(
+                f"{self.file} has format {version}, written by a newer spark-rowtime; this one reads up to "
+                f"format {FORMAT}. Upgrade it.",
+                file=str(self.file),
+                format=version,
+            )
+
+
+def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> None:
+    """Writes the catalog of an empty stream with an id of its own, down to the disk."""
+    db = _connect(file, "rwc", 0)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {FORMAT}")
+        db.executescript(TABLES)
+        meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
+        meta["settings"] = json.dumps(asdict(settings))
+        db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+    finally:
+        db.close()
+
+
+def _connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{file.as_uri()}?mode={mode}", uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False
+    )
+
+
+def storage_error(error: sqlite3.Error | OSError, path: str) -> RowtimeError:
+    """What SQLite or the file system said about the stream at ``path``, as an error of the tree."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _CORRUPT or (isinstance(error, sqlite3.Error) and "no such" in str(error)):
+        return _damaged(path, str(error))
+    if code in _WAITING:
+        return StoreUnavailableError(
+            f"Another process keeps the catalog of {path} locked ({error}). Nothing of this call has landed; "
+            "try again, and look for a process that hangs.",
+            path=path,
+        )
+    return StoreUnavailableError(
+        f"The stream at {path} cannot be reached or written ({error}). Nothing of this call has landed. Look at "
+        "free space and permissions; readers too need to write in the directory.",
+        path=path,
+    )
+
+
+def _damaged(path: Path | str, why: str) -> StoreCorruptError:
+    return StoreCorruptError(
+        f"The catalog of {path} is damaged ({why}). Restore the directory from a copy.", path=str(path)
+    )

@@ -1,0 +1,104 @@
+"""The directory of a stream: made whole or not at all, and told from other things at its path."""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.local.catalog import Catalog, create_catalog, storage_error
+from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
+from spark_rowtime.store.local.store import LocalStore
+
+CATALOG = "catalog.db"
+BUSY_TIMEOUT = 10.0
+"""Seconds that a call waits for another process's transaction; each takes microseconds."""
+
+
+def create_local(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
+    """Creates an empty stream at ``path``, and the directories above it.
+
+    It is built beside its place and renamed into it, so that nobody meets half of it; of two
+    processes that create one stream, one succeeds. StreamExistsError where there is something.
+    """
+    place = Path(path).absolute()
+    if os.path.lexists(place):
+        raise _exists(place)
+    building = place.with_name(f".{place.name}.{os.urandom(4).hex()}.creating")
+    try:
+        (building / SEGMENTS).mkdir(parents=True)
+        (building / FREE).mkdir()
+        create_catalog(building / CATALOG, schema, settings)
+        sync_folder(building)
+        _rename(building, place)
+        sync_folder(place.parent)
+    except (OSError, sqlite3.Error) as error:
+        raise storage_error(error, str(place)) from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _rename(building: Path, place: Path) -> None:
+    try:
+        building.rename(place)
+    except OSError:
+        if os.path.lexists(place):
+            raise _exists(place) from None
+        raise
+
+
+def _exists(place: Path) -> StreamExistsError:
+    return StreamExistsError(
+        f"There is {_what(place)} at {place} already. Open it if that is what you want, or choose another path.",
+        path=str(place),
+    )
+
+
+def open_local(
+    path: str,
+    durability: str = "process",
+    *,
+    busy_timeout: float = BUSY_TIMEOUT,
+    now: Callable[[], int] = lambda: time.time_ns() // 1000,
+    pause: Callable[[float], object] = time.sleep,
+) -> LocalStore:
+    """Opens the stream at ``path``. StreamNotFoundError, which says what is there, if it is none.
+
+    ``durability``: "process", what was committed survives the end of all processes; "power", also
+    the loss of power, at the price of two disk syncs per commit.
+    """
+    if durability not in ("process", "power"):
+        raise InvalidOptionError(f"durability={durability!r} is neither 'process' nor 'power'.", value=durability)
+    place = Path(path).absolute()
+    try:
+        _require(place)
+        catalog = Catalog(place / CATALOG, durability, busy_timeout)
+        try:
+            return LocalStore(str(place), catalog, durability, now, pause)
+        except BaseException:
+            catalog.close()
+            raise
+    except (OSError, sqlite3.Error) as error:
+        raise storage_error(error, str(place)) from error
+
+
+def _require(place: Path) -> None:
+    try:
+        (place / CATALOG).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise StreamNotFoundError(
+            f"There is {_what(place)} at {place}; createStream makes a stream.", path=str(place)
+        ) from None
+
+
+def _what(place: Path) -> str:
+    if (place / CATALOG).exists():
+        return "a stream"
+    if not os.path.lexists(place):
+        return "nothing"
+    return "a directory that is no stream" if place.is_dir() else "a file"

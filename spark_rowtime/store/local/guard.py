@@ -1,0 +1,42 @@
+"""What each call on an open stream goes through: one thread, the right process, errors of the tree."""
+
+import os
+import sqlite3
+import threading
+
+from spark_rowtime.errors import SinkClosedError
+from spark_rowtime.store.local.catalog import storage_error
+
+
+class Guard:
+    """``with guard:`` one thread at a time, in the process that opened; SQLite's errors become ours.
+
+    A connection that crosses a fork corrupts the file, so a forked child is refused. Reentrant.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._process, self._closed = path, os.getpid(), False
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if os.getpid() != self._process:
+            raise SinkClosedError(
+                f"The stream at {self._path} was opened in process {self._process} and used in its fork "
+                f"{os.getpid()}. Open it again in each process.",
+                path=self._path,
+            )
+        self._lock.acquire()
+        if self._closed:
+            self._lock.release()
+            raise SinkClosedError(f"The stream at {self._path} was closed; open it again.", path=self._path)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._lock.release()
+        if isinstance(error, sqlite3.Error | OSError):
+            raise storage_error(error, self._path) from error
+
+    def shut(self) -> bool:
+        """No call is let in any more; False if that is so already, or in a forked child."""
+        open_here = not self._closed and os.getpid() == self._process
+        self._closed = True
+        return open_here

@@ -1,0 +1,165 @@
+"""Segments: append-only Arrow IPC stream files that hold the rows of a stream."""
+
+import os
+import zlib
+from collections import OrderedDict
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from spark_rowtime.errors import StoreCorruptError
+
+SEGMENTS, FREE = "segments", "free"
+"""The folders of a stream: its segments, and an empty file per segment that is free to be appended to."""
+FULL = 256 << 20
+"""A segment of so many bytes is not appended to."""
+OPEN_FILES = 64
+
+
+class Location(NamedTuple):
+    """Where the bytes of a train are. With the directory and the schema, enough to read it anywhere."""
+
+    segment: str
+    offset: int
+    length: int
+    checksum: int
+    """CRC-32 of the bytes."""
+
+
+class SegmentWriter:
+    """Appends record batches to segments that nobody else writes to meanwhile.
+
+    A new file begins with the schema, so that any Arrow tool can read it. Nothing is created before
+    the first batch. A segment that is closed below its full size is marked as free and is claimed by
+    the next writer, so that many short-lived writers do not leave many small files; one whose writer
+    died is not. ``durable``: the bytes are on the disk, not only in the system, when ``append`` returns.
+    """
+
+    def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL, durable: bool = False) -> None:
+        self._folder, self._free = stream / SEGMENTS, stream / FREE
+        self._schema, self._full, self._durable = schema, full, durable
+        self._name, self._fd, self._end = "", -1, 0
+
+    def append(self, rows: pa.RecordBatch) -> Location:
+        """Puts ``rows`` down. After an error nothing of them counts, and the next call overwrites them."""
+        if self._fd < 0 or self._end >= self._full:
+            self._roll()
+        message, offset = rows.serialize(), self._end
+        self._write(message)
+        return Location(self._name, offset, message.size, zlib.crc32(message))
+
+    def close(self) -> None:
+        """Closes the file, if there is one, and leaves it to the next writer if it is not full."""
+        if self._fd < 0:
+            return
+        fd, self._fd = self._fd, -1
+        try:
+            os.ftruncate(fd, self._end)
+        finally:
+            os.close(fd)
+        if self._end < self._full:
+            (self._free / self._name).touch()
+
+    def _roll(self) -> None:
+        self.close()
+        name = self._claim()
+        if name is None:
+            self._create(os.urandom(8).hex() + ".arrow")
+        else:
+            self._fd, self._name = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC), name
+            self._end = os.fstat(self._fd).st_size
+
+    def _claim(self) -> str | None:
+        """A free segment: whoever removes its mark owns it."""
+        for mark in self._free.iterdir():
+            try:
+                mark.unlink()
+            except FileNotFoundError:
+                continue
+            return mark.name
+        return None
+
+    def _create(self, name: str) -> None:
+        self._fd = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._name, self._end = name, 0
+        try:
+            self._write(self._schema.serialize())
+            if self._durable:
+                sync_folder(self._folder)
+        except BaseException:
+            os.close(self._fd)
+            self._fd = -1
+            (self._folder / name).unlink()
+            raise
+
+    def _write(self, message: pa.Buffer) -> None:
+        rest, at = memoryview(message), self._end
+        while rest:
+            written = os.pwrite(self._fd, rest, at)
+            rest, at = rest[written:], at + written
+        if self._durable:
+            os.fdatasync(self._fd)
+        self._end = at
+
+
+class SegmentReader:
+    """Reads record batches back, checked; keeps the last files open."""
+
+    def __init__(self, stream: Path, schema: pa.Schema) -> None:
+        self._folder, self._schema = stream / SEGMENTS, schema
+        self._fds: OrderedDict[str, int] = OrderedDict()
+
+    def read(self, location: Location, rows: int, train: str) -> pa.RecordBatch:
+        """The ``rows`` rows at ``location``. StoreCorruptError, which names ``train``, if they are not there."""
+        message = self._bytes(location, train)
+        if zlib.crc32(message) != location.checksum:
+            raise self._corrupt(location, train, "the checksum does not fit")
+        try:
+            batch = pa.ipc.read_record_batch(message, self._schema)
+        except pa.ArrowException as error:
+            raise self._corrupt(location, train, str(error)) from error
+        if batch.num_rows != rows:
+            raise self._corrupt(location, train, f"{batch.num_rows} rows instead of {rows}")
+        return batch
+
+    def close(self) -> None:
+        """Closes all files."""
+        while self._fds:
+            os.close(self._fds.popitem()[1])
+
+    def _bytes(self, location: Location, train: str) -> pa.Buffer:
+        message = pa.allocate_buffer(location.length)
+        try:
+            length = os.preadv(self._open(location.segment), [message], location.offset)
+        except FileNotFoundError:
+            raise self._corrupt(location, train, "the file is gone") from None
+        if length != location.length:
+            raise self._corrupt(location, train, f"the file ends after {length} of {location.length} bytes")
+        return message
+
+    def _open(self, segment: str) -> int:
+        fd = self._fds.get(segment)
+        if fd is None:
+            fd = self._fds[segment] = os.open(self._folder / segment, os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._fds) > OPEN_FILES:
+                os.close(self._fds.popitem(last=False)[1])
+        return fd
+
+    def _corrupt(self, location: Location, train: str, what: str) -> StoreCorruptError:
+        file = str(self._folder / location.segment)
+        return StoreCorruptError(
+            f"{file}, offset {location.offset}: {what}; so {train} cannot be read. Restore the file from a copy.",
+            file=file,
+            offset=location.offset,
+            train=train,
+        )
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in ``folder`` survive a power failure."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,208 @@
+"""The store in one process's memory: the reference model that the others are compared with.
+
+Plain lists and whole scans, so that it can be seen to be right. A path ``memory://name`` names it.
+"""
+
+import threading
+import uuid
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from spark_rowtime.clock import Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.store.base import (
+    Commit,
+    Head,
+    Position,
+    ProducerInfo,
+    Receipt,
+    Rejected,
+    Slice,
+    Staged,
+    Store,
+    StreamSettings,
+    admit,
+    between,
+    bounds_table,
+    fenced,
+    never_attached,
+    redeclared,
+    rejected_schema,
+    rejected_table,
+)
+from spark_rowtime.train import floors_between, span
+
+
+@dataclass(slots=True)
+class _Producer:
+    info: ProducerInfo
+    holder: str
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    seq: int
+    event: Event
+    train: Staged | None
+    floor: int | None
+    largest: int | None
+    rows: int
+
+
+@dataclass(slots=True)
+class MemoryStore(Store):
+    """See :class:`Store`; everything under one lock."""
+
+    path: str
+    schema: pa.Schema
+    settings: StreamSettings
+    stream: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def __post_init__(self) -> None:
+        self._changed = threading.Condition(threading.RLock())
+        self._clock = self.settings.clock()
+        self._log: list[_Entry] = []
+        self._producers: dict[str, _Producer] = {}
+        self._rejected: list[tuple[str, Rejected]] = []
+
+    def attach(self, producer: str, holder: str, declaration: str) -> ProducerInfo:
+        with self._changed:
+            known = self._producers.get(producer)
+            if known is None:
+                info = ProducerInfo(producer, Status.ATTACHED, 0, None, 0, 0, 0, None, declaration, "")
+                known = self._producers[producer] = _Producer(info, "", Receipt(0, None))
+            if known.info.declaration != declaration:
+                raise redeclared(producer, known.info.declaration, declaration)
+            if known.holder != holder or self._info(producer).status in (Status.LEFT, Status.DETACHED):
+                known.holder = holder
+                known.info = replace(known.info, epoch=known.info.epoch + 1)
+                self._append(Joined(producer), None)
+            return self._info(producer)
+
+    def stage(self, rows: pa.RecordBatch) -> Staged:
+        ends = span(rows)
+        assert ends is not None, "an empty batch is not staged"
+        return Staged(rows.num_rows, *ends, location=rows)
+
+    def commit(self, commit: Commit) -> Receipt:
+        with self._changed:
+            known = self._current(commit.producer, commit.epoch)
+            if commit.number <= known.info.number:
+                return known.receipt
+            trains, late = admit(self, commit.trains, self._clock.floor)
+            self._land(commit, trains)
+            rejected = commit.rejected + late
+            self._rejected += [(commit.producer, r) for r in rejected]
+            known.info = replace(
+                known.info,
+                accepted=known.info.accepted + sum(t.rows for t in trains),
+                rejected=known.info.rejected + sum(r.rows.num_rows for r in rejected),
+                number=commit.number,
+                checkpoint=known.info.checkpoint if commit.checkpoint is None else commit.checkpoint,
+                disorder=commit.disorder,
+            )
+            known.receipt = Receipt(len(self._log), self._clock.floor, late)
+            return known.receipt
+
+    def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
+        before = self._clock.producers[commit.producer].floor
+        spans = [(t.least, t.largest) for t in trains]
+        floors = floors_between(spans, commit.floor, before)[1:]
+        for train, floor in zip(trains, floors, strict=True):
+            self._append(Sent(commit.producer, floor, train.largest), train)
+        if not trains and (commit.floor != before or self._clock.producers[commit.producer].status is Status.IDLE):
+            self._append(Sent(commit.producer, commit.floor), None)
+
+    def _append(self, event: Event, train: Staged | None) -> None:
+        floor = self._clock.apply(event)
+        rows = (self._log[-1].rows if self._log else 0) + (train.rows if train else 0)
+        self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows))
+        self._changed.notify_all()
+
+    def leave(self, producer: str, epoch: int) -> None:
+        with self._changed:
+            self._current(producer, epoch)
+            if self._clock.producers[producer].status is not Status.LEFT:
+                self._append(Left(producer), None)
+
+    def detach(self, producer: str) -> None:
+        with self._changed:
+            self._known(producer)
+            self._append(Detached(producer), None)
+
+    def _current(self, producer: str, epoch: int) -> _Producer:
+        known = self._known(producer)
+        if known.info.epoch != epoch:
+            raise fenced(producer, epoch, known.info.epoch)
+        return known
+
+    def _known(self, producer: str) -> _Producer:
+        if producer not in self._producers:
+            raise never_attached(producer)
+        return self._producers[producer]
+
+    def head(self) -> Head:
+        return self.at(len(self._log))
+
+    def at(self, seq: int) -> Head:
+        if seq == 0:
+            return Head(0, None, None, 0)
+        entry = self._log[seq - 1]
+        return Head(seq, entry.floor, entry.largest, entry.rows)
+
+    def slices(self, after: Position, upto: Position) -> list[Slice]:
+        with self._changed:
+            found = [(e, e.train) for e in self._log if e.train is not None]
+        return [
+            Slice(e.seq, e.event.producer, t.rows, t.least, t.largest, t.location.nbytes, t.location)
+            for e, t in found
+            if between(after, upto, e.seq, t.least, t.largest)
+        ]
+
+    def read(self, piece: Slice | Staged) -> pa.RecordBatch:
+        rows: pa.RecordBatch = piece.location
+        return rows
+
+    def producers(self) -> list[ProducerInfo]:
+        with self._changed:
+            return [self._info(name) for name in sorted(self._producers)]
+
+    def _info(self, producer: str) -> ProducerInfo:
+        ticking = self._clock.producers[producer]
+        return replace(self._producers[producer].info, status=ticking.status, floor=ticking.floor)
+
+    def clock(self) -> StreamClock:
+        with self._changed:
+            return replace(self._clock, producers=dict(self._clock.producers))
+
+    def rejected(self) -> pa.Table:
+        schema = rejected_schema(self.schema)
+        with self._changed:
+            return pa.concat_tables(
+                [schema.empty_table(), *(rejected_table(name, r, schema) for name, r in self._rejected)]
+            )
+
+    def bounds(self) -> pa.Table:
+        with self._changed:
+            entries = list(self._log)
+        columns: list[list[object]] = [
+            [e.seq for e in entries],
+            [e.event.producer for e in entries],
+            [type(e.event).__name__.lower() for e in entries],
+            [e.train.rows if e.train else 0 for e in entries],
+            [e.event.floor if isinstance(e.event, Sent) else None for e in entries],
+            [e.floor for e in entries],
+        ]
+        return bounds_table(columns)
+
+    def wait(self, seq: int, timeout: float | None) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._log) > seq, timeout)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+STREAMS: dict[str, MemoryStore] = {}
+"""All memory streams of this process, by path."""

@@ -1,0 +1,109 @@
+"""createStream and describeStream."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from spark_rowtime.bound import RowtimeBound, as_bound
+from spark_rowtime.clock import Status
+from spark_rowtime.errors import SchemaMismatchError, StreamExistsError
+from spark_rowtime.schema import same_schema, show_schema, stream_schema
+from spark_rowtime.store import create_store, open_store
+from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.timestamps import to_interval
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerDescription:
+    """A producer: its own bound, what it sent, and what of it was rejected (received = accepted + rejected)."""
+
+    name: str
+    status: Status
+    bound: RowtimeBound | None
+    accepted: int
+    rejected: int
+    epoch: int
+    checkpoint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """A stream at one moment. ``holder``: the producer that holds the clock, None if nobody does."""
+
+    path: str
+    schema: pa.Schema
+    bound: RowtimeBound | None
+    producers: tuple[ProducerDescription, ...]
+    rows: int
+    rejected: int
+    seq: int
+    holder: str | None
+
+
+def createStream(
+    path: str,
+    schema: Any,
+    *,
+    boundsBeforeRows: bool = True,
+    maxLag: str | timedelta | None = None,
+    idleTimeout: str | timedelta | None = None,
+    maxAhead: str | timedelta | None = None,
+    existOk: bool = False,
+) -> None:
+    """Creates an empty stream at ``path``, a directory that is not there yet.
+
+    ``schema``: a DDL string, a Spark StructType or a pyarrow schema, with ``rowtime TIMESTAMP NOT NULL``.
+
+    - ``boundsBeforeRows=False``: the stream has no bound until its first row, whatever is promised.
+    - ``maxLag``: how far, in rowtime, the slowest producer may hold the fastest back.
+    - ``maxAhead``: a row further than that ahead of the wall clock is rejected.
+    - ``existOk``: a stream of the same schema that is there already is left as it is.
+
+    Raises StreamExistsError, SchemaMismatchError, InvalidOptionError, StoreUnavailableError.
+    """
+    arrow = stream_schema(schema)
+    settings = StreamSettings(
+        bool(boundsBeforeRows),
+        to_interval(maxLag, "maxLag"),
+        to_interval(idleTimeout, "idleTimeout"),
+        to_interval(maxAhead, "maxAhead"),
+    )
+    try:
+        create_store(path, arrow, settings)
+    except StreamExistsError:
+        if not existOk:
+            raise
+        _check_same(path, arrow)
+
+
+def _check_same(path: str, wanted: pa.Schema) -> None:
+    store = open_store(path)
+    try:
+        if not same_schema(store.schema, wanted):
+            raise SchemaMismatchError(
+                f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
+                "Take another path, or the stream's own schema.",
+                path=path,
+            )
+    finally:
+        store.close()
+
+
+def describeStream(path: str) -> StreamInfo:
+    """What a stream is and how far it has come; raises StreamNotFoundError, StoreCorruptError."""
+    store = open_store(path)
+    try:
+        clock, head = store.clock(), store.head()
+        infos = store.producers()
+        producers = tuple(
+            ProducerDescription(i.name, i.status, as_bound(i.floor), i.accepted, i.rejected, i.epoch, i.checkpoint)
+            for i in infos
+        )
+        rejected = sum(i.rejected for i in infos)
+        return StreamInfo(
+            path, store.schema, as_bound(head.floor), producers, head.rows, rejected, head.seq, clock.holder()
+        )
+    finally:
+        store.close()

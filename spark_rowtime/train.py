@@ -1,0 +1,65 @@
+"""Train: rows followed by one bound, the unit that is written and read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.bound import RowtimeBound, as_bound, stronger
+
+ROWTIME = "rowtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """Rows followed by one bound.
+
+    ``rows`` is a RecordBatch of the stream's schema, maybe without rows; ``bound`` holds for
+    everything after it, None while nothing is promised.
+
+    Laws (property tests of the same names in tests/unit/test_train.py):
+
+    - *split*: the first part ends with the strongest bound that is true there: the least rowtime
+      in everything that follows in the same train, if the train's own bound is not weaker.
+    - *join*: the later bound supersedes the earlier, which is weaker or equal.
+    - *split then join* gives the train back.
+    """
+
+    rows: pa.RecordBatch
+    bound: RowtimeBound | None
+
+    def split(self, at: int) -> tuple["Train", "Train"]:
+        """The first ``at`` rows and the rest."""
+        rest = self.rows.slice(at)
+        first_floor = floors_between([span(rest)], self.bound.floor if self.bound else None, None)[0]
+        return Train(self.rows.slice(0, at), as_bound(first_floor)), Train(rest, self.bound)
+
+    def join(self, later: "Train") -> "Train":
+        """This train and the one that follows it, as one."""
+        rows = pa.Table.from_batches([self.rows, later.rows]).combine_chunks().to_batches()
+        return Train(rows[0] if rows else self.rows, later.bound or self.bound)
+
+
+def span(rows: pa.RecordBatch) -> tuple[int, int] | None:
+    """The least and the largest rowtime of ``rows``, in microseconds; None without rows."""
+    if rows.num_rows == 0:
+        return None
+    ends = pc.min_max(rows.column(ROWTIME).cast(pa.int64()))
+    return ends["min"].as_py(), ends["max"].as_py()
+
+
+def floors_between(later: Sequence[tuple[int, int] | None], final: int | None, before: int | None) -> list[int | None]:
+    """The floor that holds before each of the spans ``later``, and after the last.
+
+    Law 5: the least rowtime in everything that follows in the same commit, where the commit's own
+    floor ``final`` is not weaker; and never below ``before``, what held already. The last entry is
+    ``final`` itself.
+    """
+    floors = [stronger(before, final)]
+    least = final
+    for ends in reversed(later):
+        if ends is not None and least is not None:
+            least = min(least, ends[0])
+        floors.append(stronger(before, least))
+    return floors[::-1]

@@ -1,0 +1,198 @@
+"""SQLstream s-Server's worked examples of rowtime bounds, through sink, store, Spark, sink and reader."""
+
+import logging
+
+import pytest
+from pyspark.sql.functions import col, count, expr, window
+
+import spark_rowtime as rt
+from tests.streams import Pipe, at, bound, drained, opened, send
+
+ORDERS = [("12:00", "ORCL"), ("12:01", "MSFT"), ("12:02", "IBM")]
+
+
+def test_s1_send_a_bound(pipe: Pipe) -> None:
+    orders = pipe.create("orders", "ticker STRING")
+    pipe.run(pipe.read("orders"))
+    with opened(orders) as sink:
+        send(sink, *ORDERS, promise="12:05")
+        assert pipe.step() == ORDERS
+        assert pipe.bound == bound("12:05")
+        with pytest.raises(rt.LateRowError):
+            sink.sendRow((at("12:04:59.999"), "late"))
+        send(sink, ("12:05", "on time"))
+        assert pipe.step() == [("12:05", "on time")]
+
+
+@pytest.mark.parametrize("by", ["row", "bound"])
+def test_s2_late_rows(pipe: Pipe, by: str, caplog: pytest.LogCaptureFixture) -> None:
+    orders = pipe.create("orders", "ticker STRING")
+    pipe.run(pipe.read("orders"))
+    with opened(orders, "feed", onLate="reject") as sink, caplog.at_level(logging.WARNING, "spark_rowtime.laterow"):
+        send(sink, *([("10:00", "first")] if by == "row" else []), promise="10:00")
+        for late in ("9:58", "9:47", "9:59"):
+            sink.sendRow((at(late), "late"))
+        send(sink, ("10:00", "same"), ("10:00", "time"))
+    first = [("10:00", "first")] if by == "row" else []
+    assert pipe.step() == [*first, ("10:00", "same"), ("10:00", "time")]
+    table = pipe.spark.read.format("rowtime").option("view", "rejected").load(orders)
+    found = table.select("producer", "reason", "ticker", expr("date_format(rowtime, 'H:mm')")).collect()
+    assert [tuple(row) for row in found] == [("feed", "late", "late", time) for time in ("9:58", "9:47", "9:59")]
+    assert len(caplog.records) == 1, "of the 1st, 10th, 100th ... only the 1st was due"
+
+
+def test_s3_implicit_bounds(pipe: Pipe) -> None:
+    orders = pipe.create("orders", "ticker STRING")
+    pipe.run(pipe.read("orders"))
+    with opened(orders) as sink:
+        send(sink, *ORDERS)
+        assert pipe.step() == ORDERS
+        assert pipe.bound == bound("12:02")
+
+
+def test_s4_and_s5_a_split_train_through_a_filter(pipe: Pipe) -> None:
+    orders = pipe.create("orders", "ticker STRING")
+    with opened(orders, maxTrainRows=2) as sink:
+        send(sink, ("10:00", "ORCL"), ("10:01", "MSFT"), ("10:02", "IBM"), promise="10:05")
+        split = [(len(t.rows), t.bound) for t in rt.openReader(orders, order="arrival") if len(t.rows)]
+        assert split == [(3, bound("10:05"))], "a bound that catches up supersedes the weaker one"
+        pipe.run(pipe.read("orders", maxRowsPerTrigger="2").where("ticker = 'ORCL'"))
+        assert pipe.step() == [("10:00", "ORCL")]
+    bounds = pipe.spark.read.format("rowtime").option("view", "bounds").load(pipe.path("out"))
+    floors = [row.bound for row in bounds.where("bound IS NOT NULL").orderBy("seq").collect()]
+    assert [f"{floor:%H:%M}" for floor in floors] == ["10:02", "10:05"]
+
+
+def test_s6_a_changed_rowtime_moves_the_bound(pipe: Pipe) -> None:
+    orders = pipe.create("orders", "ticker STRING")
+    pipe.run(pipe.read("orders").selectExpr("rowtime + INTERVAL 100 MILLISECONDS AS rowtime", "ticker"))
+    with opened(orders) as sink:
+        send(sink, ("12:00", "ORCL"), promise="12:05")
+        pipe.step()
+        assert pipe.bound == rt.RowtimeBound(at("12:05:00.100"))
+
+
+def test_s7_strict(pipe: Pipe) -> None:
+    orders = pipe.create("orders", "ticker STRING")
+    pipe.run(pipe.read("orders"))
+    with opened(orders) as sink:
+        send(sink, ("4:00", "ORCL"), promise="5:00", strict=True)
+        pipe.step()
+        assert pipe.bound == bound("5:00", strict=True) == rt.RowtimeBound(at("5:00:00.000001"))
+        assert pipe.bound is not None
+        assert not pipe.bound.strict
+
+
+def test_s8_setting_a_bound_backwards(pipe: Pipe) -> None:
+    orders = pipe.create("orders", "ticker STRING")
+    with opened(orders) as sink:
+        sink.sendRowtimeBound(f"{at('12:05')[:-1]}", tz="Europe/Berlin")
+        assert sink.getRowtimeBound() == bound("10:05")
+        with pytest.raises(rt.BoundRegressionError):
+            sink.sendRowtimeBound(at("10:04"))
+        sink.sendRowtimeBound(f"{at('10:06')[:-1]}")
+        assert sink.getRowtimeBound() == bound("10:06")
+
+
+COLOURS = [("3:01", "blue"), ("3:15", "red"), ("4:00", "red"), ("4:06", "blue"), ("4:45", "blue")]
+
+
+@pytest.mark.parametrize(("promise", "strict"), [("5:00", True), ("5:00", False), ("next day", False)])
+def test_s9_grouping_by_hours(pipe: Pipe, promise: str, strict: bool) -> None:
+    pipe.create("colours", "color STRING")
+    counts = pipe.read("colours").groupBy(window("rowtime", "1 hour"), "color").agg(count("*").alias("n"))
+    pipe.run(counts.select(col("window.start").alias("rowtime"), "color", "n"))
+    with opened(pipe.path("colours")) as sink:
+        send(sink, *COLOURS)
+        assert sorted(pipe.step()) == [("03:00", "blue", 1), ("03:00", "red", 1)]
+        if promise == "next day":
+            sink.sendRowtimeBound("2006-09-12T09:00:00Z")
+            sink.flush()
+        else:
+            send(sink, promise=promise, strict=strict)
+        assert sorted(pipe.step()) == [("04:00", "blue", 2), ("04:00", "red", 1)]
+
+
+def test_s10_merging_two_streams(pipe: Pipe) -> None:
+    p, q = (opened(pipe.create(name, "side STRING")) for name in "pq")
+    pipe.run(pipe.read("p").unionByName(pipe.read("q")))
+    send(p, ("1:00", "P"), ("1:06", "P"))
+    send(q, ("1:01", "Q"), ("1:04", "Q"))
+    assert pipe.step() == [("01:00", "P"), ("01:01", "Q"), ("01:04", "Q")]
+    send(q, promise="1:05")
+    assert pipe.step() == []
+    send(q, promise="1:10")
+    assert pipe.step() == [("01:06", "P")]
+
+
+@pytest.mark.parametrize("by", ["bound", "row"])
+def test_s11_union_all(pipe: Pipe, by: str) -> None:
+    orders, trades = (opened(pipe.create(name, "ticker STRING")) for name in ("orders", "trades"))
+    pipe.run(pipe.read("orders").unionByName(pipe.read("trades")))
+    send(orders, ("10:01", "ORCL"), ("10:04", "MSFT"))
+    send(trades, ("10:02", "YHOO"), ("10:03", "IBM"))
+    assert pipe.step() == [("10:01", "ORCL"), ("10:02", "YHOO"), ("10:03", "IBM")]
+    send(orders, promise="10:06")
+    assert pipe.step() == []
+    send(trades, ("10:03:30", "GOOG"))
+    assert pipe.step() == [("10:03:30", "GOOG")]
+    send(trades, *([("10:05:30", "IBM")] if by == "row" else []), promise="10:05" if by == "bound" else None)
+    assert pipe.step()[0] == ("10:04", "MSFT")
+
+
+def test_s12_producers_entering_and_leaving(pipe: Pipe) -> None:
+    path = pipe.create("s", "producer STRING", boundsBeforeRows=False)
+    pipe.run(pipe.read("s", order="rowtime"))
+    p1 = opened(path, "P1")
+    send(p1, promise="10:00")
+    assert rt.describeStream(path).bound is None
+    send(p1, ("10:00", "P1"))
+    assert rt.describeStream(path).bound == bound("10:00")
+    assert pipe.step() == [("10:00", "P1")]
+    p2 = opened(path, "P2")
+    send(p2, promise="10:05")
+    send(p2, ("10:05", "P2"))
+    assert pipe.step() == [], "it waits for P1"
+    with pytest.raises(rt.LateRowError):
+        p2.sendRow((at("9:59"), "P2"))
+    p1.close()
+    assert pipe.step() == [("10:05", "P2")]
+    assert pipe.bound == bound("10:05")
+    p2.close()
+    assert rt.describeStream(path).bound == bound("10:05")
+    with pytest.raises(rt.LateRowError):
+        opened(path, "P3").sendRow((at("10:04"), "P3"))
+
+
+def test_s12_a_newcomers_old_row_is_discarded(pipe: Pipe) -> None:
+    path = pipe.create("s", "producer STRING")
+    with opened(path, "old hand") as sink:
+        send(sink, ("11:10", "old hand"))
+        with opened(path, "newcomer", onLate="reject") as newcomer:
+            send(newcomer, ("11:00", "newcomer"))
+        assert drained(rt.openReader(path)) == [("11:10", "old hand")]
+        assert rt.describeStream(path).rejected == 1
+
+
+def test_s13_the_slowest_producer_sets_the_speed(pipe: Pipe) -> None:
+    path = pipe.create("s", "producer STRING")
+    pipe.run(pipe.read("s", order="rowtime"))
+    with opened(path, "fast") as fast, opened(path, "slow") as slow:
+        send(fast, ("10:00", "fast"), ("11:00", "fast"))
+        send(slow, ("10:00", "slow"))
+        assert sorted(pipe.step()) == [("10:00", "fast"), ("10:00", "slow")]
+        assert rt.describeStream(path).holder == "slow"
+        send(slow, promise="11:00")
+        assert pipe.step() == [("11:00", "fast")]
+
+
+def test_s17_a_readers_bound_may_rise(pipe: Pipe) -> None:
+    path = pipe.create("s", "ticker STRING")
+    with opened(path) as sink, rt.openReader(path) as reader:
+        assert reader.getRowtimeBound() is None
+        send(sink, *ORDERS)
+        assert drained(reader) == ORDERS
+        assert reader.getRowtimeBound() == bound("12:02")
+        send(sink, promise="12:05")
+        assert drained(reader) == []
+        assert reader.getRowtimeBound() == bound("12:05")

@@ -1,0 +1,96 @@
+"""Small words for tests that look at a query batch by batch, or at a stream as Spark's batch reads show it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import spark_rowtime as rt
+from tests.streams import clock_of
+
+
+def plain(row: Any) -> tuple[Any, ...]:
+    """A row with its first value, a rowtime, as a clock time."""
+    return (clock_of(row[0]), *row[1:])
+
+
+class Watched:
+    """A query into foreachBatch: its batches, and what was promised after each."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[tuple[Any, ...]]] = []
+        self.bounds: list[rt.RowtimeBound | None] = []
+        self.partitions: list[int] = []
+        self.then: Callable[[], None] = lambda: None
+        self.query: StreamingQuery | None = None
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        self.partitions.append(frame.rdd.getNumPartitions())
+        self.batches.append(sorted(plain(row) for row in frame.collect()))
+        self.bounds.append(rt.currentRowtimeBound())
+        self.then()
+
+    def start(self, frame: DataFrame, checkpoint: Path | None = None) -> "Watched":
+        """Runs until it is stopped."""
+        writer = frame.writeStream.foreachBatch(self)
+        self.query = (writer.option("checkpointLocation", str(checkpoint)) if checkpoint else writer).start()
+        return self
+
+    def all_available(self, frame: DataFrame, checkpoint: Path | None = None) -> "Watched":
+        """Runs with Trigger.AvailableNow, to its end."""
+        writer = frame.writeStream.foreachBatch(self).trigger(availableNow=True)
+        self.query = (writer.option("checkpointLocation", str(checkpoint)) if checkpoint else writer).start()
+        assert self.query.awaitTermination(120), "AvailableNow has not ended"
+        return self
+
+    def step(self) -> list[tuple[Any, ...]]:
+        """Waits until the query has done all that is there; the rows that came anew."""
+        assert self.query is not None
+        before = len(self.batches)
+        self.query.processAllAvailable()
+        return sorted(row for batch in self.batches[before:] for row in batch)
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows of all batches."""
+        return sorted(row for batch in self.batches for row in batch)
+
+    def __enter__(self) -> "Watched":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.query is not None:
+            self.query.stop()
+
+
+def table(spark: SparkSession, path: str, view: str = "rows") -> list[tuple[Any, ...]]:
+    """A batch read of a stream or of a view of it."""
+    return [tuple(row) for row in spark.read.format("rowtime").option("view", view).load(path).collect()]
+
+
+def rows_of(spark: SparkSession, path: str) -> list[tuple[Any, ...]]:
+    """The committed rows, rowtime as a clock time."""
+    return sorted(plain(row) for row in table(spark, path))
+
+
+@contextmanager
+def refused(kind: type[rt.RowtimeError], *said: str) -> Iterator[None]:
+    """Spark refuses what is in the block, and its error names ours and says all of ``said``."""
+    with pytest.raises((PySparkException, StreamingQueryException)) as caught:
+        yield
+    text = str(caught.value)
+    for part in (kind.__name__, *said):
+        assert part in text, f"{part!r} is not in: {text}"
+
+
+def finish(query: StreamingQuery) -> None:
+    """Waits until a query has done all there is, and ends it; raises what it failed with."""
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()

@@ -1,0 +1,65 @@
+"""The Spark session of the tests, and queries that are waited for, never slept for."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import spark_rowtime as rt
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+
+
+def make_session(**more: str) -> SparkSession:
+    """A local session with the extension, as a user would make it."""
+    builder = SparkSession.builder.master("local[2]").appName("spark-rowtime tests")
+    for name, value in {**SETTINGS, **more}.items():
+        builder = builder.config(name, value)
+    session = rt.configure(builder).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def wait_for(condition: Callable[[], Any], what: str, timeout: float = 60) -> Any:
+    """Polls until ``condition`` gives something true, which it returns; fails the test after ``timeout``."""
+    end = time.monotonic() + timeout
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited {timeout} s in vain for {what}"
+        time.sleep(0.02)
+    return found
+
+
+@contextmanager
+def running(query: StreamingQuery) -> Iterator[StreamingQuery]:
+    """Stops the query in the end, whatever happens."""
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def start(frame: DataFrame, path: Path | str, checkpoint: Path | str, **options: str) -> StreamingQuery:
+    """The frame into a rowtime stream."""
+    writer = frame.writeStream.format("rowtime").option("checkpointLocation", str(checkpoint))
+    for name, value in options.items():
+        writer = writer.option(name, value)
+    return writer.start(str(path))
+
+
+def settle(query: StreamingQuery) -> None:
+    """Waits until the query has done all that is there; raises what it failed with."""
+    query.processAllAvailable()

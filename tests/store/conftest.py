@@ -1,0 +1,58 @@
+"""Every test that takes ``new_stream`` runs over each store."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_rowtime.store import create_store, open_store
+from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.local import LocalStore, create_local, open_local
+from spark_rowtime.store.memory import STREAMS
+from tests.store.streams import SCHEMA, NewStream
+
+
+@pytest.fixture(params=["memory", "local"])
+def new_stream(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewStream]:
+    """``new_stream(**settings)`` creates a stream and gives a function that opens it, each time anew."""
+    before, opened = set(STREAMS), []
+
+    def create(**settings: Any) -> Callable[[], Store]:
+        number = len(STREAMS) + len(list(tmp_path.iterdir()))
+        path = f"memory://{number}" if request.param == "memory" else str(tmp_path / f"stream {number}")
+        create_store(path, SCHEMA, StreamSettings(**settings))
+
+        def open_again() -> Store:
+            opened.append(open_store(path))
+            return opened[-1]
+
+        return open_again
+
+    yield create
+    for store in opened:
+        store.close()
+    for path in set(STREAMS) - before:
+        del STREAMS[path]
+
+
+@pytest.fixture
+def local_path(tmp_path: Path) -> str:
+    """The path of an empty local stream."""
+    path = str(tmp_path / "orders.rowtime")
+    create_local(path, SCHEMA, StreamSettings())
+    return path
+
+
+@pytest.fixture
+def open_here(local_path: str) -> Iterator[Callable[..., LocalStore]]:
+    """Opens the stream at ``local_path``, each time anew."""
+    opened: list[LocalStore] = []
+
+    def open_again(**how: Any) -> LocalStore:
+        opened.append(open_local(local_path, **how))
+        return opened[-1]
+
+    yield open_again
+    for store in opened:
+        store.close()

@@ -1,0 +1,32 @@
+"""Other processes for the store's tests: real ones, with the project on their path."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PRELUDE = """
+import os, resource, signal, sys
+from spark_rowtime.store.base import *
+from spark_rowtime.store.local import create_local, open_local
+from tests.store.streams import *
+path = sys.argv[1]
+"""
+
+
+def start(script: str, path: str, *arguments: Any) -> "subprocess.Popen[str]":
+    """Starts ``script`` with ``path`` and the names of the store's tests at hand; talks over its pipes."""
+    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(script), path, *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def run(script: str, path: str, *arguments: Any, code: int = 0) -> str:
+    """Runs ``script`` to its end, which must be ``code``; gives what it printed."""
+    process = start(script, path, *arguments)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    return output

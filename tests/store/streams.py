@@ -1,0 +1,78 @@
+"""Small streams for the store's tests: times are seconds after START, written as plain numbers."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from spark_rowtime.schema import rowtime_micros, stream_schema
+from spark_rowtime.store.base import Commit, Position, Receipt, Rejected, Store, rows_between
+
+SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT")
+START = 1_000_000_000_000_000
+SECOND = 1_000_000
+END = 1 << 40
+
+NewStream = Callable[..., "Opener"]
+Opener = Callable[[], Store]
+
+
+def at(seconds: float | None) -> int | None:
+    """The rowtime of ``seconds`` in microseconds."""
+    return None if seconds is None else START + round(seconds * SECOND)
+
+
+def batch(*seconds: float) -> pa.RecordBatch:
+    """Rows at ``seconds``; ``n`` is the second, cut off."""
+    times = pa.array([at(s) for s in seconds], pa.int64()).cast(SCHEMA.field("rowtime").type)
+    return pa.RecordBatch.from_arrays([times, pa.array([int(s) for s in seconds], pa.int64())], schema=SCHEMA)
+
+
+def names(folder: Path | str) -> list[str]:
+    """What is in ``folder``."""
+    return sorted(entry.name for entry in Path(folder).iterdir())
+
+
+def seconds(rows: pa.RecordBatch | pa.Table) -> list[float]:
+    """What ``batch`` was made from."""
+    return [(t - START) / SECOND for t in rowtime_micros(rows).to_pylist()]
+
+
+class Writer:
+    """A producer of a store, with its commit numbers."""
+
+    def __init__(self, store: Store, name: str, holder: str = "", declaration: str = "{}") -> None:
+        self.store, self.name = store, name
+        info = store.attach(name, holder or name, declaration)
+        self.epoch, self.number = info.epoch, info.number
+
+    def commit(self, *trains: Iterable[float], floor: float | None = None, late: Any = (), **more: Any) -> Commit:
+        """The next commit, not yet made: a train per sequence of times."""
+        self.number += 1
+        staged = tuple(self.store.stage(batch(*train)) for train in trains)
+        rejected = (Rejected("late", at(floor), batch(*late)),) if late else ()
+        return Commit(self.name, self.epoch, self.number, staged, at(floor), rejected, **more)
+
+    def send(self, *trains: Iterable[float], floor: float | None = None, **more: Any) -> Receipt:
+        """Commits the trains; the producer's own floor after them is ``floor``."""
+        return self.store.commit(self.commit(*trains, floor=floor, **more))
+
+    def leave(self) -> None:
+        self.store.leave(self.name, self.epoch)
+
+
+def place(seq: int, cut: float | None = None) -> Position:
+    """A position; without ``cut`` everything up to ``seq`` is read."""
+    return Position(seq, at(cut), None)
+
+
+EMPTY, WHOLE = place(0), place(END)
+
+
+def read(store: Store, after: Position = EMPTY, upto: Position = WHOLE) -> list[float]:
+    """The times of all rows between two positions, in the order of the log."""
+    found = []
+    for piece in store.slices(after, upto):
+        found += seconds(rows_between(store.read(piece), piece.seq, after, upto))
+    return found

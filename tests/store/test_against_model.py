@@ -1,0 +1,108 @@
+"""Random commands: the local store does what the memory store does, through two handles at once."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_rowtime.errors import RowtimeError
+from spark_rowtime.store.base import Commit, Position, Rejected, Store, StreamSettings, rows_between
+from spark_rowtime.store.local import create_local, open_local
+from spark_rowtime.store.memory import MemoryStore
+from tests.store.streams import SCHEMA, at, batch
+
+NAMES = st.sampled_from(["a", "b", "ü"])
+TIMES = st.lists(st.integers(1, 40), min_size=1, max_size=4)
+FLOORS = st.none() | st.integers(1, 40)
+COMMANDS = st.one_of(
+    st.tuples(st.just("attach"), NAMES, st.sampled_from(["x", "y"]), st.sampled_from(["{}", "{}", "{}", "other"])),
+    st.tuples(st.just("leave"), NAMES, st.integers(0, 1)),
+    st.tuples(st.just("detach"), NAMES),
+    st.tuples(st.just("again"), NAMES),
+    st.tuples(
+        st.just("send"), NAMES, st.integers(0, 1), st.lists(TIMES, max_size=3), FLOORS, st.lists(TIMES, max_size=1)
+    ),
+    st.tuples(st.just("send"), NAMES, st.just(0), st.lists(TIMES, max_size=3), FLOORS, st.just([])),
+)
+POSITIONS = st.tuples(st.integers(0, 40), st.none() | st.integers(0, 42))
+SETTINGS = st.builds(StreamSettings, st.booleans(), st.none() | st.integers(0, 20_000_000))
+
+
+class Driver:
+    """Makes commands into calls on one store; what a call gives, or its error, is the outcome."""
+
+    def __init__(self, *handles: Store) -> None:
+        self.handles = handles
+        self.last: dict[str, Commit] = {}
+
+    def run(self, number: int, command: Any) -> Any:
+        store = self.handles[number % len(self.handles)]
+        try:
+            return getattr(self, command[0])(store, *command[1:]), store.head(), store.clock()
+        except RowtimeError as error:
+            return type(error), str(error), store.head()
+
+    def attach(self, store: Store, name: str, holder: str, declaration: str) -> Any:
+        return store.attach(name, holder, declaration)
+
+    def leave(self, store: Store, name: str, behind: int) -> None:
+        store.leave(name, self._epoch(store, name) - behind)
+
+    def detach(self, store: Store, name: str) -> None:
+        store.detach(name)
+
+    def again(self, store: Store, name: str) -> Any:
+        return store.commit(self.last[name]) if name in self.last else None
+
+    def send(self, store: Store, name: str, behind: int, trains: Any, floor: int | None, late: Any) -> Any:
+        staged = tuple(store.stage(batch(*train)) for train in trains)
+        rejected = tuple(Rejected("late", at(floor), batch(*rows)) for rows in late)
+        number = self.last[name].number + 1 if name in self.last else 1
+        epoch = self._epoch(store, name) - behind
+        self.last[name] = Commit(name, epoch, number, staged, at(floor), rejected, str(number), str(floor))
+        return store.commit(self.last[name])
+
+    def _epoch(self, store: Store, name: str) -> int:
+        return next((p.epoch for p in store.producers() if p.name == name), 0)
+
+
+def parts(store: Store, after: Position, upto: Position) -> list[Any]:
+    """The slices between two positions, without what is the store's own, and their rows."""
+    found = store.slices(after, upto)
+    rows = [rows_between(store.read(piece), piece.seq, after, upto).to_pylist() for piece in found]
+    return [(p.seq, p.producer, p.rows, p.least, p.largest, r) for p, r in zip(found, rows, strict=True)]
+
+
+@settings(max_examples=80)
+@given(how=SETTINGS, commands=st.lists(COMMANDS, max_size=30), ends=st.lists(POSITIONS, min_size=2, max_size=6))
+def test_local_does_what_memory_does(how: StreamSettings, commands: list[Any], ends: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "s")
+        create_local(path, SCHEMA, how)
+        model = MemoryStore("memory://model", SCHEMA, how)
+        handles = [open_local(path), open_local(path)]
+        drivers = Driver(model), Driver(*handles)
+        for number, command in enumerate(commands):
+            expected, found = (driver.run(number, command) for driver in drivers)
+            assert found == expected, command
+        handles.append(open_local(path))
+        for store in handles:
+            same(store, model, ends)
+            store.close()
+
+
+def same(store: Store, model: Store, ends: list[Any]) -> None:
+    """Whatever can be asked of ``store`` is as in ``model``."""
+    assert store.producers() == model.producers()
+    assert store.bounds() == model.bounds()
+    assert store.rejected() == model.rejected()
+    assert store.clock() == model.clock()
+    assert [store.at(seq) for seq in range(model.head().seq + 1)] == [
+        model.at(seq) for seq in range(model.head().seq + 1)
+    ]
+    places = [Position(seq, at(cut), None) for seq, cut in ends]
+    for after in places:
+        for upto in places:
+            assert parts(store, after, upto) == parts(model, after, upto)

@@ -1,0 +1,137 @@
+"""The laws of a store, one test each. Law 8, about crashes, is in test_local_crash.py."""
+
+from itertools import chain, pairwise
+
+import pytest
+
+from spark_rowtime.clock import Status
+from spark_rowtime.errors import ProducerFencedError
+from tests.store.streams import EMPTY, NewStream, Writer, at, batch, place, read, seconds
+
+
+def test_law_1_a_bound_never_falls(new_stream: NewStream) -> None:
+    store = new_stream()()
+    first = Writer(store, "first")
+    floors = [first.send(floor=10).floor]
+    second = Writer(store, "second")
+    floors += [second.send([20], floor=20).floor, first.send(floor=15).floor]
+    store.detach("first")
+    floors += [store.head().floor, second.send(floor=19).floor]
+    second.leave()
+    third = Writer(store, "third")
+    floors += [store.head().floor, third.send([30], floor=None).floor]
+
+    assert floors == [at(t) for t in (10, 10, 15, 20, 20, 20, 20)]
+    assert [store.at(seq).floor for seq in range(1, store.head().seq + 1)] == sorted(
+        (store.at(seq).floor for seq in range(1, store.head().seq + 1)), key=lambda f: f or 0
+    )
+
+
+def test_law_2_no_row_lands_below_the_bound_that_was_in_force(new_stream: NewStream) -> None:
+    store = new_stream()()
+    slow = Writer(store, "slow")
+    Writer(store, "fast").send(floor=10)
+    slow.send(floor=10)
+
+    receipt = slow.send([9, 10, 8, 11], [12], [7], floor=12)
+
+    assert read(store) == [10, 11, 12]
+    assert [(r.reason, r.bound, seconds(r.rows)) for r in receipt.rejected] == [
+        ("late", at(10), [9, 8]),
+        ("late", at(10), [7]),
+    ]
+
+
+def test_law_3_a_train_is_all_or_nothing(new_stream: NewStream) -> None:
+    open_stream = new_stream()
+    store, reader = open_stream(), open_stream()
+    writer = Writer(store, "a")
+
+    commit = writer.commit([1, 2, 3], [4], floor=4)
+    assert read(reader) == []
+    assert reader.head().rows == 0
+
+    store.commit(commit)
+    assert read(reader) == [1, 2, 3, 4]
+    assert reader.head() == (3, at(4), at(4), 4)
+
+
+def test_law_4_a_retry_changes_nothing(new_stream: NewStream) -> None:
+    open_stream = new_stream()
+    writer = Writer(open_stream(), "a")
+    writer.send(floor=5)
+    commit = writer.commit([3, 6], floor=6, late=[1, 2], checkpoint="c")
+    receipt = writer.store.commit(commit)
+    before = (writer.store.head(), writer.store.producers(), writer.store.rejected())
+
+    again = open_stream()
+    assert again.commit(commit) == receipt
+    assert (again.head(), again.producers(), again.rejected()) == before
+    assert read(again) == [6]
+
+
+def test_law_5_a_fenced_producer_cannot_append(new_stream: NewStream) -> None:
+    open_stream = new_stream()
+    old = Writer(open_stream(), "a", holder="old")
+    old.send([1], floor=1)
+    new = Writer(open_stream(), "a", holder="new")
+    before = new.store.head()
+
+    with pytest.raises(ProducerFencedError, match="epoch 1, the stream 2"):
+        old.send([2], floor=2)
+    with pytest.raises(ProducerFencedError):
+        old.leave()
+
+    assert new.store.head() == before
+    assert new.store.producers()[0].status is Status.ATTACHED
+    new.send([3], floor=3)
+    assert read(old.store) == [1, 3]
+
+
+def test_law_6_the_rows_between_two_positions_are_always_the_same(new_stream: NewStream) -> None:
+    open_stream = new_stream()
+    store = open_stream()
+    ordered, wild = Writer(store, "ordered"), Writer(store, "wild")
+    wild.send([9, 2, 30], floor=None)
+    ordered.send([1, 2, 3], [3, 8], floor=8)
+    wild.send([5, 4], floor=4)
+    path = [EMPTY, place(3, 2), place(5, 4), place(5, 9), place(6, 9), place(store.head().seq, 31)]
+
+    def steps() -> list[list[float]]:
+        return [read(open_stream(), a, b) for a, b in pairwise(path)]
+
+    before = steps()
+    assert before == [[], [2, 1, 2, 3, 3], [8], [5, 4], [9, 30]]
+    assert sorted(chain.from_iterable(before)) == sorted(read(store))
+
+    ordered.send([8, 40], floor=40)
+    wild.leave()
+    ordered.leave()
+    assert steps() == before
+
+
+def test_law_7_a_bound_without_rows_is_visible(new_stream: NewStream) -> None:
+    open_stream = new_stream()
+    reader = open_stream()
+    Writer(open_stream(), "a").send(floor=7)
+
+    head = reader.head()
+    assert head == (2, at(7), None, 0)
+    assert reader.slices(EMPTY, place(head.seq)) == []
+    assert reader.bounds().column("bound").cast("int64").to_pylist() == [None, at(7)]
+
+
+def test_law_9_rejected_rows_are_kept_with_reason_bound_and_producer(new_stream: NewStream) -> None:
+    open_stream = new_stream()
+    writer = Writer(open_stream(), "a")
+    writer.send([10], floor=10, late=[1, 2])
+    writer.send([9], floor=11)
+
+    table = open_stream().rejected()
+    assert table.column_names == ["producer", "reason", "bound", "rowtime", "n"]
+    assert table.column("producer").to_pylist() == ["a", "a", "a"]
+    assert table.column("reason").to_pylist() == ["late", "late", "late"]
+    assert table.column("bound").cast("int64").to_pylist() == [at(10)] * 3
+    assert table.select(["rowtime", "n"]).slice(0, 2).to_batches()[0] == batch(1, 2)
+    info = open_stream().producers()[0]
+    assert (info.accepted, info.rejected) == (1, 3)

@@ -1,0 +1,174 @@
+"""Law 8: what a crashed writer left half-written is never read, and the next writer works."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_rowtime.store.local import LocalStore
+from tests.store.processes import run
+from tests.store.streams import Writer, at, batch, names, read
+
+Open = Callable[..., LocalStore]
+KILLED = -signal.SIGKILL
+
+
+def test_law_8_a_stage_that_was_not_committed(open_here: Open, local_path: str) -> None:
+    run(
+        """
+        writer = Writer(open_local(path), "a")
+        writer.send([1], floor=1)
+        writer.commit([2, 3], floor=3)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        local_path,
+        code=KILLED,
+    )
+    check_and_go_on(open_here())
+
+
+def test_law_8_bytes_that_were_half_written(open_here: Open, local_path: str) -> None:
+    run(
+        """
+        writer = Writer(open_local(path), "a")
+        writer.send([1], floor=1)
+        pwrite = os.pwrite
+        def torn(fd, data, offset):
+            pwrite(fd, bytes(data)[: len(data) // 2], offset)
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.pwrite = torn
+        writer.commit([2, 3], floor=3)
+        """,
+        local_path,
+        code=KILLED,
+    )
+    check_and_go_on(open_here())
+
+
+def test_law_8_a_transaction_that_was_half_done(open_here: Open, local_path: str) -> None:
+    run(
+        """
+        from spark_rowtime.store.local import producers
+        writer = Writer(open_local(path), "a")
+        writer.send([1], floor=1)
+        producers.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        writer.send([2], [3], floor=3)
+        """,
+        local_path,
+        code=KILLED,
+    )
+    check_and_go_on(open_here())
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_law_8_a_death_around_the_commit(open_here: Open, local_path: str, after: int) -> None:
+    """Just before the catalog's commit nothing has happened; just after it everything, and a retry is none."""
+    run(
+        """
+        from spark_rowtime.store.local.catalog import Catalog
+        writer = Writer(open_local(path), "a")
+        writer.send([1], floor=1)
+        execute = writer.store._catalog.execute
+        def dying(sql, values=()):
+            if sql == "COMMIT":
+                for _ in range(int(sys.argv[2]) - 1):
+                    execute(sql)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return execute(sql, values)
+        writer.store._catalog.execute = dying
+        writer.send([2], [3], floor=3)
+        """,
+        local_path,
+        after,
+        code=KILLED,
+    )
+    store = open_here()
+    assert read(store) == ([1] if after == 1 else [1, 2, 3])
+    writer = Writer(store, "a", holder="next")
+    writer.number = 1
+    writer.send([2], [3], floor=3)
+    assert read(store) == [1, 2, 3]
+
+
+def test_law_8_garbage_at_the_end_of_a_segment(open_here: Open, local_path: str) -> None:
+    store = open_here()
+    Writer(store, "a").send([1], floor=1)
+    (segment,) = (Path(local_path) / "segments").iterdir()
+    with segment.open("ab") as file:
+        file.write(b"\xff\xff\xff\xff torn")
+    check_and_go_on(open_here())
+
+
+def check_and_go_on(store: LocalStore) -> None:
+    """One commit, of the row at 1, has landed; the next writer takes the producer over."""
+    assert read(store) == [1]
+    assert store.head() == (2, at(1), at(1), 1)
+    writer = Writer(store, "a", holder="next")
+    assert (writer.epoch, writer.number) == (2, 1)
+    writer.send([4], floor=4)
+    assert read(store) == [1, 4]
+
+
+def test_a_write_that_fails_counts_for_nothing(open_here: Open, local_path: str) -> None:
+    """A limit on the size of files stands for a full disk."""
+    printed = run(
+        """
+        from spark_rowtime.errors import StoreUnavailableError
+        writer = Writer(open_local(path), "a")
+        writer.send([1], floor=1)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+        for size in (1000, 1):
+            try:
+                writer.send(range(2, 2 + size), floor=2)
+            except StoreUnavailableError as error:
+                print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        writer.number -= 2
+        writer.send([2, 3], floor=3)
+        writer.store.close()
+        """,
+        local_path,
+    )
+    assert printed.count("Nothing of this call has landed") == 2
+    assert read(open_here()) == [1, 2, 3]
+
+
+def test_a_crashed_creation_is_not_in_the_way(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    run(
+        """
+        from pathlib import Path
+        Path.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        create_local(path, SCHEMA, StreamSettings())
+        """,
+        path,
+        code=KILLED,
+    )
+    assert names(tmp_path) != []
+    run(
+        """
+        create_local(path, SCHEMA, StreamSettings())
+        Writer(open_local(path), "a").send([1])
+        """,
+        path,
+    )
+
+
+def test_a_free_segment_is_used_again_and_a_dead_writers_is_not(open_here: Open, local_path: str) -> None:
+    for second in range(1, 5):
+        store = open_here()
+        Writer(store, "a", holder=str(second)).send([second], floor=second)
+        store.close()
+    segments = f"{local_path}/segments"
+    assert len(names(segments)) == 1
+    assert read(open_here()) == [1, 2, 3, 4]
+
+    one, two = open_here(), open_here()
+    one.stage(batch(5))
+    two.stage(batch(5))
+    assert len(names(segments)) == 2
+    run("open_local(path).stage(batch(5)); os._exit(0)", local_path)
+    run("open_local(path).stage(batch(5)); os._exit(0)", local_path)
+    assert len(names(segments)) == 4

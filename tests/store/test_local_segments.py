@@ -1,0 +1,109 @@
+"""The bytes of the rows: readable by others, checked, in files of a limited size."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.schema import stream_schema
+from spark_rowtime.store.base import Commit, StreamSettings
+from spark_rowtime.store.local import LocalStore, create_local, open_local
+from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter
+from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, batch, read
+
+Open = Callable[..., LocalStore]
+
+
+def segments(path: str) -> list[Path]:
+    return sorted((Path(path) / "segments").iterdir())
+
+
+def test_any_arrow_tool_reads_a_segment(open_here: Open, local_path: str) -> None:
+    writer = Writer(open_here(), "a")
+    writer.send([1, 2], [3], floor=3)
+    writer.send([4], floor=4)
+    (file,) = segments(local_path)
+    with pa.ipc.open_stream(file) as stream:
+        assert stream.schema == SCHEMA
+        assert list(stream) == [batch(1, 2), batch(3), batch(4)]
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
+def test_a_damaged_segment_is_named(open_here: Open, local_path: str, damage: str) -> None:
+    writer = Writer(open_here(), "a")
+    writer.send([1, 2], floor=2)
+    writer.send([3, 4], floor=4)
+    (file,) = segments(local_path)
+    whole = file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(whole[:-1] if damage == "cut" else whole[:-12] + b"\x55" + whole[-11:])
+    store = open_here()
+    first, second = store.slices(EMPTY, WHOLE)
+    with pytest.raises(StoreCorruptError, match=rf"{file.name}, offset {second.location.offset}: .*train 3 of 'a'"):
+        store.read(second)
+    if damage != "gone":
+        assert store.read(first) == batch(1, 2)
+
+
+def test_another_trains_bytes_are_not_taken_for_these(open_here: Open) -> None:
+    writer = Writer(open_here(), "a")
+    writer.send([1, 2], [3, 4], floor=None)
+    store = open_here()
+    first, second = store.slices(EMPTY, WHOLE)
+    swapped = first.location._replace(offset=second.location.offset)
+    with pytest.raises(StoreCorruptError, match="checksum"):
+        store.read(type(first)(1, "a", 2, 0, 0, 0, swapped))
+
+
+def test_a_full_segment_is_followed_by_another(tmp_path: Path) -> None:
+    for folder in ("segments", "free"):
+        (tmp_path / folder).mkdir()
+    writer, reader = SegmentWriter(tmp_path, SCHEMA, full=1000), SegmentReader(tmp_path, SCHEMA)
+    places = [writer.append(batch(second)) for second in range(1, 20)]
+    assert len({place.segment for place in places}) > 2
+    assert all(reader.read(place, 1, "") == batch(second) for second, place in enumerate(places, 1))
+    writer.close()
+    assert len(list((tmp_path / "free").iterdir())) <= 1
+    reader.close()
+
+
+def test_more_segments_than_open_files(tmp_path: Path) -> None:
+    for folder in ("segments", "free"):
+        (tmp_path / folder).mkdir()
+    writer, reader = SegmentWriter(tmp_path, SCHEMA, full=1), SegmentReader(tmp_path, SCHEMA)
+    places = [writer.append(batch(second)) for second in range(1, 200)]
+    for _ in range(2):
+        assert all(reader.read(place, 1, "") == batch(second) for second, place in enumerate(places, 1))
+    assert len(reader._fds) < 100
+    writer.close()
+    reader.close()
+
+
+def test_rows_of_every_type_come_back(tmp_path: Path) -> None:
+    schema = stream_schema(
+        "rowtime TIMESTAMP NOT NULL, b BOOLEAN, t TINYINT, l BIGINT, f FLOAT, d DECIMAL(38,10), s STRING NOT NULL, "
+        "x BINARY, dt DATE, n TIMESTAMP_NTZ, a ARRAY<STRUCT<p: INT, q: MAP<STRING, DOUBLE>>>"
+    )
+    create_local(str(tmp_path / "s"), schema, StreamSettings())
+    rows = pa.RecordBatch.from_pylist(
+        [{"rowtime": 1, "s": "", "a": [{"p": 1, "q": [("k", 0.5)]}, None]}, {"rowtime": 2, "s": "é" * 99}], schema
+    )
+    store = open_local(str(tmp_path / "s"))
+    store.attach("a", "h", "{}")
+    store.commit(Commit("a", 1, 1, (store.stage(rows), store.stage(rows.slice(1)))))
+    first, second = store.slices(EMPTY, WHOLE)
+    assert store.read(first) == rows
+    assert store.read(second) == rows.slice(1)
+    assert second.size < first.size
+    store.close()
+
+
+def test_reading_while_the_file_grows(open_here: Open) -> None:
+    writer, reader = Writer(open_here(), "a"), open_here()
+    for second in range(1, 50):
+        writer.send([second], floor=second)
+        assert read(reader)[-1] == second

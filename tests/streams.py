@@ -1,0 +1,100 @@
+"""Small words for tests that send, run and read real streams."""
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import spark_rowtime as rt
+from tests.sparksession import start
+
+DAY = "2006-09-11"
+QUIET = "1 hour"
+"""A linger that no test outlives: rows become visible by flush alone, so that trains are as the test says."""
+
+
+def at(clock: str) -> str:
+    """``"9:58"`` or ``"10:03:30"`` of the examples' day, as ISO 8601."""
+    hours, minutes, *seconds = clock.split(":")
+    return f"{DAY}T{int(hours):02d}:{minutes}:{seconds[0] if seconds else '00'}Z"
+
+
+def bound(clock: str, strict: bool = False) -> rt.RowtimeBound:
+    """The bound at a time of the examples' day."""
+    return rt.RowtimeBound(at(clock), strict)
+
+
+def send(sink: Any, *rows: tuple[Any, ...], promise: str | None = None, strict: bool = False) -> None:
+    """Rows whose first value is a clock time, then a promise, all in one commit."""
+    if rows:
+        sink.sendRows([(at(row[0]), *row[1:]) for row in rows])
+    if promise:
+        sink.sendRowtimeBound(at(promise), strict=strict)
+    sink.flush()
+
+
+def opened(path: Path | str, producer: str | None = None, **options: Any) -> Any:
+    """A sink that commits when it is told to."""
+    return rt.openSink(str(path), producer=producer, linger=QUIET, **options)
+
+
+def clock_of(time: Any) -> str:
+    """A rowtime as the examples write it."""
+    return f"{time:%H:%M}" if time.second == 0 and time.microsecond == 0 else f"{time:%H:%M:%S}"
+
+
+def drained(reader: rt.RowReader) -> list[tuple[Any, ...]]:
+    """All rows that the reader hands out now, rowtime as a clock time first."""
+    rows = [row for train in reader for row in train.rows.to_pylist()]
+    return [(clock_of(row.pop("rowtime")), *row.values()) for row in rows]
+
+
+class Pipe:
+    """Streams in a folder, and a query from them into the stream ``out``."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder, self.query = spark, folder, None
+        self._reader: rt.RowReader | None = None
+
+    def path(self, name: str) -> str:
+        """Where the stream of that name is."""
+        return str(self.folder / f"{name}.rowtime")
+
+    def create(self, name: str, columns: str, **settings: Any) -> str:
+        """A stream with ``rowtime`` and these columns."""
+        rt.createStream(self.path(name), f"rowtime TIMESTAMP NOT NULL, {columns}", **settings)
+        return self.path(name)
+
+    def read(self, name: str, **options: Any) -> DataFrame:
+        """The stream of that name as a streaming DataFrame."""
+        reader = self.spark.readStream.format("rowtime")
+        for key, value in options.items():
+            reader = reader.option(key, value)
+        return reader.load(self.path(name))
+
+    def run(self, frame: DataFrame, **options: str) -> StreamingQuery:
+        """Starts the frame into ``out``; started again, it goes on from its checkpoint."""
+        self.query = start(frame, self.path("out"), self.folder / "checkpoint", **options)
+        return self.query
+
+    def step(self) -> list[tuple[Any, ...]]:
+        """Waits until the query has done all that is there; what a reader of ``out`` then gets anew."""
+        assert self.query is not None
+        self.query.processAllAvailable()
+        if self._reader is None:
+            self._reader = rt.openReader(self.path("out"))
+        return drained(self._reader)
+
+    @property
+    def bound(self) -> rt.RowtimeBound | None:
+        """The bound on ``out`` as its reader has seen it."""
+        assert self._reader is not None
+        return self._reader.getRowtimeBound()
+
+    def stop(self) -> None:
+        """Ends the query and the reader."""
+        if self.query is not None:
+            self.query.stop()
+        if self._reader is not None:
+            self._reader.close()

@@ -1,0 +1,65 @@
+"""Adapters and a consumer as their authors would write them; tests host them by name."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+MINUTES = 5
+
+
+class Minutes:
+    """Five rows, a minute apart; resumes after the last that it had flushed."""
+
+    schema = "rowtime TIMESTAMP NOT NULL, n BIGINT"
+
+    def run(self, sink: Any) -> None:
+        for n in range(int(sink.checkpoint or 0), MINUTES):
+            sink.sendRow({"rowtime": f"2006-09-11T10:0{n}:00Z", "n": n})
+            sink.flush(checkpoint=str(n + 1))
+        sink.sendRowtimeBound("2006-09-11T11:00:00Z")
+
+
+class Endless(Minutes):
+    """Goes on waiting for more after the first row."""
+
+    def run(self, sink: Any) -> None:
+        sink.sendRow({"rowtime": "2006-09-11T10:00:00Z", "n": 0})
+        sink.flush()
+        threading.Event().wait()
+
+
+class Unready(Minutes):
+    """Cannot even start."""
+
+    def __init__(self) -> None:
+        print("looking for the feed")
+        raise ConnectionError("no feed at port 0")
+
+
+class NoFeed:
+    """No adapter: it does not run."""
+
+    schema = "rowtime TIMESTAMP NOT NULL"
+
+
+class Notebook:
+    """A consumer: writes what it gets into notebook.jsonl, and resumes from there."""
+
+    file = Path("notebook.jsonl")
+
+    def __init__(self) -> None:
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        self.checkpoint: str | None = json.loads(lines[-1])["checkpoint"] if lines else None
+        self._said: dict[str, Any] = {}
+
+    def sendRows(self, rows: Any) -> None:
+        self._said["n"] = rows.column("n").to_pylist()
+
+    def sendRowtimeBound(self, t: Any, strict: bool = False) -> None:
+        self._said["bound"] = f"{'after' if strict else 'from'} {t:%H:%M:%S}"
+
+    def flush(self, checkpoint: str | None = None) -> None:
+        with self.file.open("a") as notes:
+            notes.write(json.dumps({**self._said, "checkpoint": checkpoint}) + "\n")
+        self._said = {}

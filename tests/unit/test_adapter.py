@@ -1,0 +1,271 @@
+"""Adapters: found by name, hosted, restarted from their checkpoint, one host at a time."""
+
+import logging
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_feed import Minutes, Unready
+
+import spark_rowtime as rt
+from spark_rowtime.adapter import AdapterProcess, host, load, spawn
+from spark_rowtime.clock import Status
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> str:
+    return f"memory://{tmp_path}"
+
+
+def numbers(path: str) -> list[int]:
+    with rt.openReader(path, order="arrival") as reader:
+        return [n for train in reader for n in train.rows.column("n").to_pylist()]
+
+
+def producer(path: str) -> Any:
+    (only,) = rt.describeStream(path).producers
+    return only
+
+
+class Failing:
+    """Sends n = 0, 1, 2 with a checkpoint each, then fails while there is something in ``errors``."""
+
+    schema = SCHEMA
+    errors: list[BaseException] = []
+    instances: list["Failing"] = []
+
+    def __init__(self) -> None:
+        self.instances.append(self)
+
+    def run(self, sink: Any) -> None:
+        for n in range(int(sink.checkpoint or 0), 6):
+            sink.sendRow((f"2006-09-11T10:0{n}:00Z", n))
+            if self.errors and n % 3 == 2:
+                raise self.errors.pop(0)
+            sink.flush(checkpoint=str(n + 1))
+
+
+def failing(*errors: BaseException) -> type[Failing]:
+    return type("Failing", (Failing,), {"errors": list(errors), "instances": []})
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("sample_feed", "names no class. Write module:Class"),
+        (":Minutes", "names no class. Write module:Class"),
+        ("no_such_module:Feed", "there is no module 'no_such_module', neither in /"),
+        ("sample_feed.deeper:Feed", "there is no module 'sample_feed.deeper'"),
+        ("sample_feed:Nobody", "the module sample_feed has nothing of that name"),
+        ("sample_feed:MINUTES", "the module sample_feed has a int of that name"),
+        ("sample_feed:NoFeed", "is not an adapter: the class has no run. It needs schema and run"),
+        ("sample_feed:Notebook", "the class has no schema and no run"),
+    ],
+)
+def test_what_is_no_adapter_says_why(spec: str, said: str) -> None:
+    with pytest.raises(rt.InvalidOptionError) as caught:
+        load(spec)
+    assert said in str(caught.value)
+
+
+def test_the_current_directory_is_importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    (tmp_path / "feed_in_cwd.py").write_text("from sample_feed import Minutes as Mine")
+    assert load("feed_in_cwd:Mine") is Minutes
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("import no_such_library", "No module named 'no_such_library'. Install"), ("1 / 0", "ZeroDivisionError")],
+)
+def test_a_module_that_cannot_be_imported_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "bad_feed.py").write_text(code)
+    with pytest.raises(rt.InvalidOptionError, match=said):
+        load("bad_feed:Feed")
+
+
+def test_host_creates_the_stream_and_leaves_it_complete(stream: str) -> None:
+    host("sample_feed:Minutes", stream)
+    assert numbers(stream) == [0, 1, 2, 3, 4]
+    assert (producer(stream).name, producer(stream).status) == ("sample_feed:Minutes", Status.LEFT)
+    assert rt.describeStream(stream).bound == rt.RowtimeBound("2006-09-11T11:00:00Z")
+
+
+def test_a_stream_of_another_schema_is_refused(stream: str) -> None:
+    rt.createStream(stream, "rowtime TIMESTAMP NOT NULL, other STRING")
+    with pytest.raises(rt.SchemaMismatchError, match="other string"):
+        host(Minutes, stream)
+
+
+def test_an_adapter_that_fails_is_restarted_from_its_checkpoint(stream: str, caplog: pytest.LogCaptureFixture) -> None:
+    adapter, waited = failing(ValueError("one"), ValueError("two"), ValueError("three")), []
+    with caplog.at_level(logging.WARNING):
+        host(adapter, stream, delays=[1, 2, 4], wait=waited.append)
+    assert numbers(stream) == [0, 1, 2, 3, 4, 5], "rows after the last checkpoint are not doubled"
+    assert len(adapter.instances) == 4
+    assert waited == [1, 2, 4]
+    assert [r.exc_info[1].args[0] for r in caplog.records if r.exc_info] == ["one", "two", "three"]
+    assert producer(stream).epoch == 4
+
+
+def test_an_adapter_that_comes_no_further_is_given_up(stream: str) -> None:
+    adapter, waited = failing(*[ValueError(f"no {n}") for n in range(9)]), []
+    with pytest.raises(rt.RowtimeError, match=r"failed again after 2 restarts .*ValueError: no 2.*checkpoint is '2'"):
+        host(adapter, stream, delays=[1, 2], wait=waited.append)
+    assert waited == [1, 2]
+    assert producer(stream).status is Status.ATTACHED, "it holds the clock until it is mended"
+
+
+def test_the_delays_begin_anew_where_it_came_further(stream: str) -> None:
+    class Step(Minutes):
+        def run(self, sink: Any) -> None:
+            n = int(sink.checkpoint or 0)
+            sink.sendRow((f"2006-09-11T10:0{n}:00Z", n))
+            sink.flush(checkpoint=str(n + 1))
+            if n < 5:
+                raise ValueError(n)
+
+    waited: list[float] = []
+    host(Step, stream, delays=[1, 2], wait=waited.append)
+    assert waited == [1] * 5
+
+
+def test_an_interrupt_ends_it_at_once(stream: str) -> None:
+    adapter = failing(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        host(adapter, stream, wait=pytest.fail)
+    assert numbers(stream) == [0, 1]
+    assert producer(stream).status is Status.ATTACHED
+
+
+def test_what_fails_before_the_first_run_is_not_repeated(stream: str) -> None:
+    with pytest.raises(ConnectionError):
+        host(Unready, stream, wait=pytest.fail)
+    with pytest.raises(rt.InvalidOptionError, match="kSort"):
+        host(Minutes, stream, wait=pytest.fail, kSort=0)
+
+
+@pytest.mark.parametrize("disguise", [False, True])
+def test_a_fenced_adapter_ends_and_is_not_restarted(stream: str, disguise: bool) -> None:
+    class Fenced(Minutes):
+        def run(self, sink: Any) -> None:
+            rt.openSink(stream, producer=sink.producer)
+            try:
+                super().run(sink)
+            except rt.ProducerFencedError as error:
+                raise (RuntimeError("something went wrong") if disguise else error) from None
+
+    with pytest.raises(rt.ProducerFencedError):
+        host(Fenced, stream, wait=pytest.fail)
+    assert producer(stream).epoch == 2
+    assert numbers(stream) == []
+
+
+def test_sink_options_come_from_the_adapter_and_from_the_host(stream: str) -> None:
+    class Backwards:
+        schema = SCHEMA
+        sinkOptions = {"rowsImplyBounds": False}
+
+        def run(self, sink: Any) -> None:
+            for n in (3, 2, 1):
+                sink.sendRow((f"2006-09-11T10:0{n}:00Z", n))
+
+    host(Backwards, stream, producer="mine")
+    assert (numbers(stream), producer(stream).name) == ([3, 2, 1], "mine")
+    with pytest.raises(rt.InvalidOptionError, match="was declared as"):
+        host(Backwards, stream, producer="mine", rowsImplyBounds=True)
+
+
+def test_a_second_host_of_one_adapter_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "orders.rowtime")
+
+    class Host(Minutes):
+        def run(self, sink: Any) -> None:
+            with pytest.raises(rt.StoreUnavailableError, match=f"hosted on .* by process {os.getpid()}"):
+                host("sample_feed:Minutes", path)
+            waited: list[float] = []
+            with pytest.raises(rt.StoreUnavailableError):
+                host("sample_feed:Minutes", path, patience=1, wait=waited.append)
+            assert sum(waited) == pytest.approx(1, abs=0.11)
+            host("sample_feed:Minutes", path, producer="of another name")
+            super().run(sink)
+
+    host(Host, path, producer="sample_feed:Minutes")
+    host("sample_feed:Minutes", path)
+    assert [p.accepted for p in rt.describeStream(path).producers] == [5, 5]
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> str:
+    return str(tmp_path / "orders.rowtime")
+
+
+@pytest.fixture
+def spawned(orders: str) -> Iterator[Any]:
+    started: list[AdapterProcess] = []
+
+    def start(spec: str) -> AdapterProcess:
+        started.append(spawn(spec, orders))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.stop()
+
+
+def test_a_process_hosts_an_adapter_until_it_is_stopped(orders: str, spawned: Any) -> None:
+    rt.createStream(orders, SCHEMA)
+    process = spawned("sample_feed:Endless")
+    with rt.openReader(orders) as reader:
+        assert reader.read(timeout=30) is not None
+    process.check()
+    with pytest.raises(rt.StoreUnavailableError, match=f"by process {process.pid}"):
+        host("sample_feed:Endless", orders)
+    process.stop()
+    assert process._process.returncode == 128 + signal.SIGTERM, "it went in order, it was not killed"
+    assert (producer(orders).accepted, producer(orders).status) == (1, Status.ATTACHED)
+
+
+def test_a_process_whose_feed_has_ended_is_fine(orders: str, spawned: Any) -> None:
+    process = spawned("sample_feed:Minutes")
+    assert process._process.wait(30) == 0
+    process.check()
+    assert numbers(orders) == [0, 1, 2, 3, 4]
+
+
+def test_a_process_that_dies_says_its_last_words(orders: str, spawned: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    process = spawned("sample_feed:Unready")
+    process._process.wait(30)
+    with pytest.raises(rt.RowtimeError, match=r"(?s)ended with code 1.*ConnectionError: no feed at port 0"):
+        process.check()
+    assert "looking for the feed" in capfd.readouterr().err
+
+
+def test_a_process_ends_when_its_parent_is_killed(orders: str) -> None:
+    rt.createStream(orders, SCHEMA)
+    code = (
+        "import sys; from spark_rowtime.adapter import spawn\n"
+        f"print(spawn('sample_feed:Endless', {orders!r}).pid, flush=True); sys.stdin.read()"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True, env=environment) as parent:
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        with rt.openReader(orders) as reader:
+            assert reader.read(timeout=30) is not None
+        parent.kill()
+        assert select.select([child], [], [], 30)[0], "the adapter outlived its parent"
+    os.close(child)
+    host(Minutes, orders, producer="sample_feed:Endless")
