@@ -30,6 +30,7 @@ def session(**settings: str) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").appName("benchmark")
     defaults = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": "4g",

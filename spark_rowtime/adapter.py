@@ -130,17 +130,16 @@ class _Host:
             except ProducerFencedError:
                 raise
             except Exception as error:
-                now = self._look()
                 if self._start is None:
                     raise
-                self._check_ours(now, error)
-                if now is not None and _progress(now) != _progress(self._start):
+                if self._came_further():
                     left = iter(delays)
                 delay = next(left, None)
                 if delay is None:
-                    raise self._given_up(len(delays), now, error) from error
+                    raise self._given_up(len(delays), error) from error
                 LOG.warning("Adapter %s failed; restarting it in %s s.", self._producer, delay, exc_info=error)
             wait(delay)
+            self._came_further()
 
     def _run_once(self) -> None:
         feed = self._adapter()
@@ -156,17 +155,25 @@ class _Host:
             return None
         return next((p for p in known if p.name == self._producer), None)
 
-    def _check_ours(self, now: ProducerDescription | None, error: Exception) -> None:
-        """An adapter that was fenced may have turned the error into another; opening again would fence back."""
-        if now is not None and self._start is not None and now.epoch != self._start.epoch:
-            raise ProducerFencedError(
-                f"Adapter {self._producer!r} was taken over by another process while it ran here (epoch "
-                f"{self._start.epoch}, now {now.epoch}), so it is not restarted. Look for the other one.",
-                producer=self._producer,
-            ) from error
+    def _came_further(self) -> bool:
+        """Since the last look. Raises ProducerFencedError where another process has the producer now.
 
-    def _given_up(self, restarts: int, now: ProducerDescription | None, error: Exception) -> RowtimeError:
-        checkpoint = now.checkpoint if now is not None else None
+        The adapter may have turned that error into another; opening again would fence back.
+        """
+        now, before = self._look(), self._start
+        if now is None or before is None:
+            return False
+        if now.epoch != before.epoch:
+            raise ProducerFencedError(
+                f"Adapter {self._producer!r} was taken over by another process (epoch {before.epoch} here, now "
+                f"{now.epoch}), so it is not restarted. Look for the other one.",
+                producer=self._producer,
+            )
+        self._start = now
+        return (now.checkpoint, now.bound, now.accepted) != (before.checkpoint, before.bound, before.accepted)
+
+    def _given_up(self, restarts: int, error: Exception) -> RowtimeError:
+        checkpoint = self._start.checkpoint if self._start is not None else None
         return RowtimeError(
             f"Adapter {self._producer!r} failed again after {restarts} restarts without coming further: "
             f"{type(error).__name__}: {error}. Its checkpoint is {checkpoint!r}; mend what it failed with and "
@@ -174,10 +181,6 @@ class _Host:
             producer=self._producer,
             checkpoint=checkpoint,
         )
-
-
-def _progress(producer: ProducerDescription) -> tuple[Any, ...]:
-    return producer.checkpoint, producer.bound, producer.accepted
 
 
 def spawn(spec: str, path: str) -> "AdapterProcess":

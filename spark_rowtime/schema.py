@@ -1,6 +1,7 @@
 """The schema of a stream, the rules of its rowtime column, and rows of that schema as Arrow."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import pyarrow as pa
@@ -137,7 +138,7 @@ def _array(values: list[Any], field: pa.Field) -> pa.Array:
     if field.name == ROWTIME:
         return pa.array(values, pa.int64()).cast(TIMESTAMP)
     try:
-        array = pa.array(values, field.type)
+        array = _convert(values, field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _misfit(values, field, error) from None
     if not field.nullable and array.null_count:
@@ -145,6 +146,31 @@ def _array(values: list[Any], field: pa.Field) -> pa.Array:
             f"Row {values.index(None)} has no {field.name!r}, which is NOT NULL.", column=field.name
         )
     return array
+
+
+def _convert(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    array = pa.array(values, kind)
+    _refuse_fractions(values, kind)
+    return array
+
+
+def _refuse_fractions(values: Sequence[Any], kind: pa.DataType) -> None:
+    """pyarrow would cut 1.5 to 1 in an integer column without a word."""
+    there = [value for value in values if value is not None]
+    if pa.types.is_integer(kind):
+        for value in there if set(map(type, there)) - {int} else ():
+            if isinstance(value, Number) and value % 1:  # type: ignore[operator]
+                raise pa.ArrowInvalid(f"{value!r} is no whole number")
+    elif pa.types.is_list(kind):
+        _refuse_fractions([item for value in there for item in value], kind.value_type)
+    elif pa.types.is_map(kind):
+        pairs = [pair for value in there for pair in (value.items() if isinstance(value, Mapping) else value)]
+        _refuse_fractions([pair[0] for pair in pairs], kind.key_type)
+        _refuse_fractions([pair[1] for pair in pairs], kind.item_type)
+    elif pa.types.is_struct(kind):
+        for at, field in enumerate(kind):
+            inner = [value.get(field.name) if isinstance(value, Mapping) else value[at] for value in there]
+            _refuse_fractions(inner, field.type)
 
 
 def _misfit(values: list[Any], field: pa.Field, error: Exception) -> SchemaMismatchError:
@@ -159,7 +185,7 @@ def _misfit(values: list[Any], field: pa.Field, error: Exception) -> SchemaMisma
 
 def _fits(value: Any, kind: pa.DataType) -> bool:
     try:
-        pa.array([value], kind)
+        _convert([value], kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return False
     return True

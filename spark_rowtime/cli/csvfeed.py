@@ -104,7 +104,7 @@ class CsvFeed:
         if self._options.producer is not None:
             names = _names(batch, self._options.producer)
             if names.null_count:
-                line = self._rows.bad_line(self._options.producer, _not_empty)
+                line = self._rows.bad_line(self._options.producer, self._check_name)
                 raise SchemaMismatchError(
                     f"{self._rows.file}: column {self._options.producer!r} names the producer, but is empty: {line}. "
                     "Nothing was sent."
@@ -115,6 +115,10 @@ class CsvFeed:
                     f"--producer {self._options.producer}: more than {_MOST_PRODUCERS} different values. A producer is "
                     "a writer with a clock of its own, not a key; take another column, or none."
                 )
+
+    def _check_name(self, text: str) -> None:
+        if text in self._rows.nulls:
+            raise ValueError("a null")
 
     def _intervals(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Sorted rows by the interval that they lie in, with its start; 0 where there are no intervals."""
@@ -196,8 +200,3 @@ def _stretches(rows: pa.RecordBatch, by: pa.Array) -> Iterator[tuple[Any, pa.Rec
 
 def _names(rows: pa.RecordBatch, column: str) -> pa.Array:
     return rows.column(column).cast(pa.string())
-
-
-def _not_empty(text: str) -> None:
-    if not text:
-        raise ValueError("empty")

@@ -7,15 +7,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 import click
 
 from spark_rowtime.adapter import DELAYS, host, load_class
 from spark_rowtime.reader import openReader
 
-_GRACE = 8.0
-"""Seconds that an adapter has to end once it was told to."""
+_GRACE = 4.0
+"""Seconds that an adapter has to hear that it is to end, and again to do so."""
+_AGAIN = 0.1
 _PATIENCE = 20.0
 """Seconds that an adapter of a query that was restarted waits for its predecessor's to end."""
 
@@ -36,9 +36,9 @@ def run(adapter: str, stream: str, producer: str | None, restarts: int, until_st
     """Host an adapter, and restart it from its checkpoint when it fails."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     delays = [*DELAYS[:restarts], *([DELAYS[-1]] * (restarts - len(DELAYS)))]
-    with _terminable():
+    with _terminable() as heard:
         if until_stdin_ends:
-            threading.Thread(target=_end_with_stdin, daemon=True).start()
+            threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
         host(adapter, stream, producer=producer, delays=delays, patience=_PATIENCE if until_stdin_ends else 0)
 
 
@@ -61,25 +61,38 @@ def drain(stream: str, consumer: str, follow: bool, order: str, start: str) -> N
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends what runs in the main thread by an exception, so that it is put down in order."""
-    before = signal.signal(signal.SIGTERM, _terminate)
+def _terminable() -> Iterator[threading.Event]:
+    """SIGTERM ends what runs in the main thread by SystemExit, once, so that it is put down in order.
+
+    The event says that it was heard.
+    """
+    heard = threading.Event()
+
+    def terminate(number: int, _frame: object) -> None:
+        if not heard.is_set():
+            heard.set()
+            sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield
+        yield heard
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _terminate(number: int, _frame: object) -> NoReturn:
-    sys.exit(128 + number)
+def _end_with_stdin(heard: threading.Event) -> None:
+    """In a thread of its own: our parent ended, or wants us to; an adapter that does not end is ended hard.
 
-
-def _end_with_stdin() -> None:
-    """In a thread of its own: our parent ended, or wants us to; an adapter that does not hear it is ended hard."""
+    A signal that comes just before the main thread blocks does not wake it, so it is sent again.
+    """
     while os.read(0, 4096):
         pass
     main = threading.main_thread()
     assert main.ident is not None
-    signal.pthread_kill(main.ident, signal.SIGTERM)
+    for _ in range(round(_GRACE / _AGAIN)):
+        signal.pthread_kill(main.ident, signal.SIGTERM)
+        if heard.wait(_AGAIN):
+            break
     main.join(_GRACE)
-    os._exit(128 + signal.SIGTERM)
+    if main.is_alive():
+        os._exit(128 + signal.SIGKILL)

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import pyarrow as pa
 from rich.console import Console
 from rich.progress import Progress
 
@@ -14,7 +13,7 @@ from spark_rowtime.cli.csvfeed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csvrows import CsvRows
 from spark_rowtime.cli.sortedruns import SortedRuns
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
-from spark_rowtime.stream import createStream, describeStream
+from spark_rowtime.stream import StreamInfo, createStream, describeStream
 from spark_rowtime.timestamps import to_interval
 
 
@@ -52,9 +51,9 @@ def send(
 
     Times without a zone are UTC. A send that was cut off and is repeated goes on where it was.
     """
-    known = _schema(stream, create)
+    known = _known(stream, create)
     kept = [column.strip() for column in columns.split(",")] if columns else ()
-    rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, known)
+    rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, known.schema if known else None)
     if producer is not None and producer not in rows.schema.names:
         raise InvalidOptionError(f"--producer {producer}: no such column; there are {rows.schema.names}.")
     last = RowtimeBound(final) if final is not None else None
@@ -67,23 +66,27 @@ def send(
             createStream(stream, rows.schema)
         with _progress(feed.rows) as advance:
             sent = feed.send(stream, advance)
-    before = f" ({feed.rows - sent} of {feed.rows} were there already)" if sent < feed.rows else ""
-    click.echo(f"{stream}: {sent} rows sent by {len(feed.producers)} producers{before}; {_bound(stream)}.")
+    click.echo(_summary(feed, sent, known.rejected if known else 0, describeStream(stream)))
 
 
-def _schema(stream: str, create: bool) -> pa.Schema | None:
-    """The stream's, None where it is still to be created."""
+def _known(stream: str, create: bool) -> StreamInfo | None:
+    """The stream; None where it is still to be created."""
     try:
-        return describeStream(stream).schema
+        return describeStream(stream)
     except StreamNotFoundError:
         if not create:
             raise
         return None
 
 
-def _bound(stream: str) -> str:
-    bound = describeStream(stream).bound
-    return str(bound) if bound is not None else "no bound"
+def _summary(feed: CsvFeed, sent: int, rejected_before: int, now: StreamInfo) -> str:
+    rejected = now.rejected - rejected_before
+    notes = [
+        f"; {feed.rows - sent} of {feed.rows} were there already" if sent < feed.rows else "",
+        f"; {rejected} were rejected" if rejected else "",
+    ]
+    count, bound = len(feed.producers), "none" if now.bound is None else str(now.bound)
+    return f"{now.path}: {sent} row(s) sent by {count} producer(s){''.join(notes)}. Bound: {bound}."
 
 
 @contextmanager

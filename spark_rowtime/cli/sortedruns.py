@@ -18,7 +18,7 @@ class SortedRuns:
     """Takes batches in any order, then gives all their rows back sorted by ``rowtime``.
 
     Law (*sorted*): the same as ``sorted()`` by rowtime over all rows, so rows of one rowtime stay in the
-    order in which they came. Memory: twice ``run_bytes``, or a batch of ``batch_rows`` per run.
+    order in which they came. Memory: a few times ``run_bytes``, or a batch of ``batch_rows`` per run.
     Used by one thread: ``add`` as often as wanted, then ``merged`` once.
     """
 

@@ -2,7 +2,11 @@
 
 import datetime
 import decimal
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,8 @@ from pyspark.sql.functions import col, count, window
 
 import spark_rowtime as rt
 from tests.spark.watching import Watched, finish, plain, refused, rows_of, table
-from tests.streams import Pipe, at, bound, opened, send
+from tests.sparksession import wait_for
+from tests.streams import Pipe, at, bound, drained, opened, send
 
 HOURS = [("9:10", 1), ("9:40", 2), ("10:05", 3), ("10:30", 4), ("11:00", 5), ("11:59", 6)]
 
@@ -19,6 +24,10 @@ HOURS = [("9:10", 1), ("9:40", 2), ("10:05", 3), ("10:30", 4), ("11:00", 5), ("1
 def hourly(frame):
     counts = frame.groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))
     return counts.select(col("window.start").alias("rowtime"), "n")
+
+
+def metrics(watched: Watched) -> dict[str, str]:
+    return watched.query.lastProgress.sources[0].metrics
 
 
 def trains(path: str, *trains: list[tuple]) -> None:
@@ -50,7 +59,9 @@ def test_the_views_of_a_stream(pipe: Pipe) -> None:
         assert seen[0] == ("feed", "joined", 0, None)
         assert [r for r in seen if r[2]] == [("feed", "sent", 2, "10:01"), ("feed", "sent", 1, "10:05")]
         assert ("feed", "sent", 0, "10:05") in seen, "the bound of the first commit"
-        rejected = [(p, why, plain((b,))[0], plain((t,))[0], x) for p, why, b, t, x in table(pipe.spark, path, "rejected")]
+        rejected = [
+            (p, why, plain((b,))[0], plain((t,))[0], x) for p, why, b, t, x in table(pipe.spark, path, "rejected")
+        ]
         assert rejected == [("feed", "late", "10:05", "09:00", 3), ("feed", "late", "10:05", "10:04", 5)]
         [(name, status, own, accepted, refused_, epoch, checkpoint)] = table(pipe.spark, path, "producers")
         assert (name, status, plain((own,))[0]) == ("feed", "attached", "10:05")
@@ -68,7 +79,7 @@ def test_a_row_ahead_of_the_stream_is_read_on_arrival_or_held_for_its_rowtime(pi
         assert arrival.step() == [("10:00", 1), ("10:00", 3), ("11:00", 2)]
         assert rowtime.step() == [("10:00", 1), ("10:00", 3)], "11:00 waits for the slow one"
         assert arrival.bounds[-1] == rowtime.bounds[-1] == bound("10:00")
-        assert rowtime.query.lastProgress.sources[0].metrics["rowsHeldBack"] == "1"
+        wait_for(lambda: metrics(rowtime)["rowsHeldBack"] == "1", "the progress of the batch")
         send(slow, promise="11:00")
         assert arrival.step() == []
         assert rowtime.step() == [("11:00", 2)]
@@ -124,7 +135,7 @@ def test_available_now_reads_what_was_there_with_the_last_bound_and_ends(pipe: P
     send(sink, *HOURS[:3])
     send(sink, *HOURS[3:], promise="12:00")
     watched = Watched()
-    watched.then = lambda: send(sink, ("12:30", 7), promise="13:00")  # while it runs: not of this run
+    watched.then = lambda: send(sink, ("12:30", 7))  # while it runs: not of this run
     watched.all_available(hourly(pipe.read("s", maxRowsPerTrigger="1")))
     assert watched.rows == [("09:00", 2), ("10:00", 2), ("11:00", 2)]
 
@@ -172,8 +183,8 @@ TYPES = (
 )
 VALUES = [
     (
-        datetime.datetime(2006, 9, 11, 9, 0, 0, 1, UTC), True, -128, -32768, -(2**31), -(2**63), 1.5, 5e-324, "žluť ☕\x00",
-        b"\x00\xff", datetime.date(1, 1, 1), datetime.datetime(1899, 12, 31, 23, 59, 59, 999999, UTC),
+        datetime.datetime(2006, 9, 11, 9, 0, 0, 1, UTC), True, -128, -32768, -(2**31), -(2**63), 1.5, 5e-324,
+        "žluť ☕\x00", b"\x00\xff", datetime.date(1, 1, 1), datetime.datetime(1899, 12, 31, 23, 59, 59, 999999, UTC),
         datetime.datetime(2026, 3, 8, 2, 30), decimal.Decimal(9999999999),
         decimal.Decimal("99999999999999999999.999999999999999999"), [1, None, 3],
         [("k", datetime.datetime(2000, 1, 1, tzinfo=UTC)), ("null", None)], {"x": 1, "y": None},
@@ -193,7 +204,9 @@ def test_every_type_goes_round_exactly(pipe: Pipe) -> None:
     rt.createStream(pipe.path("s"), TYPES)
     with opened(pipe.path("s")) as sink:
         sink.sendRows(VALUES)
-    assert pipe.spark.read.format("rowtime").load(pipe.path("s")).schema == pipe.read("s").schema
+    batch, streaming = pipe.spark.read.format("rowtime").load(pipe.path("s")).schema, pipe.read("s").schema
+    shapes = [[(f.name, f.dataType, f.nullable) for f in schema] for schema in (batch, streaming)]
+    assert shapes[0] == shapes[1]
     pipe.run(pipe.read("s")).processAllAvailable()
     sent, came = (rt.openReader(pipe.path(name)) for name in ("s", "out"))
     assert came.schema.names == sent.schema.names
@@ -215,6 +228,7 @@ def test_a_bound_alone_plans_no_partition_and_the_progress_says_who_holds_the_cl
         assert watched.step() == []
         assert watched.partitions[-1] == 0
         assert watched.bounds[-1] == bound("10:30")
+        wait_for(lambda: metrics(watched)["bound"] == "2006-09-11T10:30:00Z", "the progress of the batch")
         progress = watched.query.lastProgress
         assert progress.numInputRows == 0
         assert progress.eventTime["watermark"] == "2006-09-11T10:30:00.000Z"
@@ -254,14 +268,19 @@ def test_what_is_no_option_is_refused_at_load(pipe: Pipe) -> None:
         ("bounds", "maybe", "require, ignore"),
         ("watermark", "off", "auto, none"),
         ("view", "late", "rows, bounds, rejected, producers"),
-        ("view", "bounds", "for batch reads"),
         ("adapter", "no_such_module:Feed", "no_such_module"),
     ],
 )
 def test_a_bad_value_is_refused_at_load(pipe: Pipe, option: str, value: str, said: str) -> None:
     pipe.create("s", "x INT")
     with refused(rt.InvalidOptionError, value.partition(":")[0], said):
-        finish(pipe.read("s", **{option: value}).writeStream.format("noop").start())
+        pipe.read("s", **{option: value})
+
+
+def test_a_view_is_no_stream(pipe: Pipe) -> None:
+    pipe.create("s", "x INT")
+    with refused(rt.InvalidOptionError, "for batch reads"):
+        finish(pipe.read("s", view="bounds").writeStream.format("noop").start())
 
 
 def test_option_names_in_any_case_and_sparks_own(spark: SparkSession, pipe: Pipe) -> None:
@@ -286,5 +305,23 @@ def test_ignoring_bounds_is_plain_spark(pipe: Pipe) -> None:
 def test_no_jar_is_said_by_configure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_rowtime.spark.session._JAR", Path("/nowhere/spark-rowtime.jar"))
     for ask in (rt.jarPath, lambda: rt.configure(SparkSession.builder)):
-        with pytest.raises(rt.ShimMissingError, match="java-shim/build.py"):
+        with pytest.raises(rt.ShimMissingError, match=r"java-shim/build\.py"):
             ask()
+
+
+def test_a_session_without_the_extension(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
+    send(opened(path, "feed"), *HOURS, promise="12:00")
+    program = [sys.executable, "-m", "tests.spark.without_extension", path, str(tmp_path)]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=180, check=False)
+    assert ran.returncode == 0, ran.stderr
+    said = json.loads((tmp_path / "said.json").read_text())
+    assert said["batch"] == len(HOURS), "batch reads need no extension"
+    for part in ("ShimMissingError", "spark_rowtime.configure", "sparkrowtime.RowtimeExtensions", "'ignore'"):
+        assert part in said["require"]
+    hours, copy = (rt.openReader(str(tmp_path / name), order="arrival") for name in ("hours", "copy"))
+    assert sorted(drained(hours)) == [("09:00", 2), ("10:00", 2)], "plain Spark holds the last hour back"
+    assert len(drained(copy)) == len(HOURS)
+    assert hours.getRowtimeBound() is copy.getRowtimeBound() is None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
+from spark_rowtime.store import open_store
 from tests.streams import clock_of
 
 
@@ -26,22 +27,23 @@ class Watched:
         self.batches: list[list[tuple[Any, ...]]] = []
         self.bounds: list[rt.RowtimeBound | None] = []
         self.partitions: list[int] = []
+        self._seen = 0
         self.then: Callable[[], None] = lambda: None
         self.query: StreamingQuery | None = None
 
-    def __call__(self, frame: DataFrame, number: int) -> None:
+    def __call__(self, frame: DataFrame, _: int) -> None:
         self.partitions.append(frame.rdd.getNumPartitions())
         self.batches.append(sorted(plain(row) for row in frame.collect()))
         self.bounds.append(rt.currentRowtimeBound())
         self.then()
 
-    def start(self, frame: DataFrame, checkpoint: Path | None = None) -> "Watched":
+    def start(self, frame: DataFrame, checkpoint: Path | None = None) -> Self:
         """Runs until it is stopped."""
         writer = frame.writeStream.foreachBatch(self)
         self.query = (writer.option("checkpointLocation", str(checkpoint)) if checkpoint else writer).start()
         return self
 
-    def all_available(self, frame: DataFrame, checkpoint: Path | None = None) -> "Watched":
+    def all_available(self, frame: DataFrame, checkpoint: Path | None = None) -> Self:
         """Runs with Trigger.AvailableNow, to its end."""
         writer = frame.writeStream.foreachBatch(self).trigger(availableNow=True)
         self.query = (writer.option("checkpointLocation", str(checkpoint)) if checkpoint else writer).start()
@@ -51,8 +53,8 @@ class Watched:
     def step(self) -> list[tuple[Any, ...]]:
         """Waits until the query has done all that is there; the rows that came anew."""
         assert self.query is not None
-        before = len(self.batches)
         self.query.processAllAvailable()
+        before, self._seen = self._seen, len(self.batches)
         return sorted(row for batch in self.batches[before:] for row in batch)
 
     @property
@@ -60,7 +62,7 @@ class Watched:
         """All rows of all batches."""
         return sorted(row for batch in self.batches for row in batch)
 
-    def __enter__(self) -> "Watched":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,6 +78,17 @@ def table(spark: SparkSession, path: str, view: str = "rows") -> list[tuple[Any,
 def rows_of(spark: SparkSession, path: str) -> list[tuple[Any, ...]]:
     """The committed rows, rowtime as a clock time."""
     return sorted(plain(row) for row in table(spark, path))
+
+
+def contents(path: str) -> tuple[Any, ...]:
+    """All that anybody can see of a stream, without Spark."""
+    store = open_store(path)
+    try:
+        tables = store.bounds(), store.rejected()
+    finally:
+        store.close()
+    rows = [row for train in rt.openReader(path, order="arrival") for row in train.rows.to_pylist()]
+    return rt.describeStream(path), rows, *(table.to_pylist() for table in tables)
 
 
 @contextmanager

@@ -1,12 +1,16 @@
 """Law 8: what a crashed writer left half-written is never read, and the next writer works."""
 
+import errno
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from spark_rowtime.store.local import LocalStore
+from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.store.local import LocalStore, producers
 from tests.store.processes import run
 from tests.store.streams import Writer, at, batch, names, read
 
@@ -125,14 +129,54 @@ def test_a_write_that_fails_counts_for_nothing(open_here: Open, local_path: str)
             except StoreUnavailableError as error:
                 print(error)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        writer.number -= 2
-        writer.send([2, 3], floor=3)
         writer.store.close()
         """,
         local_path,
     )
     assert printed.count("Nothing of this call has landed") == 2
+    writer = Writer(open_here(), "a")
+    assert (writer.epoch, writer.number) == (1, 1)
+    writer.send([2, 3], floor=3)
     assert read(open_here()) == [1, 2, 3]
+    (file,) = (Path(local_path) / "segments").iterdir()
+    assert [b.num_rows for b in pa.ipc.open_stream(file.read_bytes())][-1] == 2
+
+
+def test_the_same_handle_goes_on_after_a_write_that_failed(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it had folded into its clock is forgotten, also where another has since written as much."""
+    store = open_here()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwrite", fail)
+        with pytest.raises(StoreUnavailableError):
+            store.stage(batch(1))
+        broken.setattr(producers, "save", fail)
+        with pytest.raises(StoreUnavailableError):
+            Writer(store, "a")
+    Writer(open_here(), "b")
+    assert list(store.clock().producers) == ["b"]
+    Writer(store, "a").send([1], floor=1)
+    assert read(store) == [1]
+
+
+def test_a_creation_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    printed = run(
+        """
+        from spark_rowtime.errors import StoreUnavailableError
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+        try:
+            create_local(path, SCHEMA, StreamSettings())
+        except StoreUnavailableError as error:
+            print(error)
+        """,
+        str(tmp_path / "s"),
+    )
+    assert "Nothing of this call has landed" in printed
+    assert names(tmp_path) == []
+
+
+def fail(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_crashed_creation_is_not_in_the_way(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def test_another_trains_bytes_are_not_taken_for_these(open_here: Open) -> None:
     swapped = first.location._replace(offset=second.location.offset)
     with pytest.raises(StoreCorruptError, match="checksum"):
         store.read(type(first)(1, "a", 2, 0, 0, 0, swapped))
+    with pytest.raises(StoreCorruptError, match="2 rows instead of 3"):
+        store.read(type(first)(1, "a", 3, 0, 0, 0, first.location))
 
 
 def test_a_full_segment_is_followed_by_another(tmp_path: Path) -> None:

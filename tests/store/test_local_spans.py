@@ -9,7 +9,7 @@ from spark_rowtime.store.local.spans import slices_between, width_class
 from spark_rowtime.timestamps import LARGEST
 from tests.store.catalogs import MemoryCatalog
 
-TIMES = st.integers(1, 300) | st.integers(1, 2**40) | st.integers(1, LARGEST)
+TIMES = st.integers(1, 9) | st.integers(1, 300) | st.integers(1, 2**40) | st.integers(1, LARGEST)
 SPANS = st.lists(st.tuples(TIMES, TIMES).map(sorted), max_size=25)
 CUTS = st.none() | TIMES
 POSITIONS = st.builds(Position, st.integers(0, 26), CUTS, st.none())
@@ -29,6 +29,14 @@ def test_the_index_finds_what_a_scan_finds(spans: list[list[int]], after: Positi
     found = slices_between(catalog, after, upto)
     expected = [(i, *s) for i, s in enumerate(spans, 1) if between(after, upto, i, *s)]
     assert [(piece.seq, piece.least, piece.largest) for piece in found] == expected
+
+
+@given(cut=st.integers(100, 300), span=st.tuples(TIMES, TIMES).map(sorted))
+def test_the_widest_of_a_class_are_found(cut: int, span: list[int]) -> None:
+    """The span that begins just below the cut, and is as wide as its class allows."""
+    widest = 4 ** width_class(*span) - 1
+    catalog = MemoryCatalog(TABLES, [[cut - 1, min(cut - 1 + widest, LARGEST)]])
+    assert len(slices_between(catalog, Position(1, cut - 1, None), Position(1, cut, None))) == 1
 
 
 def test_a_million_unreleased_trains_are_not_scanned() -> None:

@@ -153,8 +153,8 @@ def test_an_interrupt_ends_it_at_once(stream: str) -> None:
 def test_what_fails_before_the_first_run_is_not_repeated(stream: str) -> None:
     with pytest.raises(ConnectionError):
         host(Unready, stream, wait=pytest.fail)
-    with pytest.raises(rt.InvalidOptionError, match="kSort"):
-        host(Minutes, stream, wait=pytest.fail, kSort=0)
+    with pytest.raises(rt.InvalidOptionError, match="onLate"):
+        host(Minutes, stream, wait=pytest.fail, onLate="maybe")
 
 
 @pytest.mark.parametrize("disguise", [False, True])
@@ -171,6 +171,25 @@ def test_a_fenced_adapter_ends_and_is_not_restarted(stream: str, disguise: bool)
         host(Fenced, stream, wait=pytest.fail)
     assert producer(stream).epoch == 2
     assert numbers(stream) == []
+
+
+def test_an_adapter_that_is_taken_over_while_it_waits_does_not_fence_back(stream: str) -> None:
+    def take_over(_: float) -> None:
+        rt.openSink(stream, producer="mine")
+
+    with pytest.raises(rt.ProducerFencedError, match="epoch 1 here, now 2"):
+        host(failing(ValueError()), stream, producer="mine", delays=[1], wait=take_over)
+
+
+def test_an_adapter_that_cannot_start_again_is_given_up(stream: str) -> None:
+    class Once(failing(ValueError("at first"))):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            if len(self.instances) > 1:
+                raise OSError("no feed")
+
+    with pytest.raises(rt.RowtimeError, match=r"after 3 restarts .*OSError: no feed"):
+        host(Once, stream, delays=[1, 2, 3], wait=lambda _: None)
 
 
 def test_sink_options_come_from_the_adapter_and_from_the_host(stream: str) -> None:

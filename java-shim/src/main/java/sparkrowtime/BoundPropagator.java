@@ -16,11 +16,13 @@ import org.apache.spark.sql.execution.streaming.runtime.WatermarkPropagator;
  */
 final class BoundPropagator implements WatermarkPropagator {
   private final BoundedQuery query;
+  private final OutputBounds output;
   private final TreeMap<Long, Map<Long, Long>> inputs = new TreeMap<>();
   private Map<Long, JoinSides> sides = Map.of();
 
   BoundPropagator(BoundedQuery query) {
     this.query = query;
+    this.output = new OutputBounds(query);
   }
 
   BoundedQuery query() {
@@ -38,7 +40,7 @@ final class BoundPropagator implements WatermarkPropagator {
     inputs.put(batchId, batch.inputs());
     if (query.isCurrent(batchId)) {
       sides = batch.sides();
-      OutputBounds.publish(query, batchId, batch.evicted());
+      output.publish(batchId, batch.evicted());
     }
   }
 

@@ -49,8 +49,9 @@ final class BoundedQuery {
   }
 
   private static MicroBatchExecution execution() {
-    SparkSession session = SparkSession.active();
-    String id = session.sparkContext().getLocalProperty(StreamExecution.QUERY_ID_KEY());
+    SparkSession session = Scala.orNull(SparkSession.getActiveSession());
+    String id =
+        session == null ? null : session.sparkContext().getLocalProperty(StreamExecution.QUERY_ID_KEY());
     Object found =
         id == null ? null : session.sharedState().activeStreamingQueries().get(UUID.fromString(id));
     return found instanceof MicroBatchExecution execution ? execution : null;
@@ -96,8 +97,7 @@ final class BoundedQuery {
     if (!value.equalsIgnoreCase(required)) {
       throw new IllegalArgumentException(
           "A query over a rowtime stream needs " + key + "=" + required + ", but it is " + value
-              + ": " + why + ". Set it back, or read with option watermark=none and"
-              + " bounds=ignore, without sparkrowtime.RowtimeExtensions.");
+              + ": " + why + ". Set it back, or read with option bounds=ignore.");
     }
   }
 

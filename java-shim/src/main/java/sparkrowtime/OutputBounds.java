@@ -1,9 +1,7 @@
 package sparkrowtime;
 
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
@@ -20,43 +18,50 @@ import org.slf4j.LoggerFactory;
  * <p>Law: valid after the batch has been written, whatever comes later; {} where nothing is promised.
  */
 final class OutputBounds {
-  static final String PROPERTY = "rowtime.outputBounds";
+  private static final String PROPERTY = "rowtime.outputBounds";
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
-  private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
-  private OutputBounds() {}
+  private final BoundedQuery query;
+  private boolean told;
 
-  static void publish(BoundedQuery query, long batchId, Evictions evicted) {
-    MicroBatchExecution execution = query.spark();
-    // Complete mode writes all results again in every batch.
-    Map<String, Long> floors =
-        execution.outputMode().equals(OutputMode.Complete())
-            ? Map.of()
-            : floors(execution.logicalPlan(), new PlanBounds(query.floorsOf(batchId), evicted));
-    execution.sparkSessionForStream().sparkContext().setLocalProperty(PROPERTY, OffsetJson.write(floors));
+  OutputBounds(BoundedQuery query) {
+    this.query = query;
   }
 
-  private static Map<String, Long> floors(LogicalPlan written, PlanBounds bounds) {
-    LogicalPlan query = written.children().apply(0);
-    Columns columns = bounds.of(query);
+  void publish(long batchId, Evictions evicted) {
+    MicroBatchExecution spark = query.spark();
+    // Complete mode writes all results again in every batch.
+    boolean again = spark.outputMode().equals(OutputMode.Complete());
+    PlanBounds bounds = new PlanBounds(query.floorsOf(batchId), evicted);
+    Map<String, Long> floors =
+        again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
+    spark.sparkSessionForStream().sparkContext().setLocalProperty(PROPERTY, OffsetJson.write(floors));
+  }
+
+  private Map<String, Long> floors(LogicalPlan written, PlanBounds bounds) {
+    Columns columns = bounds.of(written);
     Map<String, Long> floors = new TreeMap<>();
-    for (Attribute a : Scala.list(query.output())) {
+    for (Attribute a : Scala.list(written.output())) {
       for (String field : Columns.FIELDS) {
         Bound bound = columns.get(a.exprId(), field);
         if (bound != null && bound.isPromise()) {
           floors.merge(field.isEmpty() ? a.name() : a.name() + "." + field, bound.floor(), Math::min);
         }
       }
-      if (Rowtime.isRowtime(a) && columns.get(a) == null) {
-        tell(a, query);
-      }
+      tellIfLost(a, columns, written);
     }
     return floors;
   }
 
-  private static void tell(Attribute rowtime, LogicalPlan query) {
-    if (TOLD.add(query.toString())) {
-      LOG.warn("no bound for {}", rowtime);
+  /** An aggregation's or a join's column may still get its bound, when the watermark is known. */
+  private void tellIfLost(Attribute a, Columns columns, LogicalPlan written) {
+    if (!told && Rowtime.isRowtime(a) && columns.get(a) == null && !Origin.isKept(a, written)) {
+      told = true;
+      LOG.warn(
+          "The output column {} carries no bound: it comes from {}, which is not known to keep the"
+              + " order of time. Consumers will not learn how far the output is complete.",
+          a.name(),
+          Origin.of(a, written));
     }
   }
 }

@@ -2,7 +2,6 @@ package sparkrowtime;
 
 import java.util.List;
 import java.util.function.ToLongFunction;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -174,10 +173,5 @@ final class PlanBounds {
 
   private static Bound with(Bound old, Bound fresh, boolean alsoNew) {
     return !alsoNew ? old : fresh == null ? null : old.weakest(fresh);
-  }
-
-  /** Of an alias at the top of a query: what the user wrote, for messages. */
-  static String text(NamedExpression e) {
-    return e instanceof Alias alias ? alias.child().sql() : ((Expression) e).sql();
   }
 }

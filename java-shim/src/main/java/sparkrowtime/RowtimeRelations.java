@@ -12,17 +12,28 @@ import org.apache.spark.sql.connector.catalog.Table;
  * The resolution rule: gives each streaming relation of a rowtime source a bounded table and the
  * automatic watermark. Spark applies it to every plan it analyzes, in the user's thread.
  *
- * <p>Law: idempotent; plans without a rowtime stream are left as they are.
+ * <p>Law: idempotent; left as they are: plans without a rowtime stream, streams read with option
+ * bounds=ignore, and the plans of batches, which Spark analyzes again.
  */
 final class RowtimeRelations extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite));
+    return plan.exists(RowtimeRelations::isRowtime)
+        ? plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite))
+        : plan;
+  }
+
+  /** A relation as the user has it; in the plan of a batch Spark has put others in its place. */
+  private static boolean isRowtime(Object node) {
+    return node instanceof StreamingRelationV2 relation
+        && relation.sourceName().equals(Rowtime.SOURCE)
+        && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"));
   }
 
   private static LogicalPlan rewrite(LogicalPlan node) {
     if (node instanceof StreamingRelationV2 relation) {
-      return isNew(relation) ? AutoWatermark.above(bounded(relation)) : relation;
+      boolean isNew = isRowtime(relation) && !(relation.table() instanceof BoundedTable);
+      return isNew ? AutoWatermark.above(bounded(relation)) : relation;
     } else if (node instanceof EventTimeWatermark watermark) {
       return AutoWatermark.replacedBy(watermark);
     } else if (node instanceof Project project) {
@@ -31,12 +42,6 @@ final class RowtimeRelations extends Rule<LogicalPlan> {
       return AutoWatermark.notBesideOrdinary(union);
     }
     return node;
-  }
-
-  private static boolean isNew(StreamingRelationV2 relation) {
-    return relation.sourceName().equals(Rowtime.SOURCE)
-        && !(relation.table() instanceof BoundedTable)
-        && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"));
   }
 
   /** The same relation with another table; the number of its fields differs between versions. */

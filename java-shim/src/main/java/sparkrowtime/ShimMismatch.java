@@ -18,8 +18,7 @@ final class ShimMismatch extends IllegalStateException {
             + TriedVersions.LIST
             + "): expected "
             + expected
-            + ". Use one of those versions, or read with option bounds=ignore and without"
-            + " sparkrowtime.RowtimeExtensions in spark.sql.extensions.",
+            + ". Use one of those versions, or read with option bounds=ignore.",
         cause);
   }
 }

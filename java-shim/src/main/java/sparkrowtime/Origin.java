@@ -1,0 +1,51 @@
+package sparkrowtime;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
+/** Where a column of a plan's output comes from, in words for messages. */
+final class Origin {
+  private Origin() {}
+
+  /** The expression that the user wrote, or the operator that makes the column. */
+  static String of(Attribute column, LogicalPlan plan) {
+    Alias alias = alias(column, plan);
+    return alias != null ? alias.child().sql() : maker(column, plan).nodeName();
+  }
+
+  /** True where the column passes through an operator that keeps rows, and is not a UDF's. */
+  static boolean isKept(Attribute column, LogicalPlan plan) {
+    Alias alias = alias(column, plan);
+    boolean code = alias != null && alias.exists(e -> e instanceof UserDefinedExpression);
+    return !code && plan.exists(Origin::keepsRows);
+  }
+
+  private static boolean keepsRows(Object node) {
+    return node instanceof Aggregate
+        || node instanceof Join join && join.left().isStreaming() && join.right().isStreaming();
+  }
+
+  private static Alias alias(Attribute column, LogicalPlan plan) {
+    List<LogicalPlan> nodes = Scala.list(plan.collect(Scala.only(LogicalPlan.class)));
+    return (Alias)
+        nodes.stream()
+            .flatMap(node -> Scala.list(node.expressions()).stream())
+            .filter(e -> e instanceof Alias alias && alias.exprId().equals(column.exprId()))
+            .findFirst()
+            .orElse(null);
+  }
+
+  private static LogicalPlan maker(Attribute column, LogicalPlan plan) {
+    return Scala.list(plan.children()).stream()
+        .filter(child -> child.outputSet().contains(column))
+        .findFirst()
+        .map(child -> maker(column, child))
+        .orElse(plan);
+  }
+}

@@ -1,0 +1,247 @@
+"""``format("rowtime")`` written by a real Spark: rows and output bound in one commit, once; errors; what tasks see."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.functions import col, count, lit, udf, window
+from pyspark.sql.streaming import StreamingQuery
+
+import spark_rowtime as rt
+from tests.spark.watching import Watched, contents, finish, plain, refused, rows_of, table
+from tests.sparksession import start
+from tests.streams import Pipe, at, bound, drained, opened, send
+
+HOURS = [("9:10", 1), ("9:40", 2), ("10:05", 3)]
+
+
+def hourly(frame: DataFrame, column: str = "rowtime") -> DataFrame:
+    counts = frame.groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))
+    return counts.select(col("window.end").alias(column), "n")
+
+
+def commits(pipe: Pipe, name: str = "out") -> list[tuple]:
+    """What each commit brought: its rows, and its producer's bound after it."""
+    seen = [(row[2], row[3], row[4] and plain(row[4:])[0]) for row in table(pipe.spark, pipe.path(name), "bounds")]
+    return [(rows, floor) for event, rows, floor in seen if event == "sent"]
+
+
+@pytest.fixture
+def source(pipe: Pipe):
+    """The sink of the stream ``s`` that the queries here read."""
+    return opened(pipe.create("s", "x INT"), "feed", rowsImplyBounds=False)
+
+
+@pytest.mark.smoke
+def test_rows_and_output_bound_land_in_one_commit(pipe: Pipe, source) -> None:
+    send(source, *HOURS, promise="10:00")
+    query = pipe.run(hourly(pipe.read("s")))
+    assert pipe.step() == [("10:00", 2)]
+    assert commits(pipe) == [(1, "10:00:00")], "strict, so a microsecond later"
+    assert pipe.bound == bound("10:00", strict=True)
+    send(source, promise="10:30")
+    assert pipe.step() == []
+    send(source, promise="11:00")
+    assert pipe.step() == [("11:00", 1)]
+    assert commits(pipe)[-1] == (1, "11:00:00")
+    [producer] = rt.describeStream(pipe.path("out")).producers
+    assert (producer.name, producer.epoch, producer.accepted) == (f"spark-{query.id}", 1, 2)
+
+
+def test_a_batch_without_rows_publishes_its_bound(pipe: Pipe, source) -> None:
+    send(source, promise="9:00")
+    pipe.run(pipe.read("s").where("x > 100"))
+    assert pipe.step() == []
+    send(source, *HOURS, promise="10:05")
+    assert pipe.step() == []
+    assert pipe.bound == bound("10:05")
+    assert commits(pipe) == [(0, "09:00"), (0, "10:05")]
+
+
+@pytest.mark.smoke
+def test_a_pump_of_two_queries_passes_bounds_on(pipe: Pipe, source) -> None:
+    pipe.create("mid", "x INT")
+    first = start(pipe.read("s").where("x <> 2"), pipe.path("mid"), pipe.folder / "first")
+    pipe.run(hourly(pipe.read("mid")))
+    try:
+        send(source, *HOURS, promise="9:59")
+        first.processAllAvailable()
+        assert pipe.step() == []
+        send(source, promise="10:00")
+        first.processAllAvailable()
+        assert pipe.step() == [("10:00", 1)], "closed by the bound on the output of the first"
+        assert pipe.bound == bound("10:00", strict=True)
+    finally:
+        first.stop()
+
+
+def lose_last_commit(checkpoint: Path) -> int:
+    """As if the driver had died after the sink's commit and before Spark's own."""
+    last = max(int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdecimal())
+    for file in (checkpoint / "commits").glob(f"*{last}*"):
+        file.unlink()
+    return last
+
+
+@pytest.mark.smoke
+def test_a_batch_that_is_run_again_changes_nothing_and_a_restart_is_a_new_epoch(pipe: Pipe, source) -> None:
+    send(source, *HOURS, promise="9:00")
+    query = pipe.run(hourly(pipe.read("s")))
+    pipe.step()
+    send(source, ("10:06", 4), promise="10:00")
+    assert pipe.step() == [("10:00", 2)]
+    query.stop()
+    before = commits(pipe), rows_of(pipe.spark, pipe.path("out"))
+    assert lose_last_commit(pipe.folder / "checkpoint") == query.lastProgress.batchId
+    again = pipe.run(hourly(pipe.read("s")))
+    assert pipe.step() == []
+    assert (commits(pipe), rows_of(pipe.spark, pipe.path("out"))) == before
+    [producer] = rt.describeStream(pipe.path("out")).producers
+    assert (again.id, producer.name, producer.epoch) == (query.id, f"spark-{query.id}", 2)
+    send(source, promise="11:00")
+    assert pipe.step() == [("11:00", 2)], "and it goes on"
+
+
+def test_another_column_as_rowtime(pipe: Pipe, source) -> None:
+    send(source, *HOURS, promise="10:00")
+    finish(pipe.run(hourly(pipe.read("s"), "complete"), rowtime="complete"))
+    [train] = rt.openReader(pipe.path("out"))
+    assert train.rows.schema.names == ["complete", "n", "rowtime"]
+    assert train.rows["rowtime"].equals(train.rows["complete"])
+    assert train.bound == bound("10:00", strict=True)
+
+
+def test_an_existing_stream_takes_columns_in_any_order(pipe: Pipe, source) -> None:
+    pipe.create("out", "x INT, y STRING NOT NULL")
+    send(source, *HOURS)
+    finish(pipe.run(pipe.read("s").select(lit("y").alias("y"), "x", "rowtime")))
+    assert drained(rt.openReader(pipe.path("out"), order="arrival"))[0] == ("09:10", 1, "y")
+
+
+MISMATCH = rt.SchemaMismatchError
+MISFITS = {
+    "no rowtime": (["x", "rowtime AS t"], {}, MISMATCH, ("no column 'rowtime'", ".alias('rowtime')")),
+    "no such column": (["*"], {"rowtime": "tme"}, MISMATCH, ("no column 'tme'",)),
+    "rowtime twice": (["*", "rowtime AS t"], {"rowtime": "t"}, rt.InvalidOptionError, ("second column 'rowtime'",)),
+    "no timestamp": (["CAST(rowtime AS STRING) AS rowtime", "x"], {}, MISMATCH, ("must be a TIMESTAMP",)),
+    "another type": (["rowtime", "CAST(x AS BIGINT) AS x"], {}, MISMATCH, ("x int32", "x int64", "another path")),
+    "a column more": (["*", "1 AS y"], {}, MISMATCH, ("y int32",)),
+    "a column less": (["rowtime"], {}, MISMATCH, ("x int32", "this output has rowtime")),
+    "null rowtime": (["CASE WHEN x < 3 THEN rowtime END AS rowtime", "x"], {}, MISMATCH, ("'rowtime' is NOT NULL",)),
+    "1970": (["TIMESTAMP '1969-12-31T23:00:00Z' AS rowtime", "x"], {}, MISMATCH, ("later than 1970",)),
+    "unknown option": (["*"], {"onDisordr": "fail"}, rt.UnknownOptionError, ("Did you mean 'onDisorder'?",)),
+    "bad value": (["*"], {"onDisorder": "ignore"}, rt.InvalidOptionError, ("'ignore'", "fail, reject")),
+}
+"""An output, the sink's options, the error and what it says."""
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_an_output_that_does_not_fit_leaves_the_stream_as_it_was(pipe: Pipe, source, case: str) -> None:
+    output, options, kind, said = MISFITS[case]
+    with opened(pipe.create("out", "x INT"), "other") as other:
+        send(other, ("8:00", 0), promise="8:30")
+        before = contents(pipe.path("out"))
+        send(source, *HOURS)
+        with refused(kind, *said):
+            finish(pipe.run(pipe.read("s").selectExpr(*output), **options))
+        assert contents(pipe.path("out")) == before
+
+
+@pytest.mark.parametrize(("mode", "said"), [("complete", "append"), ("update", "Update")])
+def test_append_mode_only(pipe: Pipe, source, mode: str, said: str) -> None:
+    send(source, *HOURS, promise="10:00")
+    writer = hourly(pipe.read("s")).writeStream.format("rowtime").outputMode(mode)
+    with pytest.raises(Exception, match=said):
+        finish(writer.option("checkpointLocation", str(pipe.folder / "checkpoint")).start(pipe.path("out")))
+    assert not Path(pipe.path("out")).exists()
+
+
+def test_a_row_below_what_was_published_fails_or_is_rejected(pipe: Pipe, source) -> None:
+    with opened(pipe.create("out", "x INT"), "other") as other:
+        send(other, promise="9:30")
+    before = rt.describeStream(pipe.path("out"))
+    send(source, *HOURS, promise="10:06")
+    with refused(rt.DisorderedOutputError, "1 row(s)", "2006-09-11T09:30:00Z", "'reject'"):
+        finish(pipe.run(pipe.read("s")))
+    after = rt.describeStream(pipe.path("out"))
+    assert (after.rows, after.bound, after.rejected) == (before.rows, before.bound, 0)
+    finish(pipe.run(pipe.read("s"), onDisorder="reject"))
+    assert rows_of(pipe.spark, pipe.path("out")) == [("09:40", 2), ("10:05", 3)]
+    [(producer, why, floor, time, x)] = table(pipe.spark, pipe.path("out"), "rejected")
+    assert (why, *plain((floor,)), *plain((time,)), x) == ("late", "09:30", "09:10", 1)
+    [counted] = [p for p in rt.describeStream(pipe.path("out")).producers if p.name == producer]
+    assert (counted.accepted, counted.rejected) == (2, 1)
+
+
+def started(pipe: Pipe, frame: DataFrame, name: str) -> StreamingQuery:
+    writer = frame.writeStream.format(name).option("checkpointLocation", str(pipe.folder / name))
+    return writer.option("file", str(pipe.folder / "said")).start()
+
+
+def test_any_python_sink_or_udf_can_ask_for_the_bound(pipe: Pipe, source) -> None:
+    class Writer(DataSourceStreamArrowWriter):
+        def __init__(self, file: str) -> None:
+            self.file = file
+
+        def write(self, iterator):
+            rows = sum((batch.to_pylist() for batch in iterator), [])
+            with Path(self.file).open("a") as out:
+                out.write(f"{[row['seen'] for row in rows]} {rt.currentRowtimeBound()}\n")
+            return WriterCommitMessage()
+
+        def commit(self, messages, batchId) -> None:
+            pass
+
+        def abort(self, messages, batchId) -> None:
+            pass
+
+    class Custom(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "custom"
+
+        def streamWriter(self, schema, overwrite):
+            return Writer(self.options["file"])
+
+    pipe.spark.dataSource.register(Custom)
+    seen = udf(lambda: str(rt.currentRowtimeBound()), "string")().alias("seen")
+    send(source, HOURS[0], promise="9:30")
+    query = started(pipe, pipe.read("s").select("rowtime", seen), "custom")
+    query.processAllAvailable()
+    send(source, promise="9:40", strict=True)
+    finish(query)
+    first, second = rt.RowtimeBound(at("9:30")), rt.RowtimeBound(at("9:40"), strict=True)
+    said = (pipe.folder / "said").read_text().splitlines()
+    assert said == [f"{[str(first)]} {first}", f"[] {rt.RowtimeBound.fromFloor(second.floor)}"]
+    assert rt.currentRowtimeBound() is None, "outside a query"
+
+
+def test_the_bound_in_foreach_batch_and_in_the_jobs_that_it_starts(pipe: Pipe, source) -> None:
+    def ask(batches):
+        for _ in batches:
+            bounds = [str(rt.currentRowtimeBound(column)) for column in ("rowtime", "window.end", "n")]
+            yield pa.RecordBatch.from_pydict({"said": bounds})
+
+    said = []
+
+    def each(frame: DataFrame, _: int) -> None:
+        seen = frame.coalesce(1).mapInArrow(ask, "said string").collect()
+        said.append((rt.currentRowtimeBound(), [row.said for row in seen]))
+
+    send(source, *HOURS, promise="10:00")
+    counts = pipe.read("s").groupBy(window("rowtime", "1 hour")).count()
+    finish(counts.writeStream.foreachBatch(each).start())
+    end = str(rt.RowtimeBound(at("10:00:00.000001")))
+    assert said == [(None, ["None", end, "None"])]
+    frame = pipe.spark.read.format("rowtime").load(pipe.path("s"))
+    assert {row.said for row in frame.mapInArrow(ask, "said string").collect()} == {"None"}, "no streaming query"
+
+
+def test_an_output_that_nobody_can_see_through_carries_no_bound(pipe: Pipe, source) -> None:
+    send(source, *HOURS, promise="10:00")
+    mapped = pipe.read("s").mapInArrow(lambda batches: batches, "rowtime TIMESTAMP, x INT")
+    with Watched().start(mapped) as watched:
+        assert len(watched.step()) == len(HOURS)
+        assert watched.bounds == [None]

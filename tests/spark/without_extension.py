@@ -1,0 +1,38 @@
+"""Run as a program, in a Spark session without the extension: prints what happens as JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import count, window
+
+from tests.sparksession import SETTINGS
+
+
+def main(path: str, folder: str) -> None:
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    said = {"batch": spark.read.format("rowtime").load(path).count()}
+
+    reader = spark.readStream.format("rowtime")
+    try:
+        reader.load(path).writeStream.format("noop").start().processAllAvailable()
+    except StreamingQueryException as error:
+        said["require"] = str(error)
+
+    plain = reader.option("bounds", "ignore").load(path)
+    hours = plain.withWatermark("rowtime", "0 seconds").groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))
+    for name, frame in (("hours", hours.selectExpr("window.start AS rowtime", "n")), ("copy", plain)):
+        writer = frame.writeStream.format("rowtime").option("checkpointLocation", f"{folder}/{name}-checkpoint")
+        writer.trigger(availableNow=True).start(f"{folder}/{name}").awaitTermination()
+    spark.stop()
+    Path(folder, "said.json").write_text(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

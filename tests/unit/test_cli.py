@@ -1,0 +1,173 @@
+"""The command line: what it prints, what it refuses, with which exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import spark_rowtime as rt
+from spark_rowtime.cli import main
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, ticker STRING, price DOUBLE"
+
+
+def rowtime(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def done(*arguments: object) -> str:
+    result = rowtime(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(*arguments: object) -> str:
+    result = rowtime(*arguments)
+    assert result.exit_code == 1
+    assert (result.stdout, result.stderr[:7]) == ("", "Error: ")
+    return result.stderr
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> str:
+    return str(tmp_path / "orders.rowtime")
+
+
+def fill(path: str) -> None:
+    with rt.openSink(path, producer="shop") as sink:
+        sink.sendRow(("2006-09-11T12:01:00Z", "MSFT", float("nan")))
+        sink.sendRow(("2006-09-11T12:01:00Z", None, 2.5))
+        sink.sendRowtimeBound("2006-09-11T12:05:00Z")
+
+
+def test_create_and_describe(orders: str) -> None:
+    done("create", orders, "--schema", SCHEMA, "--max-lag", "1 hour", "--no-bounds-before-rows")
+    assert done("describe", orders).splitlines()[2:] == [
+        "bound     none",
+        "clock     held by nobody",
+        "rows      0 accepted, 0 rejected; 0 events in the log",
+        "",
+        "no producer yet",
+    ]
+    fill(orders)
+    lines = done("describe", orders).splitlines()
+    assert lines[1].endswith("rowtime timestamp[us, tz=UTC] not null, ticker string, price double")
+    assert lines[2] == "bound     2006-09-11T12:05:00Z: no later row is before that"
+    assert lines[-1].split() == ["shop", "left", "2006-09-11T12:05:00Z", "2", "0", "1"]
+
+
+def test_errors_are_one_message(orders: str) -> None:
+    assert "There is nothing at" in refused("describe", orders)
+    assert "needs a column 'rowtime" in refused("create", orders, "--schema", "x INT")
+    done("create", orders, "--schema", SCHEMA)
+    assert "There is a stream at" in refused("create", orders, "--schema", SCHEMA)
+    done("create", orders, "--schema", SCHEMA, "--exist-ok")
+    assert "'tomorrow' is no time" in refused("tail", orders, "--start", "tomorrow")
+    assert "no class" in refused("run", "sample_feed", orders)
+    assert "is not a consumer: the class has no sendRows" in refused("drain", orders, "sample_feed:Minutes")
+
+
+def test_tail(orders: str) -> None:
+    done("create", orders, "--schema", SCHEMA)
+    fill(orders)
+    assert done("tail", orders).splitlines() == [
+        '2006-09-11T12:01:00Z  ticker="MSFT"  price="nan"',
+        "2006-09-11T12:01:00Z  ticker=null  price=2.5",
+        "-- every later row is at or after 2006-09-11T12:05:00Z",
+    ]
+    lines = [json.loads(line) for line in done("tail", orders, "--json", "--order", "arrival").splitlines()]
+    assert lines[1] == {"row": {"rowtime": "2006-09-11T12:01:00Z", "ticker": None, "price": 2.5}}
+    assert lines[-1] == {"bound": "2006-09-11T12:05:00Z", "strict": False}
+    assert len(done("tail", orders, "--start", "2006-09-11T12:02:00Z").splitlines()) == 1
+
+
+def test_send(orders: str, tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv"
+    file.write_text("at,ticker,price\n2006-09-11T13:10:00Z,ORCL,1\n2006-09-11T12:10:00Z,IBM,2\n")
+    assert "There is nothing at" in refused("send", orders, "--csv", file, "--rowtime", "at", "--no-create")
+    assert "no such column" in refused("send", orders, "--csv", file, "--rowtime", "at", "--producer", "shop")
+    send = ("send", orders, "--csv", file, "--rowtime", "at", "--producer", "ticker", "--bounds", "1h")
+    said = "2 row(s) sent by 2 producer(s). Bound: every later row is at or after 2006-09-12T00:00:00Z"
+    assert said in done(*send, "--final", "2006-09-12")
+    assert "0 row(s) sent by 2 producer(s); 2 of 2 were there already." in done(*send)
+    file.write_text("at,ticker,price\n2006-09-11T14:10:00Z,ORCL,1\n")
+    assert "1 late row(s) of producer 'ORCL'" in refused(*send)
+    assert "1 row(s) sent by 1 producer(s); 1 were rejected." in done(*send, "--on-late", "reject")
+    assert [(p.accepted, p.rejected) for p in rt.describeStream(orders).producers] == [(1, 0), (1, 1)]
+    file.write_text("at,ticker\n2006-09-13T00:00:00Z,ORCL\n")
+    assert "missing ['price'], unknown nothing" in refused(*send)
+
+
+def test_send_without_producers_is_one_named_as_the_file(orders: str, tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv"
+    file.write_text("at,price\n2006-09-11T13:10:00Z,1\n")
+    done("send", orders, "--csv", file, "--rowtime", "at", "--columns", "price")
+    done("send", orders, "--csv", file, "--rowtime", "at", "--columns", "price", "--name", "me", "--on-late", "reject")
+    assert [p.name for p in rt.describeStream(orders).producers] == ["me", "trades.csv"]
+    assert rt.describeStream(orders).schema.names == ["rowtime", "price"]
+
+
+def test_run_hosts_an_adapter(orders: str) -> None:
+    done("run", "sample_feed:Minutes", orders, "--producer", "mine", "--restarts", "3")
+    (mine,) = rt.describeStream(orders).producers
+    assert (mine.name, mine.accepted, mine.checkpoint) == ("mine", 5, "5")
+
+
+def test_drain_feeds_a_consumer_and_resumes(orders: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done("run", "sample_feed:Minutes", orders)
+    done("drain", orders, "sample_feed:Notebook")
+    done("drain", orders, "sample_feed:Notebook")
+    notes = [json.loads(line) for line in Path("notebook.jsonl").read_text().splitlines()]
+    assert [(note["n"], note["bound"]) for note in notes] == [([0, 1, 2, 3, 4], "from 11:00:00")]
+
+
+def run_python(*arguments: str, **more: Any) -> "subprocess.Popen[str]":
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment, **more)
+
+
+def test_as_a_process_it_follows_and_ends_without_a_traceback(orders: str) -> None:
+    rt.createStream(orders, SCHEMA)
+    with run_python("-m", "spark_rowtime.cli", "tail", orders, "--follow") as tail:
+        fill(orders)
+        lines = [tail.stdout.readline() for _ in range(3)]
+        tail.send_signal(signal.SIGINT)
+        rest = tail.communicate(timeout=30)
+    assert lines[-1] == "-- every later row is at or after 2006-09-11T12:05:00Z\n"
+    assert rest == ("", "\nAborted!\n")
+
+
+def test_pyspark_is_not_imported() -> None:
+    code = (
+        "import sys, spark_rowtime.cli.__main__"
+        if False
+        else "import sys, spark_rowtime.cli, spark_rowtime.adapter\n"
+        "sys.exit(','.join(m for m in sys.modules if m.startswith(('pyspark', 'py4j'))))"
+    )
+    with run_python("-c", code) as process:
+        assert process.communicate(timeout=30) == ("", "\n")
+
+
+def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv"
+    times = (f"2006-09-{1 + n // 1440:02}T{n // 60 % 24:02}:{n % 60:02}Z" for n in range(5000))
+    file.write_text("at,shop,n\n" + "".join(f"{time},{n % 3},{n}\n" for n, time in enumerate(times)))
+    arguments = ("send", orders, "--csv", str(file), "--rowtime", "at", "--producer", "shop", "--bounds", "10 minutes")
+    rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, at TIMESTAMP, shop BIGINT, n BIGINT")
+    with rt.openReader(orders, order="arrival") as reader, run_python("-m", "spark_rowtime.cli", *arguments) as first:
+        while (train := reader.read(timeout=30)) is not None and not train.rows.num_rows:
+            pass
+        first.kill()
+    there = rt.describeStream(orders).rows
+    assert 0 < there < 5000
+    assert f"{5000 - there} row(s) sent by 3 producer(s); {there} of 5000 were there already" in done(*arguments)
+    with rt.openReader(orders) as reader:
+        assert [n for train in reader for n in train.rows.column("n").to_pylist()] == list(range(5000))

@@ -1,0 +1,62 @@
+"""The tree of errors."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime import errors
+
+KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
+
+
+def test_there_is_one_root():
+    assert len(KINDS) == 17
+    assert all(issubclass(kind, rt.RowtimeError) for kind in KINDS)
+    assert rt.RowtimeError.__bases__ == (Exception,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_pickles_whole(kind):
+    bound = rt.RowtimeBound("2006-09-11T12:05:00", strict=True)
+    error = kind("what happened; what to do", producer="P", bound=bound, rows=3)
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert str(again) == "what happened; what to do"
+    assert again.values == {"producer": "P", "bound": bound, "rows": 3}
+    assert pickle.loads(pickle.dumps(kind("bare"))).values == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_is_public_and_in_the_tree_of_the_docstring(kind):
+    assert getattr(rt, kind.__name__) is kind
+    assert kind.__name__ in rt.__all__
+    assert f" {kind.__name__} " in errors.__doc__ or errors.__doc__.count(kind.__name__) == 1
+    assert kind.__doc__
+
+
+def test_errors_that_are_raised_pickle_too():
+    """With the values that they really carry."""
+    path = "memory://errors-that-are-raised"
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
+    with rt.openSink(path, producer="P") as sink:
+        sink.sendRowtimeBound("2006-09-11T12:05:00")
+        for call in (
+            lambda: sink.sendRowtimeBound("2006-09-11T12:04:00"),
+            lambda: sink.sendRow({"rowtime": "2006-09-11T12:04:00"}),
+            lambda: sink.sendRow({"rowtime": object()}),
+            lambda: rt.createStream(path, "rowtime TIMESTAMP NOT NULL"),
+            lambda: rt.openReader(path, start="whenever"),
+        ):
+            with pytest.raises(rt.RowtimeError) as caught:
+                call()
+            again = pickle.loads(pickle.dumps(caught.value))
+            assert (type(again), str(again)) == (type(caught.value), str(caught.value))
+
+
+def test_the_package_imports_without_pyspark():
+    code = "import sys, spark_rowtime; sys.exit(any(name.partition('.')[0] == 'pyspark' for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
