@@ -59,6 +59,10 @@ class Detached:
 Event = Joined | Sent | Left | Idled | Detached
 
 
+GONE = {Left: Status.LEFT, Detached: Status.DETACHED}
+"""What a producer is after an event that takes it out of the clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerClock:
     """One producer as the clock sees it; ``floor`` in microseconds, None: it has promised nothing."""
@@ -91,6 +95,7 @@ class StreamClock:
     largest: int | None = None
     """The largest rowtime accepted so far."""
     producers: dict[str, ProducerClock] = field(default_factory=dict)
+    """Those that are attached, idle or not. One that left is as one that never was: it joins anew."""
 
     def in_force(self, producer: str) -> int | None:
         """The floor below which a row of ``producer`` is late."""
@@ -99,7 +104,10 @@ class StreamClock:
 
     def apply(self, event: Event) -> int | None:
         """Folds one event in; returns the stream's floor after it."""
-        self.producers[event.producer] = self._moved(event)
+        if isinstance(event, Left | Detached):
+            self.producers.pop(event.producer, None)
+        else:
+            self.producers[event.producer] = self._moved(event)
         if isinstance(event, Sent):
             self.largest = stronger(self.largest, event.largest)
         self.floor = stronger(self.floor, self._reached(event))
@@ -116,30 +124,22 @@ class StreamClock:
         counting = {n: p for n, p in self.producers.items() if p.status is Status.ATTACHED}
         return min(counting, key=lambda n: (counting[n].floor or 0, n), default=None)
 
-    def _moved(self, event: Event) -> ProducerClock:
-        known = self.producers.get(event.producer)
-        attached = known is not None and known.status in (Status.ATTACHED, Status.IDLE)
-        if known is None or (isinstance(event, Joined) and not attached):
-            known = ProducerClock(Status.ATTACHED, self.floor)
+    def _moved(self, event: Joined | Sent | Idled) -> ProducerClock:
+        known = self.producers.get(event.producer) or ProducerClock(Status.ATTACHED, self.floor)
         match event:
             case Joined():
                 return known
             case Sent():
                 return ProducerClock(Status.ATTACHED, stronger(known.floor, event.floor))
-            case Left():
-                return replace(known, status=Status.LEFT)
             case Idled():
                 return replace(known, status=Status.IDLE)
-            case Detached():
-                return replace(known, status=Status.DETACHED)
 
     def _reached(self, event: Event) -> int | None:
         if not self.bounds_before_rows and self.largest is None:
             return None
-        attached = [p for p in self.producers.values() if p.status in (Status.ATTACHED, Status.IDLE)]
-        if not attached:
+        if not self.producers:
             return self.largest if isinstance(event, Left) else None
-        return self._merged([p.floor for p in attached if p.status is Status.ATTACHED])
+        return self._merged([p.floor for p in self.producers.values() if p.status is Status.ATTACHED])
 
     def _merged(self, floors: list[int | None]) -> int | None:
         if not floors:

@@ -155,7 +155,9 @@ def _convert(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _refuse_fractions(values: Sequence[Any], kind: pa.DataType) -> None:
-    """pyarrow would cut 1.5 to 1 in an integer column without a word."""
+    """Arrow would cut 1.5 to 1 in an integer column without a word."""
+    if not (pa.types.is_integer(kind) or pa.types.is_nested(kind)):
+        return
     there = [value for value in values if value is not None]
     if pa.types.is_integer(kind):
         for value in there if set(map(type, there)) - {int} else ():

@@ -45,8 +45,8 @@ def span(rows: pa.RecordBatch) -> tuple[int, int] | None:
     """The least and the largest rowtime of ``rows``, in microseconds; None without rows."""
     if rows.num_rows == 0:
         return None
-    ends = pc.min_max(rows.column(ROWTIME).cast(pa.int64()))
-    return ends["min"].as_py(), ends["max"].as_py()
+    ends = pc.min_max(rows.column(ROWTIME))
+    return ends["min"].value, ends["max"].value
 
 
 def floors_between(later: Sequence[tuple[int, int] | None], final: int | None, before: int | None) -> list[int | None]:

@@ -1,7 +1,6 @@
 """The streaming sink: a batch's rows and its output bound in one commit, once."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -112,13 +111,23 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
 
 def _ensure_stream(path: str, wanted: pa.Schema) -> pa.Schema:
     """The schema of the stream at ``path``, which is created from ``wanted`` if it is not there."""
-    try:
-        store = open_store(path)
-    except StreamNotFoundError:
-        with suppress(StreamExistsError):  # another query was quicker
-            create_store(path, wanted, StreamSettings())
-        store = open_store(path)
+    store = _open_or_create(path, wanted)
     try:
         return fitting_schema(store.schema, wanted, path)
     finally:
         store.close()
+
+
+def _open_or_create(path: str, wanted: pa.Schema) -> Store:
+    try:
+        return open_store(path)
+    except StreamNotFoundError:
+        pass
+    try:
+        create_store(path, wanted, StreamSettings())
+    except StreamExistsError as something:
+        try:
+            return open_store(path)  # another query was quicker
+        except StreamNotFoundError:
+            raise something from None  # it is no stream
+    return open_store(path)

@@ -6,14 +6,14 @@ object belongs to one process and may be used by several of its threads.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.clock import Status, StreamClock
+from spark_rowtime.clock import Detached, Event, Idled, Status, StreamClock
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
 from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.timestamps import show_micros
@@ -171,13 +171,28 @@ class Store(ABC):
     """The stream's own id: a stream deleted and created again at one path has another."""
     schema: pa.Schema
     settings: StreamSettings
+    now: Callable[[], int]
+    """The wall clock, in microseconds."""
 
     @abstractmethod
-    def attach(self, producer: str, holder: str, declaration: str) -> ProducerInfo:
+    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         """Opens ``producer`` for ``holder`` (a token of one sink object or one query run).
 
         A holder that attaches again keeps its epoch; another one takes over with epoch + 1, which
-        fences the old. InvalidOptionError where ``declaration`` is not the stored one.
+        fences the old. ``lease``: microseconds after its last commit or ``renew`` when it is let go;
+        None: never. InvalidOptionError where ``declaration`` is not the stored one.
+        """
+
+    @abstractmethod
+    def renew(self, producer: str, epoch: int) -> None:
+        """The producer lives, though it has nothing to say. ProducerFencedError at an old epoch."""
+
+    @abstractmethod
+    def expire(self) -> bool:
+        """Logs the leases that have ended and the producers that went idle; whether there were any.
+
+        Readers call it when they poll, cheap when nothing is due; every commit does it by itself. So
+        the wall clock is in the log as events, and a replay sees the same.
         """
 
     @abstractmethod
@@ -339,3 +354,23 @@ def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:
         stored=stored,
         given=given,
     )
+
+
+def overdue(
+    now: int, idle_timeout: int | None, status: Status, lease: int | None, seen: int, sent: int
+) -> type[Detached] | type[Idled] | None:
+    """What has become of an attached producer that was ``seen`` alive, and ``sent`` a row or a bound, last then."""
+    if lease is not None and now > seen + lease:
+        return Detached
+    if idle_timeout is not None and status is Status.ATTACHED and now > sent + idle_timeout:
+        return Idled
+    return None
+
+
+def strongest_first(due: list[tuple[int, Event]]) -> list[Event]:
+    """Events of one moment, with their producers' floors, in the order that they are logged in.
+
+    The weakest last: where all go, the bound stays; the other way round the last to go would have
+    moved it as the only one left.
+    """
+    return [event for _, event in sorted(due, key=lambda pair: pair[0], reverse=True)]

@@ -5,11 +5,13 @@ Plain lists and whole scans, so that it can be seen to be right. A path ``memory
 
 import threading
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from spark_rowtime.clock import Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bound import stronger
+from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.store.base import (
     Commit,
     Head,
@@ -26,10 +28,13 @@ from spark_rowtime.store.base import (
     bounds_table,
     fenced,
     never_attached,
+    overdue,
     redeclared,
     rejected_schema,
     rejected_table,
+    strongest_first,
 )
+from spark_rowtime.timestamps import wall_clock
 from spark_rowtime.train import floors_between, span
 
 
@@ -38,6 +43,9 @@ class _Producer:
     info: ProducerInfo
     holder: str
     receipt: Receipt
+    lease: int | None = None
+    seen: int = 0
+    sent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,7 @@ class MemoryStore(Store):
     schema: pa.Schema
     settings: StreamSettings
     stream: str = field(default_factory=lambda: str(uuid.uuid4()))
+    now: Callable[[], int] = wall_clock
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition(threading.RLock())
@@ -66,19 +75,40 @@ class MemoryStore(Store):
         self._producers: dict[str, _Producer] = {}
         self._rejected: list[tuple[str, Rejected]] = []
 
-    def attach(self, producer: str, holder: str, declaration: str) -> ProducerInfo:
+    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
+            self._expire()
             known = self._producers.get(producer)
             if known is None:
                 info = ProducerInfo(producer, Status.ATTACHED, 0, None, 0, 0, 0, None, declaration, "")
                 known = self._producers[producer] = _Producer(info, "", Receipt(0, None))
             if known.info.declaration != declaration:
                 raise redeclared(producer, known.info.declaration, declaration)
-            if known.holder != holder or self._info(producer).status in (Status.LEFT, Status.DETACHED):
+            if known.holder != holder or known.info.status in (Status.LEFT, Status.DETACHED):
                 known.holder = holder
                 known.info = replace(known.info, epoch=known.info.epoch + 1)
                 self._append(Joined(producer), None)
-            return self._info(producer)
+                known.sent = self.now()
+            known.lease, known.seen = lease, self.now()
+            return known.info
+
+    def renew(self, producer: str, epoch: int) -> None:
+        with self._changed:
+            self._current(producer, epoch).seen = self.now()
+
+    def expire(self) -> bool:
+        with self._changed:
+            return self._expire()
+
+    def _expire(self, but: str = "") -> bool:
+        found: list[tuple[int, Event]] = []
+        for name in self._clock.producers.keys() - {but}:
+            p = self._producers[name]
+            what = overdue(self.now(), self.settings.idleTimeout, p.info.status, p.lease, p.seen, p.sent)
+            found += [(p.info.floor or 0, what(name))] if what else []
+        for event in strongest_first(found):
+            self._append(event, None)
+        return bool(found)
 
     def stage(self, rows: pa.RecordBatch) -> Staged:
         ends = span(rows)
@@ -88,6 +118,8 @@ class MemoryStore(Store):
     def commit(self, commit: Commit) -> Receipt:
         with self._changed:
             known = self._current(commit.producer, commit.epoch)
+            known.seen = self.now()
+            self._expire(but=commit.producer)
             if commit.number <= known.info.number:
                 return known.receipt
             trains, late = admit(self, commit.trains, self._clock.floor)
@@ -106,30 +138,40 @@ class MemoryStore(Store):
             return known.receipt
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
-        before = self._clock.producers[commit.producer].floor
-        spans = [(t.least, t.largest) for t in trains]
-        floors = floors_between(spans, commit.floor, before)[1:]
+        known = self._producers[commit.producer]
+        before = self._clock.in_force(commit.producer)
+        own = known.info.floor
+        floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
         for train, floor in zip(trains, floors, strict=True):
             self._append(Sent(commit.producer, floor, train.largest), train)
-        if not trains and (commit.floor != before or self._clock.producers[commit.producer].status is Status.IDLE):
-            self._append(Sent(commit.producer, commit.floor), None)
+        news = stronger(own, commit.floor) != own
+        if not trains and (news or known.info.status is not Status.ATTACHED):
+            self._append(Sent(commit.producer, stronger(before, commit.floor)), None)
+        if trains or news:
+            known.sent = self.now()
 
     def _append(self, event: Event, train: Staged | None) -> None:
         floor = self._clock.apply(event)
         rows = (self._log[-1].rows if self._log else 0) + (train.rows if train else 0)
         self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows))
+        known = self._producers[event.producer]
+        ticking = self._clock.producers.get(event.producer)
+        known.info = replace(
+            known.info,
+            status=ticking.status if ticking else GONE[type(event)],
+            floor=ticking.floor if ticking else known.info.floor,
+        )
         self._changed.notify_all()
 
     def leave(self, producer: str, epoch: int) -> None:
         with self._changed:
-            self._current(producer, epoch)
-            if self._clock.producers[producer].status is not Status.LEFT:
+            if self._current(producer, epoch).info.status is not Status.LEFT:
                 self._append(Left(producer), None)
 
     def detach(self, producer: str) -> None:
         with self._changed:
-            self._known(producer)
-            self._append(Detached(producer), None)
+            if self._known(producer).info.status in (Status.ATTACHED, Status.IDLE):
+                self._append(Detached(producer), None)
 
     def _current(self, producer: str, epoch: int) -> _Producer:
         known = self._known(producer)
@@ -166,11 +208,7 @@ class MemoryStore(Store):
 
     def producers(self) -> list[ProducerInfo]:
         with self._changed:
-            return [self._info(name) for name in sorted(self._producers)]
-
-    def _info(self, producer: str) -> ProducerInfo:
-        ticking = self._clock.producers[producer]
-        return replace(self._producers[producer].info, status=ticking.status, floor=ticking.floor)
+            return [self._producers[name].info for name in sorted(self._producers)]
 
     def clock(self) -> StreamClock:
         with self._changed:

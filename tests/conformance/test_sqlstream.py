@@ -11,6 +11,7 @@ from tests.streams import Pipe, at, bound, drained, opened, send
 ORDERS = [("12:00", "ORCL"), ("12:01", "MSFT"), ("12:02", "IBM")]
 
 
+@pytest.mark.smoke
 def test_s1_send_a_bound(pipe: Pipe) -> None:
     orders = pipe.create("orders", "ticker STRING")
     pipe.run(pipe.read("orders"))
@@ -140,6 +141,7 @@ def test_s11_union_all(pipe: Pipe, by: str) -> None:
     assert pipe.step()[0] == ("10:04", "MSFT")
 
 
+@pytest.mark.smoke
 def test_s12_producers_entering_and_leaving(pipe: Pipe) -> None:
     path = pipe.create("s", "producer STRING", boundsBeforeRows=False)
     pipe.run(pipe.read("s", order="rowtime"))

@@ -232,11 +232,8 @@ def test_a_path_without_a_stream_in_spark(pipe: Pipe, place: Any, kind: type[rt.
         return  # a sink creates the stream
     before = tree(Path(path))
     send(opened(pipe.create("s", "x INT"), "feed"), ("10:00", 1))
-    unwritable = (
-        rt.StreamExistsError if place in (directory, file) else kind,
-        "There is a" if place in (directory, file) else said,
-    )
-    with refused(*unwritable):
+    taken = place in (directory, file)
+    with refused(rt.StreamExistsError if taken else kind, "choose another path" if taken else said):
         finish(start(pipe.read("s"), path, pipe.folder / "checkpoint"))
     assert tree(Path(path)) == before
 

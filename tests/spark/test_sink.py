@@ -186,9 +186,9 @@ def test_any_python_sink_or_udf_can_ask_for_the_bound(pipe: Pipe, source) -> Non
             self.file = file
 
         def write(self, iterator):
-            rows = sum((batch.to_pylist() for batch in iterator), [])
+            seen = [said for batch in iterator for said in batch["seen"].to_pylist()]
             with Path(self.file).open("a") as out:
-                out.write(f"{[row['seen'] for row in rows]} {rt.currentRowtimeBound()}\n")
+                out.write(f"{seen} {rt.currentRowtimeBound()}\n")
             return WriterCommitMessage()
 
         def commit(self, messages, batchId) -> None:
@@ -202,13 +202,13 @@ def test_any_python_sink_or_udf_can_ask_for_the_bound(pipe: Pipe, source) -> Non
         def name(cls) -> str:
             return "custom"
 
-        def streamWriter(self, schema, overwrite):
+        def streamWriter(self, **_):
             return Writer(self.options["file"])
 
     pipe.spark.dataSource.register(Custom)
-    seen = udf(lambda: str(rt.currentRowtimeBound()), "string")().alias("seen")
+    ask = udf(lambda: str(rt.currentRowtimeBound()), "string")
     send(source, HOURS[0], promise="9:30")
-    query = started(pipe, pipe.read("s").select("rowtime", seen), "custom")
+    query = started(pipe, pipe.read("s").select("rowtime", ask().alias("seen")), "custom")
     query.processAllAvailable()
     send(source, promise="9:40", strict=True)
     finish(query)

@@ -37,7 +37,6 @@ def trains(path: str, *trains: list[tuple]) -> None:
         send(sink, *rows)
 
 
-@pytest.mark.smoke
 def test_a_batch_read_returns_all_committed_rows(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT")
     fast, slow = opened(path, "fast"), opened(path, "slow")
@@ -321,7 +320,6 @@ def test_a_session_without_the_extension(tmp_path: Path) -> None:
     assert said["batch"] == len(HOURS), "batch reads need no extension"
     for part in ("ShimMissingError", "spark_rowtime.configure", "sparkrowtime.RowtimeExtensions", "'ignore'"):
         assert part in said["require"]
-    hours, copy = (rt.openReader(str(tmp_path / name), order="arrival") for name in ("hours", "copy"))
+    hours = rt.openReader(str(tmp_path / "hours"), order="arrival")
     assert sorted(drained(hours)) == [("09:00", 2), ("10:00", 2)], "plain Spark holds the last hour back"
-    assert len(drained(copy)) == len(HOURS)
-    assert hours.getRowtimeBound() is copy.getRowtimeBound() is None
+    assert hours.getRowtimeBound() is None

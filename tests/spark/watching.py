@@ -33,7 +33,7 @@ class Watched:
 
     def __call__(self, frame: DataFrame, _: int) -> None:
         self.partitions.append(frame.rdd.getNumPartitions())
-        self.batches.append(sorted(plain(row) for row in frame.collect()))
+        self.batches.append(collected(frame))
         self.bounds.append(rt.currentRowtimeBound())
         self.then()
 
@@ -78,6 +78,11 @@ def table(spark: SparkSession, path: str, view: str = "rows") -> list[tuple[Any,
 def rows_of(spark: SparkSession, path: str) -> list[tuple[Any, ...]]:
     """The committed rows, rowtime as a clock time."""
     return sorted(plain(row) for row in table(spark, path))
+
+
+def collected(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """The rows of a batch, rowtime as a clock time, sorted."""
+    return sorted(plain(row) for row in frame.collect())
 
 
 def contents(path: str) -> tuple[Any, ...]:

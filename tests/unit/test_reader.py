@@ -13,7 +13,7 @@ import spark_rowtime as rt
 from spark_rowtime.store import open_store
 
 
-@pytest.fixture()
+@pytest.fixture
 def path():
     return new_stream()
 
@@ -39,7 +39,7 @@ class Consumer:
     def sendRows(self, rows):
         self.got += clock_times(rows)
 
-    def sendRowtimeBound(self, t, strict=False, tz=None):
+    def sendRowtimeBound(self, t, strict=False):
         self.got.append(rt.RowtimeBound(t, strict))
 
 

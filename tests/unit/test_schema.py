@@ -190,7 +190,7 @@ def test_the_error_names_row_column_and_value(bad, said):
 def test_no_fraction_is_cut_off(kind, good, bad):
     schema = stream_schema(f"rowtime TIMESTAMP, v {kind}")
     assert rows_to_batch([(when("10:00"), good), (when("10:00"), None)], schema).num_rows == 2
-    with pytest.raises(SchemaMismatchError, match="Row 1: v=.*no whole number"):
+    with pytest.raises(SchemaMismatchError, match=r"Row 1: v=.*no whole number"):
         rows_to_batch([(when("10:00"), good), (when("10:00"), bad)], schema)
 
 

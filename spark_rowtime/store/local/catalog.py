@@ -23,8 +23,10 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE producers (
     name TEXT PRIMARY KEY, holder TEXT NOT NULL, status TEXT NOT NULL, epoch INTEGER NOT NULL, floor INTEGER,
     accepted INTEGER NOT NULL, rejected INTEGER NOT NULL, number INTEGER NOT NULL, checkpoint TEXT,
-    declaration TEXT NOT NULL, disorder TEXT NOT NULL, receipt_seq INTEGER NOT NULL, receipt_floor INTEGER
+    declaration TEXT NOT NULL, disorder TEXT NOT NULL, receipt_seq INTEGER NOT NULL, receipt_floor INTEGER,
+    lease INTEGER, seen INTEGER NOT NULL, sent INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX ticking ON producers (name, status, floor, lease, seen, sent) WHERE status IN ('attached', 'idle');
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, producer TEXT NOT NULL, time INTEGER NOT NULL, floor INTEGER,
     stream_floor INTEGER, stream_largest INTEGER, stream_rows INTEGER NOT NULL,

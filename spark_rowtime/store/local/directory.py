@@ -14,6 +14,7 @@ from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.catalog import Catalog, create_catalog, storage_error
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
+from spark_rowtime.timestamps import wall_clock
 
 CATALOG = "catalog.db"
 BUSY_TIMEOUT = 10.0
@@ -64,7 +65,7 @@ def open_local(
     durability: str = "process",
     *,
     busy_timeout: float = BUSY_TIMEOUT,
-    now: Callable[[], int] = lambda: time.time_ns() // 1000,
+    now: Callable[[], int] = wall_clock,
     pause: Callable[[float], object] = time.sleep,
 ) -> LocalStore:
     """Opens the stream at ``path``. StreamNotFoundError, which says what is there, if it is none.

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from spark_rowtime.clock import Event, ProducerClock, Sent, Status, StreamClock
 from spark_rowtime.store.base import BOUNDS_COLUMNS, Head, Staged, StreamSettings
+from spark_rowtime.store.local import producers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.spans import width_class
 
@@ -36,13 +37,13 @@ class Log:
         return Head(*row)
 
     def catch_up(self) -> None:
-        """Takes in what others wrote. In a transaction; costs as much as there are producers, at most."""
+        """Takes in what others wrote. In a transaction; costs as much as there are attached producers, at most."""
         head = self.head()
         if head == self._head:
             return
         self.clock = self._settings.clock()
         self.clock.floor, self.clock.largest = head.floor, head.largest
-        for name, status, floor in self._catalog.execute("SELECT name, status, floor FROM producers"):
+        for name, status, floor, *_ in producers.ticking(self._catalog):
             self.clock.producers[name] = ProducerClock(Status(status), floor)
         self._head = head
 

@@ -8,10 +8,10 @@ from spark_rowtime.store.local.catalog import Catalog
 
 _COLUMNS = (
     "name, status, epoch, floor, accepted, rejected, number, checkpoint, declaration, disorder, "
-    "holder, receipt_seq, receipt_floor"
+    "holder, receipt_seq, receipt_floor, lease, seen, sent"
 )
 _ALL = f"SELECT {_COLUMNS} FROM producers"  # noqa: S608  (constants)
-_SAVE = f"INSERT OR REPLACE INTO producers ({_COLUMNS}) VALUES ({', '.join('?' * 13)})"  # noqa: S608
+_SAVE = f"INSERT OR REPLACE INTO producers ({_COLUMNS}) VALUES ({', '.join('?' * 16)})"  # noqa: S608
 
 
 @dataclass(slots=True)
@@ -31,6 +31,9 @@ class Known:
     holder: str
     receipt_seq: int
     receipt_floor: int | None
+    lease: int | None = None
+    seen: int = 0
+    sent: int = 0
 
     def info(self) -> ProducerInfo:
         """What everybody sees."""
@@ -39,9 +42,10 @@ class Known:
             self.checkpoint, self.declaration, self.disorder,
         )  # fmt: skip
 
-    def tick(self, clock: ProducerClock) -> None:
-        """Takes over what the clock says of it."""
-        self.status, self.floor = clock.status.value, clock.floor
+    def tick(self, clock: ProducerClock | None, gone: Status) -> None:
+        """Takes over what the clock says of it; ``gone``: what it is where the clock has it no more."""
+        self.status = clock.status.value if clock else gone.value
+        self.floor = clock.floor if clock else self.floor
 
 
 def find(catalog: Catalog, name: str) -> Known | None:
@@ -60,5 +64,14 @@ def save(catalog: Catalog, known: Known) -> None:
     values = (
         known.name, known.status, known.epoch, known.floor, known.accepted, known.rejected, known.number,
         known.checkpoint, known.declaration, known.disorder, known.holder, known.receipt_seq, known.receipt_floor,
+        known.lease, known.seen, known.sent,
     )  # fmt: skip
     catalog.execute(_SAVE, values)
+
+
+def ticking(catalog: Catalog) -> list[tuple[str, str, int | None, int | None, int, int]]:
+    """Name, status, floor, lease, seen and sent of those that are attached, idle or not; from an index alone."""
+    columns = "name, status, floor, lease, seen, sent"
+    return catalog.execute(
+        f"SELECT {columns} FROM producers INDEXED BY ticking WHERE status IN ('attached', 'idle')"  # noqa: S608
+    ).fetchall()

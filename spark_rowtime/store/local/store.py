@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_rowtime.clock import Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bound import stronger
+from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.store.base import (
     Commit,
     Head,
@@ -22,9 +23,11 @@ from spark_rowtime.store.base import (
     bounds_table,
     fenced,
     never_attached,
+    overdue,
     redeclared,
     rejected_schema,
     rejected_table,
+    strongest_first,
 )
 from spark_rowtime.store.local import producers, rejections
 from spark_rowtime.store.local.catalog import Catalog
@@ -43,7 +46,7 @@ class LocalStore(Store):
     """See :class:`Store` and FORMAT.md beside this file.
 
     ``catalog.db`` decides: what no transaction of it names has not happened. ``now`` gives the wall
-    clock in microseconds and is only recorded; ``pause`` waits for so many seconds.
+    clock in microseconds, for what is recorded and for leases; ``pause`` waits for so many seconds.
     """
 
     def __init__(
@@ -54,10 +57,10 @@ class LocalStore(Store):
         now: Callable[[], int],
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        self.path, self._catalog, self._now, self._pause = path, catalog, now, pause
+        self.path, self._catalog, self.now, self._pause = path, catalog, now, pause
         self.stream, self.schema, self.settings = catalog.meta()
         self._guard = Guard(path)
-        self._log = Log(catalog, self.settings, now)
+        self._log = Log(catalog, self.settings, lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
         self._writer = SegmentWriter(Path(path), self.schema, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
 
@@ -72,17 +75,48 @@ class LocalStore(Store):
                 self._log.forget()
                 raise
 
-    def attach(self, producer: str, holder: str, declaration: str) -> ProducerInfo:
+    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._transaction():
+            self._expire()
             known = producers.find(self._catalog, producer)
             if known is None:
                 known = Known(producer, Status.ATTACHED.value, 0, None, 0, 0, 0, None, declaration, "", "", 0, None)
             if known.declaration != declaration:
                 raise redeclared(producer, known.declaration, declaration)
+            known.lease, known.seen = lease, self.now()
             if known.holder != holder or known.status in (Status.LEFT, Status.DETACHED):
-                known.holder, known.epoch = holder, known.epoch + 1
+                known.holder, known.epoch, known.sent = holder, known.epoch + 1, self.now()
                 self._tick(Joined(producer), known)
+            else:
+                producers.save(self._catalog, known)
             return known.info()
+
+    def renew(self, producer: str, epoch: int) -> None:
+        with self._transaction():
+            known = self._current(producer, epoch)
+            known.seen = self.now()
+            producers.save(self._catalog, known)
+
+    def expire(self) -> bool:
+        with self._guard:
+            if not self._overdue():
+                return False
+        with self._transaction():
+            return self._expire()
+
+    def _overdue(self) -> list[Event]:
+        now, timeout = self.now(), self.settings.idleTimeout
+        found: list[tuple[int, Event]] = []
+        for name, status, floor, lease, seen, sent in producers.ticking(self._catalog):
+            what = overdue(now, timeout, Status(status), lease, seen, sent)
+            found += [(floor or 0, what(name))] if what else []
+        return strongest_first(found)
+
+    def _expire(self, but: str = "") -> bool:
+        due = [event for event in self._overdue() if event.producer != but]
+        for event in due:
+            self._tick(event, self._find(event.producer))
+        return bool(due)
 
     def stage(self, rows: pa.RecordBatch) -> Staged:
         ends = span(rows)
@@ -93,12 +127,14 @@ class LocalStore(Store):
     def commit(self, commit: Commit) -> Receipt:
         with self._transaction():
             known = self._current(commit.producer, commit.epoch)
+            self._expire(but=commit.producer)
             if commit.number <= known.number:
                 return self._receipt(known)
             trains, late = admit(self, commit.trains, self._log.clock.floor)
-            self._land(commit, trains)
+            known.seen = self.now()
+            if self._land(commit, trains, known):
+                known.sent = known.seen
             self._reject(commit, late)
-            known.tick(self._log.clock.producers[commit.producer])
             known.accepted += sum(t.rows for t in trains)
             known.rejected += sum(r.rows.num_rows for r in commit.rejected + late)
             known.number, known.disorder = commit.number, commit.disorder
@@ -123,21 +159,25 @@ class LocalStore(Store):
         late = rejections.of_receipt(self._catalog, self.schema, known.name, known.number)
         return Receipt(known.receipt_seq, known.receipt_floor, late)
 
-    def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
-        before = self._log.clock.producers[commit.producer]
-        floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, before.floor)[1:]
+    def _land(self, commit: Commit, trains: tuple[Staged, ...], known: Known) -> bool:
+        """Logs rows and bound; whether there were any."""
+        before, own = self._log.clock.in_force(commit.producer), known.floor
+        floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
         for train, floor in zip(trains, floors, strict=True):
             self._log.append(Sent(commit.producer, floor, train.largest), train)
-        if not trains and (commit.floor != before.floor or before.status is Status.IDLE):
-            self._log.append(Sent(commit.producer, commit.floor))
+        news = stronger(own, commit.floor) != own
+        if not trains and (news or known.status != Status.ATTACHED):
+            self._log.append(Sent(commit.producer, stronger(before, commit.floor)))
+        known.tick(self._log.clock.producers.get(commit.producer), Status(known.status))
+        return bool(trains) or news
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
         for rejected, at_commit in [(r, False) for r in commit.rejected] + [(r, True) for r in late]:
-            rejections.add(self._catalog, commit.producer, commit.number, self._now(), rejected, at_commit)
+            rejections.add(self._catalog, commit.producer, commit.number, self.now(), rejected, at_commit)
 
     def _tick(self, event: Event, known: Known) -> None:
         self._log.append(event)
-        known.tick(self._log.clock.producers[known.name])
+        known.tick(self._log.clock.producers.get(known.name), GONE.get(type(event), Status.ATTACHED))
         producers.save(self._catalog, known)
 
     def leave(self, producer: str, epoch: int) -> None:
@@ -148,7 +188,9 @@ class LocalStore(Store):
 
     def detach(self, producer: str) -> None:
         with self._transaction():
-            self._tick(Detached(producer), self._find(producer))
+            known = self._find(producer)
+            if known.status in (Status.ATTACHED, Status.IDLE):
+                self._tick(Detached(producer), known)
 
     def head(self) -> Head:
         with self._guard:

@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
-import org.apache.spark.sql.execution.streaming.operators.stateful.WatermarkSupport;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateKeyWatermarkPredicate;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicate;
@@ -38,8 +37,8 @@ final class Evictions {
   }
 
   void aggregated(StateStoreWriter operator, long watermarkMs) {
-    for (Attribute key : Scala.list(((WatermarkSupport) operator).keyExpressions())) {
-      if (Rowtime.isWatermarked(key) && watermarkMs > 0) {
+    for (Attribute key : Operators.times((SparkPlan) operator)) {
+      if (watermarkMs > 0) {
         groups.merge(key.exprId(), watermarkMs * 1000, Math::min);
       }
     }

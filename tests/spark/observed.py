@@ -1,0 +1,86 @@
+"""A query seen from outside, batch by batch: its rows, the watermark in its offset log, what it promises."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from pyspark.sql import DataFrame
+
+from tests.streams import DAY
+
+
+def clock(value: Any) -> Any:
+    """A time as ``"12:05"`` or ``"12:05:00.000001"``; a window as (start, end); anything else as it is."""
+    if isinstance(value, datetime):
+        text = f"{value:%H:%M:%S.%f}".rstrip("0").rstrip(".")
+        return text.removesuffix(":00")
+    return tuple(clock(part) for part in value) if isinstance(value, tuple) else value
+
+
+def micros(text: str) -> int:
+    """The microseconds of a clock time of the examples' day."""
+    hours, minutes, *seconds = text.split(":")
+    whole, _, part = (seconds[0] if seconds else "0").partition(".")
+    midnight = datetime.fromisoformat(f"{DAY}T00:00:00+00:00")
+    since = midnight - datetime(1970, 1, 1, tzinfo=UTC)
+    since += timedelta(hours=int(hours), minutes=int(minutes), seconds=int(whole))
+    return since // timedelta(microseconds=1) + int((part or "0").ljust(6, "0"))
+
+
+def clock_of_micros(value: int) -> str:
+    """The reverse of ``micros``."""
+    return clock(datetime(1970, 1, 1) + timedelta(microseconds=value))
+
+
+class Observed:
+    """Runs a frame into foreachBatch; start and stop it as often as needed, it goes on from its checkpoint."""
+
+    def __init__(self, frame: DataFrame, folder: Path, mode: str = "append") -> None:
+        self.frame, self.mode, self.checkpoint = frame, mode, folder / "checkpoint"
+        self.batches: dict[int, list[tuple[Any, ...]]] = {}
+        self.promises: dict[int, dict[str, str]] = {}
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        self.batches[batch] = sorted((clock(tuple(row)) for row in frame.collect()), key=str)
+        said = frame.sparkSession.sparkContext.getLocalProperty("rowtime.outputBounds")
+        self.promises[batch] = {name: clock_of_micros(floor) for name, floor in json.loads(said).items()}
+
+    def __enter__(self) -> Self:
+        writer = self.frame.writeStream.foreachBatch(self).outputMode(self.mode)
+        self.query = writer.option("checkpointLocation", str(self.checkpoint)).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.query.stop()
+
+    def step(self) -> list[tuple[Any, ...]]:
+        """Waits until all that is there has been done; the rows of the batches that were run."""
+        before = set(self.batches)
+        self.query.processAllAvailable()
+        return [row for batch in sorted(set(self.batches) - before) for row in self.batches[batch]]
+
+    @property
+    def promised(self) -> dict[str, str]:
+        """What the last batch promised, by output column."""
+        return self.promises[max(self.promises)]
+
+    @property
+    def last(self) -> int:
+        """The last batch in the offset log."""
+        return max(int(file.name) for file in (self.checkpoint / "offsets").iterdir() if file.name.isdigit())
+
+    @property
+    def watermark(self) -> str:
+        """The watermark of the last batch, as the offset log has it."""
+        metadata = (self.checkpoint / "offsets" / str(self.last)).read_text().splitlines()[1]
+        return clock_of_micros(json.loads(metadata)["batchWatermarkMs"] * 1000)
+
+    def lose_commit(self) -> int:
+        """As after a crash: the last batch is in the offset log, but not known to be done. Its number."""
+        batch = self.last
+        for file in (self.checkpoint / "commits").glob(f"*{batch}*"):
+            if file.name.strip(".").removesuffix(".crc") == str(batch):
+                file.unlink()
+        self.batches.pop(batch)
+        return batch

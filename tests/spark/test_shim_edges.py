@@ -1,0 +1,90 @@
+"""A row at exactly a non-strict bound is never lost, whatever operator keeps state by it."""
+
+import pytest
+from pyspark.sql import functions as F
+
+from tests.spark.observed import Observed
+from tests.streams import Pipe, opened, send
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("at", ["12:05", "12:05:00.0005"])
+def test_drop_duplicates(pipe: Pipe, tmp_path, at) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    with Observed(pipe.read("orders").dropDuplicates(["rowtime", "k"]), tmp_path) as query:
+        send(orders, ("12:00", "a"), promise=at)
+        assert query.step() == [("12:00", "a")]
+        send(orders, (at, "b"))
+        assert query.step() == [(at, "b")]
+        send(orders, (at, "b"), (at, "c"), promise="12:06")
+        assert query.step() == [(at, "c")]
+
+
+def test_drop_duplicates_within_watermark(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    frame = pipe.read("orders").withWatermark("rowtime", "10 minutes").dropDuplicatesWithinWatermark(["k"])
+    with Observed(frame, tmp_path) as query:
+        send(orders, ("12:00", "a"), promise="12:05")
+        assert query.step() == [("12:00", "a")]
+        send(orders, ("12:05", "b"), ("12:06", "a"))
+        assert query.step() == [("12:05", "b")]
+        send(orders, ("12:10:00.001", "a"), promise="12:11")
+        send(orders, ("12:12", "a"), promise="12:12")
+        assert query.step() == [], "'a' is looked for from its first row, 12:00, until 12:10 is over"
+
+
+def test_a_session_goes_on_at_its_very_end(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    sessions = pipe.read("orders").groupBy(F.session_window("rowtime", "10 minutes"), "k").count()
+    with Observed(sessions, tmp_path) as query:
+        send(orders, ("12:00", "a"), promise="12:10")
+        assert query.step() == []
+        send(orders, ("12:10", "a"), promise="12:20")
+        assert query.step() == [], "a row at 12:20 would still belong to it"
+        send(orders, promise="12:20:00.001")
+        assert query.step() == [(("12:00", "12:20"), "a", 2)]
+        assert query.promised == {"session_window.end": "12:20:00.000001"}
+
+
+def test_grouping_by_rowtime_itself(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    with Observed(pipe.read("orders").groupBy("rowtime").count(), tmp_path) as query:
+        send(orders, ("12:30", "a"))
+        assert query.step() == []
+        send(orders, ("12:30", "b"), promise="12:30", strict=True)
+        assert query.step() == [("12:30", 2)]
+        assert query.promised == {"rowtime": "12:30:00.000001"}
+
+
+def test_the_upper_edge_of_an_outer_interval_join(pipe: Pipe, tmp_path) -> None:
+    orders, trades = opened(pipe.create("o", "k STRING"), "p"), opened(pipe.create("t", "k STRING"), "p")
+    right = pipe.read("t").select(F.col("rowtime").alias("trade"), F.col("k").alias("tk"))
+    within = F.expr("k = tk AND trade BETWEEN rowtime AND rowtime + INTERVAL 10 MINUTES")
+    with Observed(pipe.read("o").join(right, within, "leftOuter").select("rowtime", "trade"), tmp_path) as query:
+        send(orders, ("10:00", "a"), ("10:03", "b"), promise="10:30")
+        send(trades, promise="10:10")
+        assert query.step() == []
+        send(trades, ("10:10", "a"))
+        assert query.step() == [("10:00", "10:10")]
+        send(trades, promise="10:13:00.001")
+        assert query.step() == [("10:03", None)]
+
+
+def test_transform_with_state(pipe: Pipe, tmp_path) -> None:
+    pytest.importorskip("google.protobuf", reason="Python's transformWithState needs protobuf")
+    from tests.spark.counting import Counting
+
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    frame = (
+        pipe.read("orders")
+        .groupBy("k")
+        .transformWithStateInPandas(Counting(), "k STRING, n BIGINT", "Append", "EventTime")
+    )
+    with Observed(frame, tmp_path) as query:
+        send(orders, ("12:00", "a"), promise="12:05")
+        assert query.step() == []
+        send(orders, ("12:05", "a"))
+        assert query.step() == []
+        send(orders, promise="12:05:00.001")
+        assert query.step() == [("a", 2)], "the timer at 12:05 fires when the bound is past it, with the row at 12:05"
+        assert query.promised == {}

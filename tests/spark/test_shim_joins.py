@@ -1,0 +1,171 @@
+"""Joins of two streams: each side's bound frees the other side's state."""
+
+import random
+
+import pytest
+from pyspark.sql import functions as F
+
+from tests.spark.observed import Observed, clock
+from tests.streams import Pipe, at, opened, send
+
+WITHIN = "id = trade_id AND traded BETWEEN rowtime AND rowtime + INTERVAL 10 MINUTES"
+
+
+def sides(pipe: Pipe):
+    trades = pipe.read("trades").selectExpr("rowtime AS traded", "id AS trade_id")
+    return pipe.read("orders"), trades
+
+
+def joined(pipe: Pipe, how: str):
+    orders, trades = sides(pipe)
+    return orders.join(trades, F.expr(WITHIN), how)
+
+
+@pytest.fixture
+def feeds(pipe: Pipe):
+    return tuple(opened(pipe.create(name, "id INT"), "p") for name in ("orders", "trades"))
+
+
+@pytest.fixture(params=["2", "3", "4"])
+def state_format(pipe: Pipe, request):
+    if request.param == "4" and pipe.spark.version < "4.3":
+        pytest.skip("join state format 4 is not in Spark 4.2")
+    key = "spark.sql.streaming.join.stateFormatVersion"
+    pipe.spark.conf.set(key, request.param)
+    yield request.param
+    pipe.spark.conf.unset(key)
+
+
+def test_an_order_without_a_trade_comes_out_by_the_trades_bound_alone(pipe, feeds, tmp_path, state_format) -> None:
+    orders, trades = feeds
+    with Observed(joined(pipe, "fullOuter").select("rowtime", "traded"), tmp_path) as query:
+        send(orders, ("10:00", 1), ("10:03", 2), ("10:00", 0))
+        send(trades, ("10:02", 1), ("10:04", 2), ("10:07:30", 1))
+        assert query.step() == [("10:00", "10:02"), ("10:00", "10:07:30"), ("10:03", "10:04")]
+        send(trades, promise="10:11")
+        assert query.step() == [("10:00", None)], "with one watermark for both: only when Orders has moved"
+        send(orders, promise="10:10")
+        assert query.step() == []
+        send(trades, ("10:12", 1))
+        assert query.step() == []
+        send(orders, promise="10:12:00.001")
+        assert query.step() == [(None, "10:12")]
+
+
+@pytest.mark.smoke
+def test_what_an_interval_join_promises(pipe, feeds, tmp_path) -> None:
+    orders, trades = feeds
+    frame = joined(pipe, "inner").select("rowtime", "traded", F.coalesce("rowtime", "traded").alias("either"))
+    with Observed(frame, tmp_path) as query:
+        send(orders, promise="10:10")
+        send(trades, promise="10:11")
+        query.step()
+        kept_until = "10:00:59.999001"  # 10:11 - 10 minutes, less the millisecond in which Spark evicts
+        assert query.promised == {"rowtime": kept_until, "traded": "10:09:59.999001", "either": kept_until}
+
+
+def test_before_both_sides_have_a_bound_nothing_is_promised(pipe, feeds, tmp_path) -> None:
+    orders, _ = feeds
+    with Observed(joined(pipe, "inner"), tmp_path) as query:
+        send(orders, promise="10:10")
+        query.step()
+        assert query.promised == {}
+
+
+def test_a_join_on_equal_windows(pipe, feeds, tmp_path) -> None:
+    orders, trades = feeds
+    left = pipe.read("orders").select(F.window("rowtime", "5 minutes").alias("w"), "id")
+    right = pipe.read("trades").select(F.window("rowtime", "5 minutes").alias("v"), F.col("id").alias("trade_id"))
+    with Observed(left.join(right, F.expr("w = v AND id = trade_id"), "leftOuter"), tmp_path) as query:
+        send(orders, ("10:01", 1), ("10:02", 2), promise="10:20")
+        send(trades, ("10:03", 1))
+        assert query.step() == [(("10:00", "10:05"), 1, ("10:00", "10:05"), 1)]
+        send(trades, promise="10:05")
+        assert query.step() == [(("10:00", "10:05"), 2, None, None)]
+        assert query.promised["w.end"] == "10:05:00.000001"
+
+
+def test_a_join_on_equal_times(pipe, feeds, tmp_path) -> None:
+    orders, trades = feeds
+    right = pipe.read("trades").withColumnRenamed("id", "trade_id")
+    with Observed(pipe.read("orders").join(right, ["rowtime"], "leftOuter"), tmp_path) as query:
+        send(orders, ("10:01", 1), ("10:02", 2), promise="10:20")
+        send(trades, promise="10:02")
+        assert query.step() == [("10:01", 1, None)]
+        send(trades, ("10:02", 9), promise="10:03")
+        assert query.step() == [("10:02", 2, 9)]
+
+
+def test_a_window_over_a_join(pipe, feeds, tmp_path) -> None:
+    orders, trades = feeds
+    frame = joined(pipe, "inner").drop("traded").groupBy(F.window("rowtime", "5 minutes")).count()
+    with Observed(frame, tmp_path) as query:
+        send(orders, ("10:00", 1), ("10:03", 2), ("10:06", 3), promise="10:20")
+        send(trades, ("10:02", 1), ("10:04", 2), ("10:07", 3), promise="10:15")
+        assert query.step() == [], "an order at 10:05 less a microsecond may still find a trade at 10:15"
+        send(trades, promise="10:15:00.001")
+        assert query.step() == [(("10:00", "10:05"), 2)]
+
+
+def test_an_aggregation_over_a_join_without_time_is_refused(pipe, feeds, tmp_path) -> None:
+    left, right = sides(pipe)
+    frame = left.join(right, F.expr("id = trade_id")).drop("traded").groupBy(F.window("rowtime", "1 hour")).count()
+    with pytest.raises(Exception, match="without a condition on both their times"), Observed(frame, tmp_path) as query:
+        query.step()
+
+
+@pytest.mark.parametrize("how", ["inner", "leftOuter", "fullOuter", "leftSemi"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_bounds_and_restarts_give_what_the_batch_gives(pipe, feeds, tmp_path, how, seed) -> None:
+    """Law 7, for joins; and nothing comes out below what was promised."""
+    rng = random.Random(seed)
+    query = Observed(joined(pipe, how), tmp_path)
+    clocks, rows = [0, 0], ([], [])
+    for _ in range(4):
+        with query:
+            for _ in range(4):
+                step(rng, feeds, clocks, rows)
+                query.step()
+        if rng.random() < 0.5:
+            query.lose_commit()
+    with query:
+        for feed in feeds:
+            send(feed, promise="12:00")
+        query.step()
+    assert sorted((r for b in query.batches.values() for r in b), key=str) == expected(pipe, rows, how)
+    assert_promises_hold(query)
+
+
+def step(rng, feeds, clocks, rows) -> None:
+    side = rng.randrange(2)
+    for _ in range(rng.randrange(3)):
+        clocks[side] += rng.randrange(4)
+        row = (f"10:{clocks[side]:02d}", rng.randrange(3))
+        rows[side].append(row)
+        send(feeds[side], row)
+    if rng.random() < 0.6:
+        clocks[side] = min(clocks[side] + rng.randrange(6), 59)
+        send(feeds[side], promise=f"10:{clocks[side]:02d}")
+
+
+def expected(pipe: Pipe, rows, how):
+    left, right = ([(at(time), number) for time, number in side] for side in rows)
+    orders = pipe.spark.createDataFrame(left, "rowtime STRING, id INT").withColumn("rowtime", F.to_timestamp("rowtime"))
+    trades = pipe.spark.createDataFrame(right, "traded STRING, trade_id INT")
+    trades = trades.withColumn("traded", F.to_timestamp("traded"))
+    found = orders.join(trades, F.expr(WITHIN), how).collect()
+    return sorted((clock(tuple(row)) for row in found), key=str)
+
+
+def full(text: str) -> str:
+    """A clock time that compares as text."""
+    return f"{text}:00" if len(text) == 5 else text
+
+
+def assert_promises_hold(query: Observed) -> None:
+    names = query.frame.columns
+    for batch, promise in query.promises.items():
+        later = [row for other, rows in query.batches.items() if other > batch for row in rows]
+        for name, floor in promise.items():
+            times = [row[names.index(name)] for row in later if row[names.index(name)] is not None]
+            assert all(full(time) >= full(floor) for time in times), (batch, name, floor, times)

@@ -1,0 +1,124 @@
+"""The output bound: what a batch promises of the rows of later ones, per output column."""
+
+import json
+
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import functions as F
+
+from tests.spark.observed import Observed, clock_of_micros
+from tests.streams import Pipe, opened, send
+
+
+def promised_at(pipe: Pipe, folder, build, promise: str, strict: bool = False) -> dict[str, str]:
+    """What the query promises after a row at 12:10 and a promise."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    with Observed(build(pipe.read("orders")), folder) as query:
+        send(orders, ("12:10", "a"), promise=promise, strict=strict)
+        query.step()
+        return query.promised
+
+
+EXPRESSIONS = {
+    "rowtime": "12:20:00.000001",
+    "rowtime + INTERVAL 100 MILLISECONDS": "12:20:00.100001",
+    "rowtime - INTERVAL 1 HOUR": "11:20:00.000001",
+    "timestampadd(MINUTE, 5, rowtime)": "12:25:00.000001",
+    "date_trunc('MINUTE', rowtime)": "12:20",
+    "CAST(CAST(rowtime AS DATE) AS TIMESTAMP)": "00:00",
+    "greatest(rowtime, TIMESTAMP '2006-09-11 12:30:00')": "12:30",
+    "least(rowtime, rowtime + INTERVAL 1 HOUR)": "12:20:00.000001",
+    "coalesce(rowtime, rowtime - INTERVAL 1 MINUTE)": "12:19:00.000001",
+    "if(k = 'a', rowtime, rowtime + INTERVAL 1 SECOND)": "12:20:00.000001",
+    "window(rowtime, '1 hour').end": "13:00",
+    "least(rowtime, TIMESTAMP '2006-09-11 12:15:00')": "12:15",
+    "least(rowtime, to_timestamp(k))": None,
+    "rowtime + INTERVAL 1 MONTH": None,
+    "to_timestamp(date_format(rowtime, 'yyyy-MM-dd'))": None,
+    "from_utc_timestamp(rowtime, 'America/New_York')": None,
+    "current_timestamp()": None,
+}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_an_expression_moves_the_bound_in_microseconds(pipe: Pipe, tmp_path, expression) -> None:
+    frame = lambda d: d.select(F.expr(expression).alias("t"))  # noqa: E731
+    promised = promised_at(pipe, tmp_path, frame, "12:20", strict=True)
+    assert promised.get("t") == EXPRESSIONS[expression]
+
+
+def test_adding_a_day_is_followed_only_in_a_zone_without_summer_time(pipe: Pipe, tmp_path) -> None:
+    zone = "spark.sql.session.timeZone"
+    pipe.spark.conf.set(zone, "America/New_York")
+    try:
+        days = lambda d: d.select(F.expr("rowtime + INTERVAL 1 DAY").alias("d"), "rowtime")  # noqa: E731
+        assert set(promised_at(pipe, tmp_path, days, "12:20")) == {"rowtime"}
+    finally:
+        pipe.spark.conf.set(zone, "UTC")
+
+
+@pytest.mark.smoke
+def test_stateless_queries_and_deduplication_pass_the_bound_as_it_is(pipe: Pipe, tmp_path) -> None:
+    def build(orders):
+        return orders.filter("k <> 'a'").dropDuplicates(["rowtime", "k"]).withColumnRenamed("rowtime", "at")
+
+    assert promised_at(pipe, tmp_path, build, "12:05:00.0005") == {"at": "12:10"}, "the row at 12:10 implies it"
+
+
+def test_code_of_the_users_promises_nothing_and_says_so(pipe: Pipe, tmp_path, capfd) -> None:
+    pipe.spark.sparkContext.setLogLevel("WARN")
+    try:
+        same = F.udf(lambda time: time, "timestamp")
+        assert promised_at(pipe, tmp_path, lambda d: d.select(same("rowtime").alias("rowtime")), "12:20") == {}
+    finally:
+        pipe.spark.sparkContext.setLogLevel("ERROR")
+    said = [line for line in capfd.readouterr().err.splitlines() if "carries no bound" in line]
+    assert len(said) == 1
+    assert "rowtime" in said[0]
+
+
+def test_pandas_functions_promise_nothing(pipe: Pipe, tmp_path) -> None:
+    def build(orders):
+        return orders.mapInPandas(lambda frames: frames, "rowtime TIMESTAMP, k STRING")
+
+    assert promised_at(pipe, tmp_path, build, "12:20") == {}
+
+
+def seen_in_task(batches):
+    import pyarrow as pa
+
+    said = TaskContext.get().getLocalProperty("rowtime.outputBounds")
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"said": [said] * batch.num_rows})
+
+
+@pytest.mark.smoke
+def test_the_bound_reaches_the_tasks(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    frame = pipe.read("orders").select("rowtime", "k").mapInArrow(seen_in_task, "said STRING")
+    with Observed(frame, tmp_path) as query:
+        send(orders, ("12:10", "a"), promise="12:20")
+        (said,) = query.step()
+        assert json.loads(said[0]) == {}, "this output has no time"
+
+
+def test_each_batch_has_its_own_also_one_without_rows(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    with Observed(pipe.read("orders"), tmp_path) as query:
+        for promise in ("12:20", "12:30", "12:31"):
+            send(orders, promise=promise)
+            assert query.step() == []
+            assert query.promised == {"rowtime": promise}
+
+
+def test_the_handshake_is_not_logged(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    with Observed(pipe.read("orders"), tmp_path) as query:
+        send(orders, ("12:10", "a"))
+        query.step()
+        logged = json.loads((query.checkpoint / "offsets" / "0").read_text().splitlines()[2])
+        assert "shim" not in logged
+        assert clock_of_micros(logged["floor"]) == "12:10"
+        progress = json.loads(query.query.lastProgress.json)["sources"][0]
+        assert "metrics" not in progress["latestOffset"]
+        assert progress["metrics"]["bound"].startswith("2006-09-11T12:10")
