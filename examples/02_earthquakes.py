@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  (its usual name)
+from pyspark.sql import functions as F
 
 import spark_rowtime as rt
 

@@ -5,6 +5,7 @@ The public names, nothing else. Importing this does not import PySpark.
 
 from typing import Any
 
+from spark_rowtime.adapter import Adapter
 from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.errors import (
     BoundRegressionError,
@@ -33,6 +34,7 @@ from spark_rowtime.train import Train
 _FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "taskbound"}
 
 __all__ = [
+    "Adapter",
     "BoundRegressionError",
     "DataLostError",
     "DisorderedOutputError",

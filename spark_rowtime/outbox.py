@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from spark_rowtime.bound import stronger
+from spark_rowtime.disorder import Disorder
 from spark_rowtime.intake import Values, checked_batch
 from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Store
 
@@ -14,11 +15,12 @@ class Outbox:
     that a retry lands it once. Called under the sink's lock.
     """
 
-    def __init__(self, store: Store, info: ProducerInfo, max_train_rows: int) -> None:
+    def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int) -> None:
         self.producer = info.name
         self.committed_at = 0
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
+        self._disorder, self._committed_disorder = disorder, info.disorder
         self._rows: list[Values] = []
         self._batches: list[pa.RecordBatch] = []
         self._count = 0
@@ -60,8 +62,9 @@ class Outbox:
         """A commit that nobody asked for failed; the next call tries again and raises what it meets."""
         self.failing, self.committed_at = True, now
 
-    def commit(self, disorder: str, checkpoint: str | None, now: int) -> Receipt:
+    def commit(self, checkpoint: str | None, now: int) -> Receipt:
         """Everything pending, in one commit."""
+        disorder = self._disorder.state()
         trains = tuple(self._store.stage(batch) for batch in self._trains())
         commit = Commit(
             self.producer,
@@ -76,8 +79,19 @@ class Outbox:
         receipt = self._store.commit(commit)
         self._number += 1
         self._rows, self._batches, self._count, self._rejected = [], [], 0, []
-        self._committed_floor, self.committed_at, self.failing = self._floor, now, False
+        self._committed_floor, self._committed_disorder = self._floor, disorder
+        self.committed_at, self.failing = now, False
         return receipt
+
+    def drop(self) -> None:
+        """Forgets rows and bounds that were not committed; rejections stay."""
+        self._rows, self._batches, self._count = [], [], 0
+        self._floor = self._committed_floor
+        self._disorder.restore(self._committed_disorder)
+
+    def renew(self) -> None:
+        """Keeps the producer's lease."""
+        self._store.renew(self.producer, self._epoch)
 
     def leave(self) -> None:
         """The producer closes."""

@@ -14,8 +14,9 @@ from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.cli.csvrows import CsvRows
 from spark_rowtime.cli.sortedruns import SortedRuns
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
-from spark_rowtime.rowsink import StreamSink, openSink
+from spark_rowtime.rowsink import openSink
 from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.streamsink import StreamSink
 from spark_rowtime.timestamps import LEAST, from_micros, show_micros
 from spark_rowtime.train import span
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_rowtime.bound import stronger
-from spark_rowtime.disorder import AnyOrder
+from spark_rowtime.disorder import AnyOrder, Disorder, declared
 from spark_rowtime.errors import (
     DisorderedOutputError,
     InvalidOptionError,
@@ -21,8 +22,8 @@ from spark_rowtime.schema import batch_to_schema, fitting_schema, stream_schema
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.taskbound import local_property, output_floors
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import Commit, Staged, Store, StreamSettings, admit
-from spark_rowtime.timestamps import show_micros
+from spark_rowtime.store.base import Commit, Rejected, Staged, Store, StreamSettings, admit
+from spark_rowtime.timestamps import show_micros, to_interval
 from spark_rowtime.train import ROWTIME
 
 
@@ -46,6 +47,8 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         self._path, self._column = options.path, options.get("rowtime") or ROWTIME
         self._reject = options.choice("onDisorder", "fail", "reject") == "reject"
         wanted = self._wanted(to_arrow_schema(schema, timezone="UTC"))
+        self._lateness = options.get("lateness")
+        to_interval(self._lateness, "lateness")
         self._schema = _ensure_stream(self._path, wanted)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
@@ -70,22 +73,21 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
             store.close()
 
     def _commit(self, store: Store, outputs: list[TaskOutput], number: int) -> None:
-        first = outputs[0]
-        info = store.attach(f"spark-{first.query}", first.run, AnyOrder.declaration)
+        first, disorder = outputs[0], self._disorder()
+        info = store.attach(f"spark-{first.query}", first.run, disorder.declaration)
         if number <= info.number:
             return
-        trains = [train for output in outputs for train in output.trains]
-        accepted, late = admit(store, trains, stronger(info.floor, store.head().floor))
-        if late and not self._reject:
-            raise DisorderedOutputError(
-                f"{sum(r.rows.num_rows for r in late)} row(s) of this batch lie below {show_micros(late[0].bound)}, "
-                f"which was promised on {self._path} already. Check which column is its rowtime, write to a stream "
-                "of its own, or say option('onDisorder', 'reject') to have such rows recorded as rejected.",
-                path=self._path,
-                bound=late[0].bound,
-            )
-        floor = stronger(info.floor, first.floor)
-        store.commit(Commit(info.name, info.epoch, number, accepted, floor, late))
+        disorder.restore(info.disorder)
+        trains, late, implied = _one_step(store, [train for output in outputs for train in output.trains], disorder)
+        accepted, disordered = admit(store, trains, stronger(info.floor, store.head().floor))
+        if disordered and not self._reject:
+            raise _disordered(self._path, disordered)
+        floor = stronger(stronger(info.floor, first.floor), implied)
+        rejected = (*late, *disordered)
+        store.commit(Commit(info.name, info.epoch, number, accepted, floor, rejected, disorder=disorder.state()))
+
+    def _disorder(self) -> Disorder:
+        return declared(self._schema, rowsImplyBounds=self._lateness is not None, lateness=self._lateness)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """A batch failed: what its tasks staged is never read."""
@@ -107,6 +109,32 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         if self._column != ROWTIME:
             batch = batch.append_column(ROWTIME, batch.column(self._column))
         return batch_to_schema(batch, self._schema)
+
+
+def _one_step(
+    store: Store, trains: list[Staged], disorder: Disorder
+) -> tuple[list[Staged], tuple[Rejected, ...], int | None]:
+    """A batch is one step of its ``lateness``: what fits, what is late by it, and the floor that the rows imply."""
+    if not trains or isinstance(disorder, AnyOrder):
+        return trains, (), None
+    rows = pa.Table.from_batches([store.read(train) for train in trains]).combine_chunks().to_batches()[0]
+    verdict = disorder.judge(rows, None)
+    fitting = rows if verdict.fits is None else rows.filter(verdict.fits)
+    disorder.take(fitting)
+    if verdict.fits is None:
+        return trains, (), verdict.floor
+    late = Rejected("late", pc.max(verdict.bounds).as_py(), rows.filter(pc.invert(verdict.fits)))
+    return [store.stage(fitting)] if fitting.num_rows else [], (late,), verdict.floor
+
+
+def _disordered(path: str, rows: tuple[Rejected, ...]) -> DisorderedOutputError:
+    return DisorderedOutputError(
+        f"{sum(r.rows.num_rows for r in rows)} row(s) of this batch lie below {show_micros(rows[0].bound)}, "
+        f"which was promised on {path} already. Check which column is its rowtime, write to a stream "
+        "of its own, or say option('onDisorder', 'reject') to have such rows recorded as rejected.",
+        path=path,
+        bound=rows[0].bound,
+    )
 
 
 def _ensure_stream(path: str, wanted: pa.Schema) -> pa.Schema:

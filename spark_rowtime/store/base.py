@@ -156,7 +156,7 @@ class ProducerInfo:
 
 
 class Store(ABC):
-    """One stream, opened. The laws of DESIGN are the conformance suite in tests/store/.
+    """One stream, opened. Its laws are the conformance suite in tests/store/.
 
     1. a bound never falls; 2. no row lands below the bound that was in force before its commit;
     3. a train is all or nothing, visible only when its bytes are down; 4. a retry with the same

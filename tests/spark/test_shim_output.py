@@ -32,7 +32,7 @@ EXPRESSIONS = {
     "if(k = 'a', rowtime, rowtime + INTERVAL 1 SECOND)": "12:20:00.000001",
     "window(rowtime, '1 hour').end": "13:00",
     "least(rowtime, TIMESTAMP '2006-09-11 12:15:00')": "12:15",
-    "least(rowtime, to_timestamp(k))": None,
+    "least(rowtime, try_to_timestamp(k))": None,
     "rowtime + INTERVAL 1 MONTH": None,
     "to_timestamp(date_format(rowtime, 'yyyy-MM-dd'))": None,
     "from_utc_timestamp(rowtime, 'America/New_York')": None,
@@ -65,16 +65,9 @@ def test_stateless_queries_and_deduplication_pass_the_bound_as_it_is(pipe: Pipe,
     assert promised_at(pipe, tmp_path, build, "12:05:00.0005") == {"at": "12:10"}, "the row at 12:10 implies it"
 
 
-def test_code_of_the_users_promises_nothing_and_says_so(pipe: Pipe, tmp_path, capfd) -> None:
-    pipe.spark.sparkContext.setLogLevel("WARN")
-    try:
-        same = F.udf(lambda time: time, "timestamp")
-        assert promised_at(pipe, tmp_path, lambda d: d.select(same("rowtime").alias("rowtime")), "12:20") == {}
-    finally:
-        pipe.spark.sparkContext.setLogLevel("ERROR")
-    said = [line for line in capfd.readouterr().err.splitlines() if "carries no bound" in line]
-    assert len(said) == 1
-    assert "rowtime" in said[0]
+def test_a_udf_promises_nothing(pipe: Pipe, tmp_path) -> None:
+    same = F.udf(lambda time: time, "timestamp")
+    assert promised_at(pipe, tmp_path, lambda d: d.select(same("rowtime").alias("rowtime")), "12:20") == {}
 
 
 def test_pandas_functions_promise_nothing(pipe: Pipe, tmp_path) -> None:

@@ -106,9 +106,10 @@ def test_the_policy_max_is_refused(pipe: Pipe, tmp_path) -> None:
     policy = "spark.sql.streaming.multipleWatermarkPolicy"
     pipe.spark.conf.set(policy, "max")
     try:
-        with pytest.raises(Exception, match=f"{policy}=min, but it is max"), Observed(
-            hourly(pipe.read("a")), tmp_path
-        ) as query:
+        with (
+            pytest.raises(Exception, match=f"{policy}=min, but it is max"),
+            Observed(hourly(pipe.read("a")), tmp_path) as query,
+        ):
             query.step()
     finally:
         pipe.spark.conf.unset(policy)

@@ -132,6 +132,7 @@ MISFITS = {
     "null rowtime": (["CASE WHEN x < 3 THEN rowtime END AS rowtime", "x"], {}, MISMATCH, ("'rowtime' is NOT NULL",)),
     "1970": (["TIMESTAMP '1969-12-31T23:00:00Z' AS rowtime", "x"], {}, MISMATCH, ("later than 1970",)),
     "unknown option": (["*"], {"onDisordr": "fail"}, rt.UnknownOptionError, ("Did you mean 'onDisorder'?",)),
+    "bad lateness": (["*"], {"lateness": "an hour"}, rt.InvalidOptionError, ("lateness='an hour'", "no interval")),
     "bad value": (["*"], {"onDisorder": "ignore"}, rt.InvalidOptionError, ("'ignore'", "fail, reject")),
 }
 """An output, the sink's options, the error and what it says."""
@@ -173,6 +174,20 @@ def test_a_row_below_what_was_published_fails_or_is_rejected(pipe: Pipe, source)
     assert (why, *plain((floor,)), *plain((time,)), x) == ("late", "09:30", "09:10", 1)
     [counted] = [p for p in rt.describeStream(pipe.path("out")).producers if p.name == producer]
     assert (counted.accepted, counted.rejected) == (2, 1)
+
+
+@pytest.mark.parametrize("steps", [5, 1])
+def test_lateness_on_a_querys_output(pipe: Pipe, source, steps: int) -> None:
+    rows = [("1:00", 1), ("2:00", 2), ("1:10", 3), ("3:00", 4), ("1:20", 5)]
+    opaque = pipe.read("s").mapInArrow(lambda batches: batches, "rowtime TIMESTAMP, x INT")
+    for step in range(steps):
+        send(source, *rows[step::steps])
+        finish(pipe.run(opaque, lateness="1 hour"))
+    late = [] if steps == 1 else [("late", "02:00", "01:20", 5)]
+    assert rows_of(pipe.spark, pipe.path("out")) == sorted((f"0{time}", x) for time, x in rows if x < 5 or not late)
+    rejected = table(pipe.spark, pipe.path("out"), "rejected")
+    assert [(why, *plain((floor,)), *plain((time,)), x) for _, why, floor, time, x in rejected] == late
+    assert rt.describeStream(pipe.path("out")).bound == bound("2:00"), "the largest rowtime less the lateness"
 
 
 def started(pipe: Pipe, frame: DataFrame, name: str) -> StreamingQuery:

@@ -341,6 +341,19 @@ def test_no_step_for_a_train_that_only_spans_the_difference():
     assert way.step(store, at) == at
 
 
+def test_a_limit_does_not_stop_where_a_train_has_no_row():
+    """The first train spans the difference without a row in its first part: the step goes on to one that has."""
+    path = new_stream()
+    sink = new_sink(path, order={"rowsImplyBounds": False})
+    store, way = open_store(path), release("arrival", "1 hour", max_rows=1)
+    sink.sendRows(rows("1:00", "10:00"))
+    found, at = handed_out(store, way, way.earliest())
+    assert found == ["01:00"]
+    sink.sendRow(row("9:30"))
+    sink.sendRow(row("10:45"))
+    assert handed_out(store, way, at)[0] == ["09:30"]
+
+
 def test_max_rows_cuts_between_index_entries_in_arrival_order():
     path = new_stream()
     sink = new_sink(path)

@@ -730,6 +730,16 @@ def test_a_takeover_carries_bound_and_disorder_on(path):
     second.sendRow(row("9:50"))
 
 
+def test_a_takeover_of_one_that_was_outrun_starts_at_the_stream():
+    path = new_stream(maxLag="10 minutes")
+    new_sink(path, "slow").sendRow(row("10:00"))
+    new_sink(path, "fast").sendRow(row("11:00"))
+    again = new_sink(path, "slow")
+    assert again.getRowtimeBound() == rt.RowtimeBound(when("10:50"))
+    with pytest.raises(rt.LateRowError):
+        again.sendRow(row("10:49"))
+
+
 def test_a_takeover_with_another_declaration_is_an_error(path):
     new_sink(path, "P", order={"lateness": "10 minutes"})
     for other in ({}, {"lateness": "11 minutes"}, {"kSort": 3}, {"rowsImplyBounds": False}):
@@ -856,7 +866,8 @@ def test_a_failure_behind_is_raised_by_the_next_call(path, failing, clock):
     failing.down = True
     sink.sendRow(row("10:01", "kept"))
     clock.advance(HOUR)
-    sink._commit_unasked()
+    with sink._lock:  # as the timer's thread does it
+        sink._commit_unasked()
     with pytest.raises(rt.StoreUnavailableError):
         sink.sendRow(row("10:02", "refused"))
     failing.down = False
@@ -989,3 +1000,41 @@ def test_a_producers_own_bound_is_in_force_while_others_are_behind():
         first.sendRow(row("10:04"))
     second.sendRow(row("10:00"))
     assert stream_floor(path) == us("10:00")
+
+
+# ---- the lease
+
+
+def test_the_pulse_keeps_the_lease(path, clock):
+    sink = new_sink(path, "feed", now=clock, linger=HOUR, lease=30_000_000)
+    store = STREAMS[path]
+    store.now = clock
+    sink.sendRow(row("10:00"))
+    for _ in range(6):
+        clock.advance(10_000_000)
+        with sink._lock:
+            assert sink._beat() == 10.0
+        assert not store.expire()
+    sink.close()
+
+
+def test_a_sink_learns_from_its_pulse_that_it_is_fenced(path, clock):
+    old = new_sink(path, "feed", now=clock, linger=HOUR, lease=30_000_000)
+    new = new_sink(path, "feed", now=clock, linger=HOUR, lease=30_000_000)
+    clock.advance(10_000_000)
+    with old._lock:
+        old._beat()
+    with pytest.raises(rt.ProducerFencedError):
+        old.sendRow(row("10:00"))
+    new.close()
+
+
+def test_abandoning_after_a_checkpoint_records_what_was_rejected(path, clock):
+    sink = new_sink(path, "feed", now=clock, linger=HOUR, onLate="reject")
+    sink.sendRow(row("10:00"))
+    sink.flush(checkpoint="1")
+    sink.sendRow(row("10:05"))
+    sink.sendRow(row("9:00"))
+    sink.abandon()
+    assert accepted(path) == ["10:00"]
+    assert (producer(path, "feed").accepted, producer(path, "feed").rejected) == (1, 1)

@@ -67,7 +67,7 @@ final class BoundPropagator implements WatermarkPropagator {
     if (input == null) {
       throw new ShimMismatch("propagate to have seen operator " + operator + " in batch " + batchId, null);
     }
-    return Math.max(0, input);
+    return input;
   }
 
   @Override

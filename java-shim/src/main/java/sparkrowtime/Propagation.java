@@ -76,7 +76,7 @@ final class Propagation {
       return null;
     }
     refuseAboveEndless(operator);
-    long fitting = Operators.evictsWindows(operator) ? input : Math.min(input, rawLimitMs);
+    long fitting = Math.max(0, Operators.evictsWindows(operator) ? input : Math.min(input, rawLimitMs));
     inputs.put(id, fitting);
     if (operator instanceof StreamingSymmetricHashJoinExec join) {
       return joined(join, id, input, fitting);

@@ -1,0 +1,72 @@
+"""Rows as chunks: Arrow batches in bytes, so that state functions see few rows and every type stays as it is.
+
+Spark hands a Python state function its rows one by one, as pandas has them: whole numbers with nulls
+become floats, NaN becomes null, times lose an hour in autumn. A chunk is an Arrow IPC stream.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+BUCKET, CHUNK = "bucket", "chunk"
+PACKED = f"{BUCKET} INT, {CHUNK} BINARY"
+_ROWS = 65_536
+
+
+def to_bytes(rows: pa.Table) -> bytes:
+    """The rows as one chunk."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(chunk: bytes) -> pa.Table:
+    """The rows of a chunk."""
+    with pa.ipc.open_stream(chunk) as reader:
+        return reader.read_all()
+
+
+def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: rows with a column ``bucket`` (the last) into a chunk per bucket, without that column."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        buckets = rows.column(BUCKET).to_numpy()
+        found, parts = split(rows.drop_columns([BUCKET]), buckets)
+        chunks = pa.array([to_bytes(part) for part in parts], pa.binary())
+        yield pa.record_batch([pa.array(found, pa.int32()), chunks], names=[BUCKET, CHUNK])
+
+
+def unpacker(names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For mapInArrow: chunks into their rows, with these column names."""
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for chunk in batch.column(CHUNK):
+                yield from from_bytes(chunk.as_py()).rename_columns(names).to_batches()
+
+    return unpack
+
+
+def split(rows: pa.Table, by: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[list[int], list[pa.Table]]:
+    """The rows apart by a whole number that each has; the numbers and their rows, ascending."""
+    order = np.argsort(by, kind="stable")
+    found, starts = np.unique(by[order], return_index=True)
+    sorted_rows = rows.take(pa.array(order)) if len(found) > 1 else rows
+    ends = [*starts[1:], len(by)]
+    parts = [sorted_rows.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
+    return found.tolist(), parts
+
+
+def pieces(rows: pa.Table) -> Iterator[bytes]:
+    """The rows as chunks of a size that fits into memory on the way."""
+    for start in range(0, rows.num_rows, _ROWS):
+        yield to_bytes(rows.slice(start, _ROWS))
+
+
+def micros(rows: pa.Table, column: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """A timestamp column as microseconds since the epoch."""
+    found: np.ndarray[tuple[int], np.dtype[np.int64]] = pc.cast(rows.column(column), pa.int64()).to_numpy()
+    return found

@@ -1,0 +1,43 @@
+"""Aggregates over many overlapping ranges of one array at once."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.generic]
+Index = npt.NDArray[np.int64]
+Combine = Callable[[Array, Array], Array]
+
+
+def differences(values: Array, low: Index, high: Index) -> Array:
+    """The sums of ``values[low:high]``; exact for integers, not for floats, whose prefix sums lose digits."""
+    prefix = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values, dtype=values.dtype)])
+    return prefix[high] - prefix[low]
+
+
+def combined(values: Array, low: Index, high: Index, combine: Combine, neutral: float) -> Array:
+    """``combine`` over each ``values[low:high]``; ``neutral`` where a range is empty.
+
+    A range is put together of aligned blocks of 1, 2, 4, ... values, two of a size at most; nothing
+    is ever subtracted, so that neither digits get lost nor does an infinity outlive its range.
+    """
+    result = np.full(len(low), neutral, values.dtype)
+    low, high, level = low.copy(), high.copy(), values
+    while len(level) and (low < high).any():
+        _add(result, level, low, (low & 1 == 1) & (low < high), combine)
+        low += low & 1
+        _add(result, level, high - 1, (high & 1 == 1) & (low < high), combine)
+        high -= high & 1
+        low, high, level = low >> 1, high >> 1, _halved(level, combine)
+    return result
+
+
+def _add(result: Array, level: Array, at: Index, where: npt.NDArray[np.bool_], combine: Combine) -> None:
+    result[where] = combine(result[where], level[at[where]])
+
+
+def _halved(level: Array, combine: Combine) -> Array:
+    """Each pair combined; an odd last value, which no range takes at the next level, falls away."""
+    even = len(level) - len(level) % 2
+    return combine(level[0:even:2], level[1:even:2])

@@ -1,0 +1,320 @@
+"""StreamSink: the RowSink that writes into a stream."""
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import tzinfo
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from spark_rowtime.bound import RowtimeBound, as_bound, stronger
+from spark_rowtime.disorder import Disorder
+from spark_rowtime.errors import (
+    BoundRegressionError,
+    InvalidOptionError,
+    ProducerFencedError,
+    RowtimeError,
+    SinkClosedError,
+)
+from spark_rowtime.intake import Intake
+from spark_rowtime.latelog import LateLog, late_error, late_rows
+from spark_rowtime.outbox import Outbox
+from spark_rowtime.pulse import Pulse
+from spark_rowtime.store.base import Receipt, Rejected, Store
+from spark_rowtime.timestamps import show_micros, wall_clock
+
+LOG = logging.getLogger("spark_rowtime")
+RETRY = 100_000
+"""Microseconds between two attempts in the background to commit, at the least."""
+
+
+class StreamSink:
+    """The RowSink of a stream; see ``openSink``. Thread-safe, not fork-safe.
+
+    Laws: a call that raises has taken nothing (its late rows are recorded, and count); what was
+    taken becomes visible in the order of the calls; received = accepted + rejected. So a store that
+    fails while it commits what a call has sent is reported by the next call, and what was taken is
+    kept; only ``flush`` and ``close``, which take nothing, raise it themselves.
+
+    Visibility: after a quiet ``linger`` the next row or bound is committed at once; under load a
+    timer thread commits each linger. Once a checkpoint has been stored only ``flush`` commits.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        producer: str,
+        disorder: Disorder,
+        *,
+        rowtime: str | None = None,
+        onLate: str = "raise",
+        maxTrainRows: int = 65536,
+        linger: int = 100_000,
+        lease: int | None = None,
+        now: Callable[[], int] = wall_clock,
+    ) -> None:
+        """``linger``, ``lease`` and ``now`` in microseconds."""
+        if onLate not in ("raise", "reject"):
+            raise InvalidOptionError(f"onLate={onLate!r} is neither 'raise' nor 'reject'.")
+        self._store, self._disorder, self._now, self._linger = store, disorder, now, linger
+        self._raise_late = onLate == "raise"
+        self._intake = Intake(store.schema, rowtime, now, store.settings.maxAhead)
+        info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
+        disorder.restore(info.disorder)
+        self._known = stronger(info.floor, store.head().floor)
+        self._said: int | None = None
+        self._checkpoint = info.checkpoint
+        self._late_log = LateLog(producer, info.rejected)
+        self._unreported: list[Rejected] = []
+        self._outbox = Outbox(store, info, disorder, maxTrainRows)
+        self._lock = threading.RLock()
+        self._pid, self._closed = os.getpid(), False
+        self._lease, self._contact = lease, now()
+        self._fenced: ProducerFencedError | None = None
+        self._pulse = Pulse(self._lock, self._beat, f"rowtime-{producer}")
+        if lease is not None:
+            self._pulse.wake()
+
+    @property
+    def producer(self) -> str:
+        """The producer's name in the stream."""
+        return self._outbox.producer
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The last checkpoint stored: where a restarted adapter resumes; None: there is none."""
+        return self._checkpoint
+
+    def sendRow(self, row: Mapping[str, Any] | tuple[Any, ...] | list[Any]) -> None:
+        """See RowSink. Raises SchemaMismatchError, LateRowError (onLate="raise"), SinkClosedError."""
+        self._check_process()
+        with self._lock:
+            self._start_send()
+            values = self._intake.row(row, self._floor())
+            verdict = self._disorder.judge_time(values.rowtime, self._floor())
+            if verdict is None or verdict.fits is not None or self._intake.ahead(values.rowtime):
+                self._take(self._intake.batch([values]))
+            else:
+                self._outbox.add_row(values)
+                self._imply(verdict.floor)
+            self._settle()
+
+    def sendRows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any]) -> None:
+        """See RowSink. Raises as sendRow does, with the number of the row."""
+        self._check_process()
+        with self._lock:
+            self._start_send()
+            batch = self._intake.rows(rows, self._floor())
+            if batch.num_rows:
+                self._take(batch)
+            self._settle()
+
+    def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
+        """See RowSink. ``t``: a datetime, an ISO 8601 string, a pandas or pyarrow timestamp; naive: ``tz``, or UTC.
+
+        Raises BoundRegressionError if this sink has promised, or sent in order, more than that. One
+        that is known already (from joining, a takeover, lateness) changes nothing.
+        """
+        self._check_process()
+        bound = RowtimeBound(t, strict, tz)
+        with self._lock:
+            self._start_send()
+            if self._said is not None and bound.floor < self._said:
+                raise BoundRegressionError(
+                    f"The bound '{bound}' is weaker than what this sink has said already (no row before "
+                    f"{show_micros(self._said)}). A bound cannot be taken back; send a later one.",
+                    bound=bound,
+                    said=self._said,
+                )
+            self._said = bound.floor
+            self._known = stronger(self._known, bound.floor)
+            self._outbox.promise(bound.floor)
+            self._settle()
+
+    def getRowtimeBound(self) -> RowtimeBound | None:
+        """The stronger of the producer's own bound and the stream's, as this sink knows it."""
+        self._check_process()
+        with self._lock:
+            return as_bound(self._floor())
+
+    def flush(self, checkpoint: str | None = None) -> None:
+        """See RowSink: all that was sent lands in one commit, with ``checkpoint`` where one is given."""
+        self._check_process()
+        with self._lock:
+            self._start_call()
+            self._commit(checkpoint)
+
+    def close(self) -> None:
+        """Commits what was sent and leaves. Again: nothing happens.
+
+        Where the store fails it stays open, for another try; where it was fenced it is closed all the same.
+        """
+        self._check_process()
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                self._commit(None)
+                self._outbox.leave()
+            except ProducerFencedError:
+                self._end()
+                raise
+            self._end()
+
+    def abandon(self) -> None:
+        """Goes without leaving: the producer still holds the stream back, until it is taken over.
+
+        What was sent is committed, unless a checkpoint was stored: then the last flush stands, and
+        only what was rejected since is recorded.
+        """
+        self._check_process()
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                if self._checkpoint is not None:
+                    self._outbox.drop()
+                self._commit(None)
+            finally:
+                self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def _floor(self) -> int | None:
+        return self._known
+
+    def _start_call(self) -> None:
+        if self._closed:
+            raise SinkClosedError(
+                f"The sink of producer {self.producer!r} is closed. Open it again under its name to go on.",
+                producer=self.producer,
+            )
+        if self._fenced is not None:
+            raise self._fenced
+        if self._unreported:
+            late, self._unreported = self._unreported, []
+            if self._raise_late:
+                raise late_error(self.producer, late, "An earlier call's rows became late before their commit")
+
+    def _start_send(self) -> None:
+        self._start_call()
+        if self._outbox.failing:
+            self._commit(None)
+
+    def _check_process(self) -> None:
+        """Before the lock: a fork may have copied it as held by a thread that is not there."""
+        if os.getpid() != self._pid:
+            raise SinkClosedError("This sink was opened in another process; open one in each process after the fork.")
+
+    def _take(self, batch: pa.RecordBatch) -> None:
+        batch, ahead = self._intake.split_ahead(batch)
+        verdict = self._disorder.judge(batch, self._floor()) if batch.num_rows else None
+        late: list[Rejected] = ahead
+        if verdict is not None and verdict.fits is not None:
+            late = [*ahead, *late_rows(batch, verdict)]
+            batch = batch.filter(verdict.fits)
+        if late:
+            self._reject(late)
+            if self._raise_late:
+                self._settle()
+                why = f"A row must not be below {verdict.why}. " if verdict is not None and verdict.why else ""
+                raise late_error(self.producer, late, f"{why}Nothing of this call was taken")
+        if verdict is not None and batch.num_rows:
+            self._disorder.take(batch)
+            self._outbox.add_batch(batch)
+            self._imply(verdict.floor)
+
+    def _imply(self, floor: int | None) -> None:
+        if floor is not None:
+            if not self._disorder.state():
+                self._said = stronger(self._said, floor)
+            self._known = stronger(self._known, floor)
+            self._outbox.promise(floor)
+
+    def _reject(self, late: list[Rejected]) -> None:
+        self._outbox.reject(late)
+        self._late_log.note(late)
+
+    def _settle(self) -> None:
+        """After a call: commits if it is time, or sees to it that the timer will."""
+        if self._checkpoint is not None or not self._outbox.pending:
+            return
+        if self._outbox.full or self._left() <= 0:
+            self._commit_unasked()
+        if self._outbox.pending:
+            self._pulse.wake()
+
+    def _left(self) -> int:
+        """Microseconds until a commit is due."""
+        passed = self._now() - self._outbox.committed_at
+        wait = max(self._linger, RETRY) if self._outbox.failing else self._linger
+        return wait - passed if passed >= 0 else 0  # a clock that was set back must not hold rows up
+
+    def _commit(self, checkpoint: str | None) -> None:
+        if not self._outbox.pending and checkpoint is None:
+            return
+        receipt = self._outbox.commit(checkpoint, self._now())
+        self._checkpoint = self._checkpoint if checkpoint is None else checkpoint
+        self._contact = self._now()
+        self._land(receipt)
+
+    def _land(self, receipt: Receipt) -> None:
+        self._known = stronger(self._known, receipt.floor)
+        if receipt.rejected:
+            self._late_log.note(receipt.rejected)
+            self._unreported += receipt.rejected
+
+    def _beat(self) -> float | None:
+        """In the pulse's thread, under the lock: does what is due; seconds until something will be."""
+        waits = []
+        if self._outbox.pending and self._checkpoint is None:
+            if self._left() <= 0:
+                with suppress(ProducerFencedError):
+                    self._commit_unasked()
+            if self._outbox.pending:
+                waits.append(self._left())
+        if self._lease is not None:
+            waits.append(self._renewed())
+        return max(min(waits), 0) / 1e6 if waits else None
+
+    def _renewed(self) -> int:
+        """Keeps the lease; microseconds until it must be done again."""
+        assert self._lease is not None
+        passed = self._now() - self._contact
+        if 0 <= passed < self._lease // 3:
+            return self._lease // 3 - passed
+        try:
+            self._outbox.renew()
+        except ProducerFencedError as error:
+            self._fenced = error
+        except RowtimeError:
+            LOG.warning("The lease of producer %r could not be renewed", self.producer, exc_info=True)
+        self._contact = self._now()
+        return self._lease // 3
+
+    def _commit_unasked(self) -> None:
+        try:
+            self._commit(None)
+        except Exception as error:
+            self._outbox.failed(self._now())
+            if isinstance(error, ProducerFencedError):
+                raise
+
+    def _end(self) -> None:
+        self._closed = True
+        self._pulse.stop()
+        self._store.close()
