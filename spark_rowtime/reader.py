@@ -17,6 +17,8 @@ from spark_rowtime.store.base import Store
 from spark_rowtime.train import ROWTIME, Train
 
 TRAIN_ROWS = 65536
+EXPIRY = 1.0
+"""Seconds after which a reader that waits looks for leases that have ended."""
 
 
 class RowReader:
@@ -59,6 +61,7 @@ class RowReader:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
+            self._store.expire()
             seen = self._store.head().seq
             train = self._next()
             if train is not None:
@@ -66,7 +69,7 @@ class RowReader:
             left = None if deadline is None else deadline - time.monotonic()
             if (left is None and not self._follow) or (left is not None and left <= 0):
                 return None
-            self._store.wait(seen, left)
+            self._store.wait(seen, EXPIRY if left is None else min(left, EXPIRY))
 
     def __iter__(self) -> Iterator[Train]:
         """The trains up to the end of the log; a reader that follows never ends."""

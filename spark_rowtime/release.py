@@ -5,6 +5,8 @@ so a replay gives the same rows and the same bound.
 """
 
 import json
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,11 +57,16 @@ class Release:
         head = store.head() if upto is None else store.at(max(upto, at.seq))
         if head.seq <= at.seq and not self._limited():
             return at
-        target = self._position(store, at, head, self._cut(head))
-        to = self._within_limits(store, at, target)
-        while to != target and not self._news(store, at, to):
-            to = self._within_limits(store, to, target)
-        return to if self._news(store, at, to) else at
+        start = at
+        for stage in self._stages(store, at, head):
+            target = self._position(store, start, stage, self._cut(stage))
+            to = self._within_limits(store, start, target)
+            while to != target and not self._news(store, at, to):
+                to = self._within_limits(store, to, target)
+            if self._news(store, at, to):
+                return to
+            start = to
+        return at
 
     def slices(self, store: Store, after: Position, upto: Position) -> list[Slice]:
         """The trains to read between two positions."""
@@ -78,6 +85,22 @@ class Release:
 
     def _limited(self) -> bool:
         return self.max_rows is not None or self.max_bytes is not None
+
+    def _stages(self, store: Store, at: Position, head: Head) -> Iterator[Head]:
+        """The log as it was after every ``max_rows`` rows from ``at`` on: a long log is stepped through in pieces.
+
+        So a step costs what it hands out, not what there is.
+        """
+        stage = store.at(at.seq)
+        while self.max_rows is not None and stage.rows + self.max_rows < head.rows:
+            later = range(stage.seq + 1, head.seq)
+            most = stage.rows + self.max_rows
+            found = bisect_left(later, most, key=lambda seq: store.at(seq).rows)
+            if found == len(later):
+                break
+            stage = store.at(later[found])
+            yield stage
+        yield head
 
     def _cut(self, head: Head) -> int | None:
         """Rows below it may go at ``head``; None: all."""

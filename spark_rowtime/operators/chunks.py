@@ -7,9 +7,11 @@ become floats, NaN becomes null, times lose an hour in autumn. A chunk is an Arr
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+Whole = npt.NDArray[np.int64]
 BUCKET, CHUNK = "bucket", "chunk"
 PACKED = f"{BUCKET} INT, {CHUNK} BINARY"
 _ROWS = 65_536
@@ -50,12 +52,12 @@ def unpacker(names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
     return unpack
 
 
-def split(rows: pa.Table, by: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[list[int], list[pa.Table]]:
+def split(rows: pa.Table, by: Whole) -> tuple[list[int], list[pa.Table]]:
     """The rows apart by a whole number that each has; the numbers and their rows, ascending."""
     order = np.argsort(by, kind="stable")
     found, starts = np.unique(by[order], return_index=True)
     sorted_rows = rows.take(pa.array(order)) if len(found) > 1 else rows
-    ends = [*starts[1:], len(by)]
+    ends = np.append(starts, len(by))[1:]
     parts = [sorted_rows.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
     return found.tolist(), parts
 
@@ -66,7 +68,7 @@ def pieces(rows: pa.Table) -> Iterator[bytes]:
         yield to_bytes(rows.slice(start, _ROWS))
 
 
-def micros(rows: pa.Table, column: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def micros(rows: pa.Table, column: str) -> Whole:
     """A timestamp column as microseconds since the epoch."""
-    found: np.ndarray[tuple[int], np.dtype[np.int64]] = pc.cast(rows.column(column), pa.int64()).to_numpy()
+    found: Whole = pc.cast(rows.column(column), pa.int64()).to_numpy()
     return found

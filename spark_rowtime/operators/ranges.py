@@ -13,7 +13,8 @@ Combine = Callable[[Array, Array], Array]
 def differences(values: Array, low: Index, high: Index) -> Array:
     """The sums of ``values[low:high]``; exact for integers, not for floats, whose prefix sums lose digits."""
     prefix = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values, dtype=values.dtype)])
-    return prefix[high] - prefix[low]
+    found: Array = prefix[high] - prefix[low]
+    return found
 
 
 def combined(values: Array, low: Index, high: Index, combine: Combine, neutral: float) -> Array:

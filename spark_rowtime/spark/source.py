@@ -52,6 +52,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Each trigger: how far the next batch goes; ``start`` itself where there is no news."""
         at = start_position(start, self._store.stream, self._how.order, self._require)
         self._tend_adapter()
+        self._store.expire()
         how = self._how
         if isinstance(limit, ReadAllAvailable):
             how = Release(how.order, how.hold, how.since)

@@ -39,7 +39,7 @@ def state_format(pipe: Pipe, request):
 def test_an_order_without_a_trade_comes_out_by_the_trades_bound_alone(pipe, feeds, tmp_path, state_format) -> None:
     orders, trades = feeds
     with Observed(joined(pipe, "fullOuter").select("rowtime", "traded"), tmp_path) as query:
-        send(orders, ("10:00", 1), ("10:03", 2), ("10:00", 0))
+        send(orders, ("10:00", 1), ("10:00", 0), ("10:03", 2))
         send(trades, ("10:02", 1), ("10:04", 2), ("10:07:30", 1))
         assert query.step() == [("10:00", "10:02"), ("10:00", "10:07:30"), ("10:03", "10:04")]
         send(trades, promise="10:11")

@@ -180,9 +180,10 @@ def test_a_row_below_what_was_published_fails_or_is_rejected(pipe: Pipe, source)
 def test_lateness_on_a_querys_output(pipe: Pipe, source, steps: int) -> None:
     rows = [("1:00", 1), ("2:00", 2), ("1:10", 3), ("3:00", 4), ("1:20", 5)]
     opaque = pipe.read("s").mapInArrow(lambda batches: batches, "rowtime TIMESTAMP, x INT")
+    query = pipe.run(opaque, lateness="1 hour")
     for step in range(steps):
         send(source, *rows[step::steps])
-        finish(pipe.run(opaque, lateness="1 hour"))
+        query.processAllAvailable()
     late = [] if steps == 1 else [("late", "02:00", "01:20", 5)]
     assert rows_of(pipe.spark, pipe.path("out")) == sorted((f"0{time}", x) for time, x in rows if x < 5 or not late)
     rejected = table(pipe.spark, pipe.path("out"), "rejected")
@@ -217,7 +218,7 @@ def test_any_python_sink_or_udf_can_ask_for_the_bound(pipe: Pipe, source) -> Non
         def name(cls) -> str:
             return "custom"
 
-        def streamWriter(self, **_):
+        def streamWriter(self, schema, overwrite):  # noqa: ARG002  (Spark passes them by position or by name)
             return Writer(self.options["file"])
 
     pipe.spark.dataSource.register(Custom)

@@ -522,3 +522,18 @@ def test_hand_clock_is_not_read_by_readers(path):
     position = rt.openReader(path).read()
     clock.advance(10**12)
     assert rt.openReader(path).read() == position
+
+
+def test_a_polling_reader_logs_the_end_of_a_lease(path):
+    store, hands = open_store(path), [0]
+    store.now = lambda: hands[0]
+    lost = rt.openSink(path, producer="lost", lease="30 s")
+    lost.sendRow((when("10:00"), "lost"))
+    with rt.openSink(path, producer="alive", lease=None) as alive, rt.openReader(path) as reader:
+        alive.sendRowtimeBound(when("11:00"))
+        assert reader.read() is not None
+        assert reader.read() is None
+        hands[0] = 31_000_000
+        train = reader.read()
+        assert train is not None
+        assert train.bound == rt.RowtimeBound(when("11:00"))

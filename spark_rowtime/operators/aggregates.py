@@ -1,0 +1,125 @@
+"""The aggregates of frames: what may be asked for, of which type each result is, and how it is computed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.operators.ranges import Array, Index, combined, differences
+
+FUNCTIONS = ("count", "sum", "avg", "min", "max")
+_WHOLE = (ByteType, ShortType, IntegerType, LongType)
+_FLOATS = (FloatType, DoubleType)
+_TIMES = (DateType, TimestampType, TimestampNTZType)
+_TOO_LARGE = 2.0**63
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: ``function`` over ``column``, of Spark's type ``result``; for count, ``column`` may be "*".
+
+    Results are Spark's: nulls do not count, a frame without values gives null (count 0), NaN is
+    larger than all numbers, whole numbers sum up to BIGINT and floats to DOUBLE.
+    """
+
+    name: str
+    function: str
+    column: str
+    result: DataType
+
+    def over(self, rows: pa.Table, low: Index, high: Index) -> pa.Array:
+        """One value for each range of ``rows``, which lie by key and time."""
+        if self.column == "*":
+            return pa.array(high - low)
+        values = rows.column(self.column)
+        present = np.asarray(pc.is_valid(values)).astype(np.int64)
+        counts = differences(present, low, high)
+        if self.function == "count":
+            return pa.array(counts)
+        found = self._combine(_numbers(values, self.result), low, high)
+        if self.function == "avg":
+            found = found / np.maximum(counts, 1)
+        return self._as_result(pa.array(found, mask=counts == 0), values.type)
+
+    def _combine(self, values: pa.ChunkedArray, low: Index, high: Index) -> Array:
+        if self.function in ("sum", "avg"):
+            return _sums(pc.fill_null(values, 0).to_numpy(), low, high)
+        floats, limits = pa.types.is_floating(values.type), np.iinfo(np.int64)
+        if self.function == "max":
+            least = -np.inf if floats else limits.min
+            return combined(pc.fill_null(values, least).to_numpy(), low, high, np.maximum, least)
+        # NaN is the largest: fmin takes it only where there is nothing else.
+        most = np.nan if floats else limits.max
+        return combined(pc.fill_null(values, most).to_numpy(), low, high, np.fmin, most)
+
+    def _as_result(self, found: pa.Array, source: pa.DataType) -> pa.Array:
+        if isinstance(self.result, DateType):
+            found = found.cast(pa.int32())
+        return found.cast(source if self.function in ("min", "max") else found.type)
+
+
+def aggregates(asked: Mapping[str, tuple[str, str]], schema: StructType) -> list[Aggregate]:
+    """The aggregates that were asked for over rows of ``schema``; InvalidOptionError where one cannot be had."""
+    if not asked:
+        raise InvalidOptionError("aggregates is empty. Give for example {'avgUnits': ('avg', 'units')}.")
+    return [_aggregate(name, what, schema) for name, what in asked.items()]
+
+
+def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregate:
+    if name in schema.names:
+        raise InvalidOptionError(f"aggregates: there is a column {name!r} already; name the result otherwise.")
+    function, column = what
+    if function not in FUNCTIONS:
+        raise InvalidOptionError(f"aggregates: {function!r} is not one of {', '.join(FUNCTIONS)}.", name=name)
+    if function == "count" and column == "*":
+        return Aggregate(name, function, column, LongType())
+    if column not in schema.names:
+        raise InvalidOptionError(f"aggregates: {name!r} is over {column!r}, but the columns are {schema.names}.")
+    return Aggregate(name, function, column, _result(function, column, schema[column].dataType))
+
+
+def _result(function: str, column: str, source: DataType) -> DataType:
+    if function == "count":
+        return LongType()
+    if function in ("min", "max") and isinstance(source, _WHOLE + _FLOATS + _TIMES):
+        return source
+    if function in ("sum", "avg") and isinstance(source, _WHOLE + _FLOATS):
+        return LongType() if function == "sum" and isinstance(source, _WHOLE) else DoubleType()
+    raise InvalidOptionError(
+        f"aggregates: {function} of {column!r} would be over {source.simpleString()}; it takes whole numbers and "
+        "floats (min and max also times). Cast the column before: a decimal to DOUBLE, or times 100 to BIGINT.",
+        column=column,
+    )
+
+
+def _numbers(values: pa.ChunkedArray, result: DataType) -> pa.ChunkedArray:
+    if isinstance(result, DateType):
+        values = values.cast(pa.int32())
+    if pa.types.is_floating(values.type):
+        return values if isinstance(result, FloatType) else values.cast(pa.float64())
+    return values.cast(pa.int64())
+
+
+def _sums(values: Array, low: Index, high: Index) -> Array:
+    if values.dtype != np.int64:
+        return combined(values, low, high, np.add, 0)
+    floats = values.astype(np.float64)
+    if np.abs(floats).sum() >= _TOO_LARGE and (np.abs(combined(floats, low, high, np.add, 0)) >= _TOO_LARGE).any():
+        raise OverflowError("a sum of whole numbers does not fit into BIGINT; cast the column to DOUBLE before.")
+    return differences(values, low, high)

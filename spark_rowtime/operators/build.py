@@ -1,0 +1,131 @@
+"""From a frame and a DataFrame to the DataFrame with the aggregates."""
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampType,
+    VariantType,
+)
+
+from spark_rowtime.errors import ExtraNotInstalledError, InvalidOptionError, SchemaMismatchError
+from spark_rowtime.operators.aggregates import Aggregate, aggregates
+from spark_rowtime.operators.chunks import BUCKET, CHUNK, PACKED, pack, unpacker
+from spark_rowtime.operators.frames import Cascading, Frame, Sliding
+from spark_rowtime.operators.processor import FrameProcessor
+
+WATERMARK = "spark.watermarkDelayMs"
+"""Spark's mark on the column that carries the watermark."""
+FOLLOWS = "rowtime.follows"
+"""Our mark on the output's rowtime: once a batch is out, its later values are at or above the floor of
+the input's column of that name. For the extension, which otherwise sees only a Python function."""
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+def aggregated(
+    df: DataFrame,
+    by: str | Sequence[str],
+    frame: Frame,
+    asked: Mapping[str, tuple[str, str]],
+    rowtime: str,
+    buckets: int,
+) -> DataFrame:
+    """``df`` with the aggregates over each row's frame."""
+    keys = [by] if isinstance(by, str) else list(by)
+    _check_columns(df.schema, keys, rowtime)
+    what = aggregates(asked, df.schema)
+    if not df.isStreaming:
+        return _in_batch(df, keys, frame, what, rowtime)
+    _check_streaming(df, rowtime, buckets)
+    return _streaming(df, keys, frame, what, rowtime, buckets)
+
+
+def _streaming(
+    df: DataFrame, by: list[str], frame: Frame, what: list[Aggregate], rowtime: str, buckets: int
+) -> DataFrame:
+    """Rows travel in chunks: packed by bucket of keys, held by the state function, unpacked again."""
+    bucket = F.pmod(F.hash(*_quoted(by)), F.lit(buckets)) if by else F.lit(0)
+    chunks = df.select(*_quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(pack, PACKED)
+    processor = FrameProcessor(by, rowtime, frame, what)
+    kept = StructType([StructField(CHUNK, BinaryType(), False, {FOLLOWS: rowtime})])
+    finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, kept, "Append", "EventTime")
+    schema = _output(df.schema, what, rowtime)
+    return finished.mapInArrow(unpacker(schema.names), schema)
+
+
+def _output(rows: StructType, what: list[Aggregate], rowtime: str) -> StructType:
+    """The rows' columns and the aggregates; of several watermarked columns only ``rowtime`` stays one."""
+    fields = [StructField(f.name, f.dataType, f.nullable, _metadata(f, rowtime)) for f in rows.fields]
+    return StructType(fields + [StructField(a.name, a.result, a.function != "count") for a in what])
+
+
+def _metadata(field: StructField, rowtime: str) -> dict[str, object]:
+    if field.name == rowtime:
+        return {**field.metadata, FOLLOWS: rowtime}
+    return {key: value for key, value in field.metadata.items() if key not in (WATERMARK, FOLLOWS)}
+
+
+def _in_batch(df: DataFrame, by: list[str], frame: Frame, what: list[Aggregate], rowtime: str) -> DataFrame:
+    """The same in plain SQL, on a table."""
+    time = F.unix_micros(F.col(f"`{rowtime}`"))
+    window = Window.partitionBy(*_quoted(by))
+    if isinstance(frame, Sliding):
+        window = window.orderBy(time).rangeBetween(-frame.interval, Window.currentRow)
+    elif isinstance(frame, Cascading):
+        start = time - F.pmod(time - frame.origin, F.lit(frame.size))
+        window = Window.partitionBy(*_quoted(by), start).orderBy(time)
+    return df.select("*", *(_plain(a).over(window).alias(a.name) for a in what))
+
+
+def _plain(aggregate: Aggregate) -> Column:
+    column = F.lit(1) if aggregate.column == "*" else F.col(f"`{aggregate.column}`")
+    found: Column = getattr(F, aggregate.function)(column)
+    return found
+
+
+def _quoted(names: Sequence[str]) -> list[Column]:
+    return [F.col(f"`{name}`") for name in names]
+
+
+def _check_columns(schema: StructType, by: list[str], rowtime: str) -> None:
+    for name in (*by, rowtime):
+        if schema.names.count(name) != 1:
+            raise SchemaMismatchError(f"There must be one column {name!r}; the columns are {schema.names}.")
+    if not isinstance(schema[rowtime].dataType, TimestampType):
+        kind = schema[rowtime].dataType.simpleString()
+        raise SchemaMismatchError(f"{rowtime!r} must be TIMESTAMP, but is {kind}.", column=rowtime)
+    if BUCKET in schema.names:
+        raise SchemaMismatchError(f"A column named {BUCKET!r} is in the way: rename it.", column=BUCKET)
+    for name in by:
+        if isinstance(schema[name].dataType, (ArrayType, MapType, StructType, VariantType)):
+            kind = schema[name].dataType.simpleString()
+            raise SchemaMismatchError(f"by: {name!r} is {kind}; name its fields as columns of their own.", column=name)
+
+
+def _check_streaming(df: DataFrame, rowtime: str, buckets: int) -> None:
+    if buckets < 1:
+        raise InvalidOptionError(f"buckets must be 1 or more, but is {buckets}.")
+    if find_spec("google") is None or find_spec("google.protobuf") is None:
+        raise ExtraNotInstalledError(
+            "Spark's transformWithState needs protobuf, which is not installed: pip install 'spark-rowtime[operators]'."
+        )
+    if WATERMARK not in df.schema[rowtime].metadata:
+        raise InvalidOptionError(
+            f"{rowtime!r} has no watermark, so that no row would ever be complete. Read with format('rowtime') and "
+            "keep its rowtime column, or say withWatermark before.",
+            column=rowtime,
+        )
+    provider = df.sparkSession.conf.get(_PROVIDER) or ""
+    if "RocksDB" not in provider:
+        raise InvalidOptionError(
+            f"Spark's transformWithState needs the RocksDB state store, but {_PROVIDER} is {provider}. Set it to "
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider.",
+            provider=provider,
+        )
