@@ -7,7 +7,7 @@ import click
 from spark_rowtime.cli.host import drain, run
 from spark_rowtime.cli.jar import jar
 from spark_rowtime.cli.send import send
-from spark_rowtime.cli.streams import create, describe
+from spark_rowtime.cli.streams import create, describe, detach
 from spark_rowtime.cli.tail import tail
 from spark_rowtime.errors import RowtimeError
 
@@ -28,5 +28,5 @@ def main() -> None:
     """Streams of rows and rowtime bounds."""
 
 
-for _command in (create, describe, send, run, tail, drain, jar):
+for _command in (create, describe, detach, send, run, tail, drain, jar):
     main.add_command(_command)

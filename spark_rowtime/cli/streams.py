@@ -1,4 +1,4 @@
-"""rowtime create, rowtime describe."""
+"""rowtime create, rowtime describe, rowtime detach."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import click
 
 from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.schema import show_schema
+from spark_rowtime.store import open_store
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
 from spark_rowtime.timestamps import show_micros
 
@@ -48,6 +49,19 @@ def describe(stream: str) -> None:
     info = describeStream(stream)
     for line in [*_facts(info), *_producers(info)]:
         click.echo(line)
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("producer")
+def detach(stream: str, producer: str) -> None:
+    """Let a producer go that will not come back, so that it no longer holds the stream."""
+    store = open_store(stream)
+    try:
+        store.detach(producer)
+        click.echo(f"{stream}: the bound is now {show_micros(store.head().floor)}")
+    finally:
+        store.close()
 
 
 def _facts(info: StreamInfo) -> list[str]:

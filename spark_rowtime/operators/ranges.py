@@ -25,12 +25,13 @@ def combined(values: Array, low: Index, high: Index, combine: Combine, neutral: 
     """
     result = np.full(len(low), neutral, values.dtype)
     low, high, level = low.copy(), high.copy(), values
-    while len(level) and (low < high).any():
-        _add(result, level, low, (low & 1 == 1) & (low < high), combine)
-        low += low & 1
-        _add(result, level, high - 1, (high & 1 == 1) & (low < high), combine)
-        high -= high & 1
-        low, high, level = low >> 1, high >> 1, _halved(level, combine)
+    with np.errstate(all="ignore"):  # infinity - infinity is NaN, as in SQL
+        while len(level) and (low < high).any():
+            _add(result, level, low, (low & 1 == 1) & (low < high), combine)
+            low += low & 1
+            _add(result, level, high - 1, (high & 1 == 1) & (low < high), combine)
+            high -= high & 1
+            low, high, level = low >> 1, high >> 1, _halved(level, combine)
     return result
 
 

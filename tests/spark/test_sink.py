@@ -218,7 +218,7 @@ def test_any_python_sink_or_udf_can_ask_for_the_bound(pipe: Pipe, source) -> Non
         def name(cls) -> str:
             return "custom"
 
-        def streamWriter(self, schema, overwrite):  # noqa: ARG002  (Spark passes them by position or by name)
+        def streamWriter(self, schema, overwrite):
             return Writer(self.options["file"])
 
     pipe.spark.dataSource.register(Custom)

@@ -171,3 +171,15 @@ def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path
     assert f"{5000 - there} row(s) sent by 3 producer(s); {there} of 5000 were there already" in done(*arguments)
     with rt.openReader(orders) as reader:
         assert [n for train in reader for n in train.rows.column("n").to_pylist()] == list(range(5000))
+
+
+def test_detach(orders: str) -> None:
+    rt.createStream(orders, "rowtime TIMESTAMP NOT NULL")
+    rt.openSink(orders, producer="gone", lease=None).sendRowtimeBound("2006-09-11T10:00:00Z")
+    rt.openSink(orders, producer="here", lease=None).sendRowtimeBound("2006-09-11T11:00:00Z")
+    assert "the bound is now 2006-09-11T11:00:00Z" in done("detach", orders, "gone")
+    assert [(p.name, p.status.value) for p in rt.describeStream(orders).producers] == [
+        ("gone", "detached"),
+        ("here", "attached"),
+    ]
+    assert "nobody" in refused("detach", orders, "nobody")
