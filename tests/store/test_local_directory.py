@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_rowtime.errors import (
+    DataLostError,
     InvalidOptionError,
     RowtimeError,
     SinkClosedError,
@@ -273,3 +275,16 @@ def test_the_file_command_knows_a_catalog(local_path: str) -> None:
     header = (Path(local_path) / "catalog.db").read_bytes()[:100]
     assert header[68:72] == b"rowt"
     assert int.from_bytes(header[60:64], "big") == 1
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_stream_that_is_deleted_while_open_is_noticed(open_here: Open, local_path: str, again: bool) -> None:
+    store = open_here()
+    writer = Writer(store, "a")
+    writer.send([1], floor=1)
+    shutil.rmtree(local_path)
+    if again:
+        create_local(local_path, SCHEMA, StreamSettings())
+    for call in (store.head, lambda: writer.send(floor=2), writer.leave):
+        with pytest.raises(DataLostError, match="created again" if again else "is gone"):
+            call()

@@ -1,6 +1,7 @@
 """The catalog of a stream: one SQLite file with everything but the rows."""
 
 import json
+import os
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_rowtime.errors import RowtimeError, StoreCorruptError, StoreUnavailableError
+from spark_rowtime.errors import DataLostError, RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import StreamSettings
 
 APPLICATION_ID = 0x726F7774
@@ -52,6 +53,7 @@ class Catalog:
     def __init__(self, file: Path, durability: str, busy_timeout: float) -> None:
         self.file = file
         self._db = _connect(file, "rw", busy_timeout)
+        self._inode = _inode(file)
         self.execute = self._db.execute
         try:
             self._check()
@@ -81,6 +83,20 @@ class Catalog:
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise _damaged(self.file, repr(error)) from error
 
+    def require(self) -> None:
+        """Looks whether the file at the path is still the one that was opened: SQLite would not notice.
+
+        DataLostError where the stream was deleted, or deleted and created again.
+        """
+        now = _inode(self.file)
+        if now != self._inode:
+            what = "is gone" if now is None else "was deleted and created again"
+            raise DataLostError(
+                f"The stream at {self.file.parent} {what} while it was open. What is sent or read through what was "
+                "opened before would be lost; open it again, and start queries with a new checkpoint.",
+                path=str(self.file.parent),
+            )
+
     def close(self) -> None:
         """The last connection to close folds the WAL into the file."""
         self._db.close()
@@ -101,6 +117,14 @@ class Catalog:
                 file=str(self.file),
                 format=version,
             )
+
+
+def _inode(file: Path) -> tuple[int, int] | None:
+    try:
+        stat = os.stat(file)  # noqa: PTH116  (called on each poll)
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> None:

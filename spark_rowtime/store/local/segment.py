@@ -3,6 +3,7 @@
 import os
 import zlib
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,7 +60,8 @@ class SegmentWriter:
         finally:
             os.close(fd)
         if self._end < self._full:
-            (self._free / self._name).touch()
+            with suppress(FileNotFoundError):  # the stream was deleted
+                (self._free / self._name).touch()
 
     def _roll(self) -> None:
         self.close()

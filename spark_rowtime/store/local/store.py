@@ -67,6 +67,7 @@ class LocalStore(Store):
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
         with self._guard:
+            self._catalog.require()
             try:
                 with self._catalog.transaction(kind):
                     self._log.catch_up()
@@ -194,6 +195,7 @@ class LocalStore(Store):
 
     def head(self) -> Head:
         with self._guard:
+            self._catalog.require()
             return self._log.head()
 
     def at(self, seq: int) -> Head:
