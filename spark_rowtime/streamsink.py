@@ -146,11 +146,13 @@ class StreamSink:
         """See RowSink: all that was sent lands in one commit, with ``checkpoint`` where one is given."""
         self._check_process()
         with self._lock:
-            self._start_call()
+            self._require_open()
+            unreported, self._unreported = self._unreported, []
             self._commit(checkpoint)
+            self._report(unreported)
 
     def close(self) -> None:
-        """Commits what was sent and leaves. Again: nothing happens.
+        """Commits what was sent and leaves; raises what no later call could report. Again: nothing happens.
 
         Where the store fails it stays open, for another try; where it was fenced it is closed all the same.
         """
@@ -165,6 +167,7 @@ class StreamSink:
                 self._end()
                 raise
             self._end()
+            self._report(self._unreported)
 
     def abandon(self) -> None:
         """Goes without leaving: the producer still holds the stream back, until it is taken over.
@@ -197,7 +200,7 @@ class StreamSink:
     def _floor(self) -> int | None:
         return self._known
 
-    def _start_call(self) -> None:
+    def _require_open(self) -> None:
         if self._closed:
             raise SinkClosedError(
                 f"The sink of producer {self.producer!r} is closed. Open it again under its name to go on.",
@@ -205,13 +208,16 @@ class StreamSink:
             )
         if self._fenced is not None:
             raise self._fenced
-        if self._unreported:
-            late, self._unreported = self._unreported, []
-            if self._raise_late:
-                raise late_error(self.producer, late, "An earlier call's rows became late before their commit")
+
+    def _report(self, late: list[Rejected]) -> None:
+        """What only a commit could see: the stream went ahead meanwhile. Raised where late rows are."""
+        if late and self._raise_late:
+            raise late_error(self.producer, late, "An earlier call's rows became late before their commit")
 
     def _start_send(self) -> None:
-        self._start_call()
+        self._require_open()
+        unreported, self._unreported = self._unreported, []
+        self._report(unreported)
         if self._outbox.failing:
             self._commit(None)
 

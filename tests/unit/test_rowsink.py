@@ -1038,3 +1038,27 @@ def test_abandoning_after_a_checkpoint_records_what_was_rejected(path, clock):
     sink.abandon()
     assert accepted(path) == ["10:00"]
     assert (producer(path, "feed").accepted, producer(path, "feed").rejected) == (1, 1)
+
+
+def test_close_reports_what_became_late_before_its_commit(clock):
+    path = new_stream(maxLag="10 minutes")
+    slow, fast = new_sink(path, "slow", now=clock, linger=HOUR), new_sink(path, "fast", now=clock, linger=HOUR)
+    slow.sendRow(row("10:00"))
+    slow.sendRow(row("10:01", "overtaken"))
+    fast.sendRow(row("11:00"))
+    with pytest.raises(rt.LateRowError, match="became late before their commit"):
+        slow.close()
+    assert (producer(path, "slow").accepted, producer(path, "slow").rejected) == (1, 1)
+    assert producer(path, "slow").status == "left"
+
+
+def test_flush_lands_before_it_reports(clock):
+    path = new_stream(maxLag="10 minutes")
+    slow, fast = new_sink(path, "slow", now=clock, linger=HOUR), new_sink(path, "fast", now=clock, linger=HOUR)
+    slow.sendRow(row("10:00"))
+    slow.sendRow(row("10:01", "overtaken"))
+    fast.sendRow(row("11:00"))
+    slow.flush()
+    with pytest.raises(rt.LateRowError):
+        slow.flush(checkpoint="kept")
+    assert producer(path, "slow").checkpoint == "kept"
