@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    IntegerType,
     MapType,
     StructField,
     StructType,
@@ -17,15 +18,15 @@ from pyspark.sql.types import (
 
 from spark_rowtime.errors import ExtraNotInstalledError, InvalidOptionError, SchemaMismatchError
 from spark_rowtime.operators.aggregates import Aggregate, aggregates
-from spark_rowtime.operators.chunks import BUCKET, CHUNK, PACKED, pack, unpacker
+from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
 from spark_rowtime.operators.frames import Cascading, Frame, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
 
 WATERMARK = "spark.watermarkDelayMs"
 """Spark's mark on the column that carries the watermark."""
 FOLLOWS = "rowtime.follows"
-"""Our mark on the output's rowtime: once a batch is out, its later values are at or above the floor of
-the input's column of that name. For the extension, which otherwise sees only a Python function."""
+"""Our mark on a column that Python makes: it names a column of that function's input, and says that times
+in later batches are at or above that column's floor. For the extension, which cannot see into Python."""
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
@@ -52,12 +53,16 @@ def _streaming(
 ) -> DataFrame:
     """Rows travel in chunks: packed by bucket of keys, held by the state function, unpacked again."""
     bucket = F.pmod(F.hash(*_quoted(by)), F.lit(buckets)) if by else F.lit(0)
-    chunks = df.select(*_quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(pack, PACKED)
-    processor = FrameProcessor(by, rowtime, frame, what)
-    kept = StructType([StructField(CHUNK, BinaryType(), False, {FOLLOWS: rowtime})])
-    finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, kept, "Append", "EventTime")
+    packed = StructType([StructField(BUCKET, IntegerType(), False), _chunk(rowtime)])
+    chunks = df.select(*_quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(pack, packed)
+    processor, complete = FrameProcessor(by, rowtime, frame, what), StructType([_chunk(CHUNK)])
+    finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, complete, "Append", "EventTime")
     schema = _output(df.schema, what, rowtime)
     return finished.mapInArrow(unpacker(schema.names), schema)
+
+
+def _chunk(follows: str) -> StructField:
+    return StructField(CHUNK, BinaryType(), False, {FOLLOWS: follows})
 
 
 def _output(rows: StructType, what: list[Aggregate], rowtime: str) -> StructType:
@@ -68,7 +73,7 @@ def _output(rows: StructType, what: list[Aggregate], rowtime: str) -> StructType
 
 def _metadata(field: StructField, rowtime: str) -> dict[str, object]:
     if field.name == rowtime:
-        return {**field.metadata, FOLLOWS: rowtime}
+        return {**field.metadata, FOLLOWS: CHUNK}
     return {key: value for key, value in field.metadata.items() if key not in (WATERMARK, FOLLOWS)}
 
 

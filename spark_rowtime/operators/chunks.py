@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 Whole = npt.NDArray[np.int64]
 BUCKET, CHUNK = "bucket", "chunk"
-PACKED = f"{BUCKET} INT, {CHUNK} BINARY"
 _ROWS = 65_536
 
 

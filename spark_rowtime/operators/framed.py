@@ -36,7 +36,10 @@ def key_codes(rows: pa.Table, by: list[str]) -> Codes:
     """A small whole number for each row's key: equal keys, nulls included, have equal numbers."""
     codes = np.zeros(rows.num_rows, np.int64)
     for name in by:
-        found = pc.dictionary_encode(rows.column(name).combine_chunks(), null_encoding="encode")
+        values = rows.column(name).combine_chunks()
+        if pa.types.is_floating(values.type):
+            values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 and 0.0 are one key, as in SQL
+        found = pc.dictionary_encode(values, null_encoding="encode")
         joined = codes * len(found.dictionary) + found.indices.to_numpy()
         codes = np.unique(joined, return_inverse=True)[1].astype(np.int64)
     return codes

@@ -9,6 +9,9 @@ from spark_rowtime.store.base import Position
 SHIM = "shim"
 """The extension adds this key to the start offset that it hands over, never to what is logged."""
 
+PLAN = "plan"
+"""With this key in it, too, a start offset is the extension's question what a batch up to ``end`` reads."""
+
 
 def start_position(offset: dict[str, Any], stream: str, order: str, require: bool) -> Position:
     """The position of a start offset; ShimMissingError where bounds are required and nobody carries them."""

@@ -23,6 +23,8 @@ READ = (
 WRITE = ("path", "rowtime", "lateness", "onDisorder")
 _SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """What Spark, or the user speaking to Spark, puts among a source's options; lower case."""
+_TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
+"""What Spark puts there for CREATE TABLE ... USING rowtime."""
 VIEWS = ("rows", "bounds", "rejected", "producers")
 
 
@@ -32,8 +34,9 @@ class Options:
     def __init__(self, given: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
         lower = {name.lower(): name for name in known}
+        passed_over = {*lower, *_SPARKS_OWN, *_TABLES_OWN}
         for name in given:
-            if name.lower() not in lower and name.lower() not in _SPARKS_OWN and not name.startswith("spark."):
+            if name.lower() not in passed_over and not name.startswith("spark."):
                 raise _unknown(name, lower)
 
     def get(self, name: str, default: str | None = None) -> str | None:
@@ -70,8 +73,11 @@ class Options:
         """Where the stream is."""
         path = self.get("path")
         if not path:
-            raise InvalidOptionError("No stream was named. Write .load('orders.rowtime') or option('path', ...).")
-        return path
+            raise InvalidOptionError(
+                "No stream was named. Write .load('orders.rowtime') or option('path', ...); in SQL, for a table "
+                "USING rowtime, WITH (path='orders.rowtime') after its name."
+            )
+        return path.removeprefix("file:") if path.startswith("file:/") else path
 
     def release(self) -> Release:
         """How rows are handed out. ``startingPosition`` as a time is in its ``since``."""

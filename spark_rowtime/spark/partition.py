@@ -1,7 +1,10 @@
 """What one Spark task reads: some trains, and the positions between which their rows lie."""
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -9,9 +12,16 @@ from pyspark.sql.datasource import InputPartition
 from spark_rowtime.release import Release
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
+from spark_rowtime.store.local.segment import SEGMENTS, Location
 
 PARTITION_ROWS = 262_144
 """About as many rows as one task reads: enough to be worth a task, few enough to use all cores."""
+LEAST_ROWS = 65_536
+"""Fewer are not worth another task, even where cores are idle."""
+ROW_BYTES = 256
+"""A train counts as at least one row per so many bytes."""
+LONGEST = 2**31 - 1
+"""The largest message, in bytes, that Java can read."""
 
 
 class SlicePartition(InputPartition):
@@ -23,16 +33,19 @@ class SlicePartition(InputPartition):
 
 def plan(store: Store, how: Release, after: Position, upto: Position) -> list[SlicePartition]:
     """The rows between two positions as partitions; none where only the bound has moved."""
+    parts = packed(how.slices(store, after, upto))
+    return [SlicePartition(store.path, pieces, how, after, upto) for pieces in parts]
+
+
+def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
+    """The trains, in their order, in partitions of about one size; at least ``parallelism`` where it is worth it."""
     starts, total = [], 0
-    pieces = how.slices(store, after, upto)
     for piece in pieces:
-        starts.append(total // PARTITION_ROWS)
-        total += piece.rows
+        starts.append(total)
+        total += max(piece.rows, piece.size // ROW_BYTES)
+    size = min(PARTITION_ROWS, max(LEAST_ROWS, total // parallelism))
     numbered = zip(starts, pieces, strict=True)
-    return [
-        SlicePartition(store.path, [piece for _, piece in group], how, after, upto)
-        for _, group in groupby(numbered, key=lambda pair: pair[0])
-    ]
+    return [[piece for _, piece in group] for _, group in groupby(numbered, key=lambda pair: pair[0] // size)]
 
 
 def read_slices(partition: SlicePartition) -> Iterator[pa.RecordBatch]:
@@ -45,3 +58,39 @@ def read_slices(partition: SlicePartition) -> Iterator[pa.RecordBatch]:
                 yield rows
     finally:
         store.close()
+
+
+def native_plan(store: Store, how: Release, after: Position, upto: Position, parallelism: int) -> dict[str, Any]:
+    """The same as JSON, for the extension to read from the files without a Python worker.
+
+    A train is [file, offset, length, checksum, rows, seq, producer, low, high], where ``file`` and
+    ``producer`` are numbers in the lists of these names; its rows are those with low <= rowtime < high,
+    null where it lies within. Empty where the rows are not in Arrow files.
+    """
+    pieces = how.slices(store, after, upto)
+
+    def train(piece: Slice) -> list[int | None]:
+        file, *place = piece.location
+        low, high = _low_high(piece, how, after, upto)
+        return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high]
+
+    if any(not isinstance(p.location, Location) or p.location.length > LONGEST for p in pieces):
+        return {}
+    files, producers = _numbers(p.location.segment for p in pieces), _numbers(p.producer for p in pieces)
+    folder = Path(store.path).absolute() / SEGMENTS
+    return {
+        "schema": base64.b64encode(store.schema.serialize()).decode(),
+        "files": [str(folder / name) for name in files],
+        "producers": [repr(name) for name in producers],
+        "partitions": [[train(piece) for piece in part] for part in packed(pieces, parallelism)],
+    }
+
+
+def _low_high(piece: Slice, how: Release, after: Position, upto: Position) -> tuple[int | None, int | None]:
+    low = max(after.cut or 0 if piece.seq <= after.seq else 0, how.since or 0)
+    cuts = upto.cut is not None and upto.cut <= piece.largest
+    return low if low > piece.least else None, upto.cut if cuts else None
+
+
+def _numbers(names: Iterable[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}

@@ -16,9 +16,9 @@ from pyspark.sql.streaming.datasource import (
 
 from spark_rowtime.adapter import AdapterProcess, spawn
 from spark_rowtime.release import Release, dump_position, load_position
-from spark_rowtime.spark.offset import start_position
+from spark_rowtime.spark.offset import PLAN, start_position
 from spark_rowtime.spark.options import Options
-from spark_rowtime.spark.partition import SlicePartition, plan, read_slices
+from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.timestamps import show_micros
@@ -49,8 +49,14 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._dump(self._how.latest(self._store) if self._from_latest else self._how.earliest())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Each trigger: how far the next batch goes; ``start`` itself where there is no news."""
+        """Each trigger: how far the next batch goes; ``start`` itself where there is no news.
+
+        And each batch: the extension's question which trains it reads.
+        """
         at = start_position(start, self._store.stream, self._how.order, self._require)
+        if PLAN in start:
+            upto = self._load(start[PLAN]["end"])
+            return native_plan(self._store, self._how, at, upto, start[PLAN]["parallelism"])
         self._tend_adapter()
         self._store.expire()
         how = self._how

@@ -1,12 +1,17 @@
 """SQLstream s-Server's worked examples of rowtime bounds, through sink, store, Spark, sink and reader."""
 
 import logging
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from pyspark.sql.functions import col, count, expr, window
 
 import spark_rowtime as rt
-from tests.streams import Pipe, at, bound, drained, opened, send
+from tests.sparksession import running, settle, start
+from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
 
 ORDERS = [("12:00", "ORCL"), ("12:01", "MSFT"), ("12:02", "IBM")]
 
@@ -188,6 +193,40 @@ def test_s13_the_slowest_producer_sets_the_speed(pipe: Pipe) -> None:
         assert pipe.step() == [("11:00", "fast")]
 
 
+PUMPS = ("head", "one", "two", "tail")
+
+
+def test_s14_pumps(pipe: Pipe, tmp_path: Path) -> None:
+    head, *_, tail = (pipe.create(name, "ticker STRING") for name in PUMPS)
+    checkpoint = {name: tmp_path / f"checkpoint of {name}" for name in PUMPS}
+    into = {name: start(pipe.read(source), pipe.path(name), checkpoint[name]) for source, name in pairwise(PUMPS)}
+    with ExitStack() as stack, opened(head) as sink, rt.openReader(tail) as reader:
+        for query in into.values():
+            stack.enter_context(running(query))
+
+        def comes_out() -> list[tuple]:
+            for query in into.values():
+                settle(query)
+            return drained(reader)
+
+        send(sink, *ORDERS[:1], promise="12:00:30")
+        assert comes_out() == ORDERS[:1]
+        assert reader.getRowtimeBound() == bound("12:00:30"), "a bound with rows"
+        send(sink, promise="12:01", strict=True)
+        assert comes_out() == []
+        assert reader.getRowtimeBound() == bound("12:01", strict=True), "a bound without rows, strictness and all"
+
+        into.pop("two").stop()
+        send(sink, ("12:01:30", "MSFT"), promise="12:02")
+        assert comes_out() == []
+        last = max(int(file.name) for file in (checkpoint["two"] / "commits").iterdir() if file.name.isdigit())
+        (checkpoint["two"] / "commits" / str(last)).unlink()  # as if killed after its sink had committed
+        into = {"one": into["one"], "two": start(pipe.read("one"), pipe.path("two"), checkpoint["two"]), **into}
+        stack.enter_context(running(into["two"]))
+        assert comes_out() == [("12:01:30", "MSFT")], "nothing is lost, nothing repeated"
+        assert reader.getRowtimeBound() == bound("12:02")
+
+
 def test_s17_a_readers_bound_may_rise(pipe: Pipe) -> None:
     path = pipe.create("s", "ticker STRING")
     with opened(path) as sink, rt.openReader(path) as reader:
@@ -198,3 +237,55 @@ def test_s17_a_readers_bound_may_rise(pipe: Pipe) -> None:
         send(sink, promise="12:05")
         assert drained(reader) == []
         assert reader.getRowtimeBound() == bound("12:05")
+
+
+def test_s18_the_default_rowtime_is_the_clock_at_insertion(pipe: Pipe) -> None:
+    path = pipe.create("s", "ticker STRING")
+    before = datetime.now(UTC)
+    with opened(path) as sink:
+        sink.sendRow({"ticker": "ORCL"})
+        sink.sendRow({"ticker": "MSFT"})
+        sink.flush()
+    after = datetime.now(UTC)
+    rows = [row for train in rt.openReader(path) for row in train.rows.to_pylist()]
+    times = [row["rowtime"] for row in rows]
+    assert before <= times[0] <= times[1] <= after
+    assert rt.describeStream(path).bound == rt.RowtimeBound(times[1])
+
+
+def test_s18_a_promoted_column(pipe: Pipe) -> None:
+    path = pipe.create("orders", "created_at TIMESTAMP, shipped_at TIMESTAMP")
+    created, shipped = (datetime.fromisoformat(at(clock)) for clock in ("10:00", "11:30"))
+    pipe.run(pipe.read("orders").select(col("shipped_at").alias("rowtime"), "created_at"))
+    with opened(path, rowtime="created_at") as sink:
+        sink.sendRow({"created_at": created, "shipped_at": shipped})
+        sink.sendRowtimeBound(at("11:00"))
+        sink.flush()
+        assert drained(rt.openReader(path))[0][0] == "10:00", "on write"
+        assert pipe.step() == [], "a bound on orders says nothing of when they are shipped"
+        assert pipe.bound is None
+    assert drained(rt.openReader(pipe.path("out"), order="arrival")) == [("11:30", created)], "on read"
+
+
+def test_s18_rowtime_is_the_name_of_one_column_of_a_stream(pipe: Pipe) -> None:
+    with pytest.raises(rt.SchemaMismatchError):
+        pipe.create("twice", "rowtime STRING")
+    pipe.create("orders", "ticker STRING")
+    opening = pipe.spark.sql("SELECT 'at nine' AS rowtime, 'ORCL' AS ticker")
+    joined = "SELECT o.rowtime, t.rowtime AS opens FROM {orders} o JOIN {opening} t ON o.ticker = t.ticker"
+    pipe.run(pipe.spark.sql(joined, orders=pipe.read("orders"), opening=opening))
+    with opened(pipe.path("orders")) as sink:
+        send(sink, *ORDERS)
+        assert pipe.step() == [("12:00", "at nine")], "in a table the name means nothing"
+        assert pipe.bound == bound("12:02")
+
+
+def test_s18_a_join_has_each_sides_rowtime_under_its_qualifier(pipe: Pipe) -> None:
+    orders, trades = (opened(pipe.create(name, "id INT")) for name in ("orders", "trades"))
+    joined = """
+        SELECT o.rowtime, t.rowtime AS traded FROM {orders} o JOIN {trades} t
+        ON o.id = t.id AND t.rowtime BETWEEN o.rowtime AND o.rowtime + INTERVAL 10 MINUTES"""
+    pipe.run(pipe.spark.sql(joined, orders=pipe.read("orders"), trades=pipe.read("trades")))
+    send(orders, ("10:00", 1), promise="11:00")
+    send(trades, ("10:02", 1), promise="11:00")
+    assert [(rowtime, clock_of(traded)) for rowtime, traded in pipe.step()] == [("10:00", "10:02")]

@@ -3,10 +3,8 @@
 import random
 from typing import Any
 
-import pytest
 from pyspark.sql import DataFrame
 
-import spark_rowtime as rt
 from spark_rowtime.operators import cascadingAggregate
 from tests.spark.operating import after_noon, kept, output, restart, told
 from tests.spark.test_operators_sliding import assert_same_rows
@@ -55,9 +53,3 @@ def test_equal_to_sql_in_batch_with_a_restart(pipe: Pipe) -> None:
     batch = pipe.spark.read.format("rowtime").load(orders)
     assert_same_rows(found, pipe.spark.sql(sql, orders=batch))
     assert_same_rows(found, running_total(batch, startTime="12 minutes"))
-
-
-def test_a_window_of_nothing_is_refused(pipe: Pipe) -> None:
-    pipe.create("orders", "product STRING, units INT")
-    with pytest.raises(rt.InvalidOptionError, match="longer than nothing"):
-        cascadingAggregate(pipe.read("orders"), window="0 seconds", aggregates=SO_FAR)

@@ -14,7 +14,7 @@ import spark_rowtime as rt
 from spark_rowtime.operators.aggregates import Aggregate, aggregates
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, from_bytes, pack
 from spark_rowtime.operators.floor import batch_floor, due_ms
-from spark_rowtime.operators.framed import framed
+from spark_rowtime.operators.framed import framed, key_codes
 from spark_rowtime.operators.frames import Cascading, Frame, Sliding
 
 SCHEMA = StructType(
@@ -112,6 +112,14 @@ def test_chunks_keep_every_row_and_type() -> None:
     assert one.equals(given_rows.slice(1, 1))
     assert five.column("n").to_pylist() == [2**62 + 1, 1]
     assert math.isnan(five.column("x")[0].as_py())
+
+
+def test_keys_are_equal_where_sql_says_so() -> None:
+    columns = [
+        pa.array([0.0, -0.0, math.nan, math.nan, None, None, 0.0]),
+        pa.array(["a", "a", "a", "a", "a", "a", "b"]),
+    ]
+    assert key_codes(pa.table(columns, names=["x", "y"]), ["x", "y"]).tolist() == [0, 0, 2, 2, 3, 3, 1]
 
 
 def test_a_sum_that_does_not_fit_is_an_error() -> None:

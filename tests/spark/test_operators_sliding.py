@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -13,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count, expr, window
 
 import spark_rowtime as rt
-from spark_rowtime.operators import build, slidingAggregate
+from spark_rowtime.operators import slidingAggregate
 from tests.spark.operating import after_noon, kept, needs_floor, output, restart, told
-from tests.streams import Pipe, at, bound, opened, send
+from tests.streams import Pipe, bound, opened, send
 
 COLUMNS = "product STRING, units INT"
 AVERAGE = {"avgUnits": ("avg", "units")}
@@ -25,6 +24,7 @@ def hourly(pipe: Pipe, **more: Any) -> DataFrame:
     return slidingAggregate(pipe.read("orders"), by="product", interval="1 hour", aggregates=AVERAGE, **more)
 
 
+@pytest.mark.smoke
 def test_s15_a_row_waits_until_the_floor_is_above_it(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     pipe.run(hourly(pipe))
@@ -203,51 +203,6 @@ def in_zone(spark: SparkSession, zone: str) -> Iterator[None]:
     spark.conf.set("spark.sql.session.timeZone", str(before))
 
 
-def refusing(df: DataFrame, **given: Any) -> Any:
-    return slidingAggregate(df, **{"by": "product", "interval": "1 hour", "aggregates": AVERAGE, **given})
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"by": "shop"}, "one column 'shop'"),
-        ({"rowtime": "units"}, "must be TIMESTAMP"),
-        ({"interval": "one hour"}, "is no interval"),
-        ({"buckets": 0}, "buckets must be"),
-    ],
-)
-def test_what_is_refused(pipe: Pipe, given: dict[str, Any], said: str) -> None:
-    pipe.create("orders", COLUMNS)
-    with pytest.raises(rt.RowtimeError, match=said):
-        refusing(pipe.read("orders"), **given)
-
-
-def test_without_a_watermark_it_is_refused(pipe: Pipe) -> None:
-    pipe.create("orders", COLUMNS)
-    with pytest.raises(rt.InvalidOptionError, match="no watermark"):
-        refusing(pipe.read("orders", watermark="none"))
-
-
-def test_without_rocksdb_it_is_refused(pipe: Pipe) -> None:
-    pipe.create("orders", COLUMNS)
-    key = "spark.sql.streaming.stateStore.providerClass"
-    before = pipe.spark.conf.get(key)
-    pipe.spark.conf.set(key, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
-    try:
-        with pytest.raises(rt.InvalidOptionError, match="RocksDBStateStoreProvider"):
-            refusing(pipe.read("orders"))
-    finally:
-        pipe.spark.conf.set(key, before)
-
-
-def test_without_the_extra_it_says_which(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    pipe.create("orders", COLUMNS)
-    frame = pipe.read("orders")
-    monkeypatch.setattr(build, "find_spec", lambda name: None if name == "google.protobuf" else find_spec(name))
-    with pytest.raises(rt.ExtraNotInstalledError, match=r"spark-rowtime\[operators\]"):
-        refusing(frame)
-
-
 def test_rows_with_a_name_of_their_own_for_the_time(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     renamed = pipe.read("orders").withColumnRenamed("rowtime", "ordered at").withColumn("units", expr("units * 2"))
@@ -256,4 +211,3 @@ def test_rows_with_a_name_of_their_own_for_the_time(pipe: Pipe) -> None:
     with opened(orders) as sink:
         send(sink, ("12:00", "A", 1), ("12:30", "B", 2), promise="13:00")
         assert told(pipe) == [("12:00", 2), ("12:30", 6)]
-        assert at("12:00")

@@ -18,7 +18,8 @@ final class BoundedScan implements Scan {
 
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
-    return BoundedStream.over(scan.toMicroBatchStream(checkpointLocation), options);
+    return BoundedStream.over(
+        scan.toMicroBatchStream(checkpointLocation), scan.readSchema(), options);
   }
 
   @Override
@@ -36,8 +37,9 @@ final class BoundedScan implements Scan {
     return scan.supportedCustomMetrics();
   }
 
+  /** In columns where {@link NativeRead} can, in rows through Python; of one batch all are alike. */
   @Override
   public ColumnarSupportMode columnarSupportMode() {
-    return scan.columnarSupportMode();
+    return ColumnarSupportMode.PARTITION_DEFINED;
   }
 }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -29,22 +30,25 @@ class BoundedStream
         ReportsSourceMetrics {
   private final SupportsAdmissionControl admission;
   private final MicroBatchStream stream;
+  private final NativeRead read;
   private final boolean speaks;
   private Map<String, String> metrics = Map.of();
 
-  private BoundedStream(MicroBatchStream stream, boolean speaks) {
+  private BoundedStream(MicroBatchStream stream, StructType schema, boolean speaks) {
     this.stream = stream;
+    this.read = new NativeRead(stream, schema);
     this.admission = (SupportsAdmissionControl) stream;
     this.speaks = speaks;
   }
 
-  static BoundedStream over(MicroBatchStream stream, CaseInsensitiveStringMap options) {
+  static BoundedStream over(
+      MicroBatchStream stream, StructType schema, CaseInsensitiveStringMap options) {
     boolean speaks = options.getBoolean("punctuate", false);
     if (stream instanceof SupportsTriggerAvailableNow) {
-      return new AvailableNow(stream, speaks);
+      return new AvailableNow(stream, schema, speaks);
     }
     if (stream instanceof SupportsAdmissionControl) {
-      return new BoundedStream(stream, speaks);
+      return new BoundedStream(stream, schema, speaks);
     }
     throw new ShimMismatch("a Python stream with admission control, not " + stream.getClass(), null);
   }
@@ -87,7 +91,7 @@ class BoundedStream
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    return stream.planInputPartitions(withShim(start), end);
+    return read.partitions(withShim(start), end);
   }
 
   private Offset withShim(Offset offset) {
@@ -116,7 +120,7 @@ class BoundedStream
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return stream.createReaderFactory();
+    return read.readers();
   }
 
   @Override
@@ -139,8 +143,8 @@ class BoundedStream
       implements SupportsTriggerAvailableNow {
     private final SupportsTriggerAvailableNow available;
 
-    AvailableNow(MicroBatchStream stream, boolean speaks) {
-      super(stream, speaks);
+    AvailableNow(MicroBatchStream stream, StructType schema, boolean speaks) {
+      super(stream, schema, speaks);
       this.available = (SupportsTriggerAvailableNow) stream;
     }
 

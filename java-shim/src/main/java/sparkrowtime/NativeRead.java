@@ -1,0 +1,56 @@
+package sparkrowtime;
+
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * How the rows of a stream come into tasks: straight from its Arrow files where the Python side says
+ * which, else through a Python worker. Used in the query's thread.
+ *
+ * <p>Law: both ways give the same rows in the same batches; the choice is seen in nothing but speed.
+ */
+final class NativeRead {
+  /** False: always through Python. For tests that compare the two. */
+  private static final String SWITCH = "spark.rowtime.nativeRead";
+
+  private final MicroBatchStream stream;
+  private final StructType schema;
+  private boolean isNative;
+
+  NativeRead(MicroBatchStream stream, StructType schema) {
+    this.stream = stream;
+    this.schema = schema;
+  }
+
+  /** Once per batch that has something, with the handshake in {@code start}. */
+  InputPartition[] partitions(Offset start, Offset end) {
+    NativePlan plan = isOn() ? plan(start, end) : null;
+    isNative = plan != null && plan.gives(schema);
+    return isNative ? plan.partitions() : stream.planInputPartitions(start, end);
+  }
+
+  /** Once per batch, after {@link #partitions}; Python is not asked for its reader without need. */
+  PartitionReaderFactory readers() {
+    return new NativeReaders(isNative ? null : stream.createReaderFactory());
+  }
+
+  private NativePlan plan(Offset start, Offset end) {
+    int parallelism = SparkSession.active().sparkContext().defaultParallelism();
+    Offset question =
+        stream.deserializeOffset(NativePlan.question(start.json(), end.json(), parallelism));
+    Offset answer =
+        ((SupportsAdmissionControl) stream).latestOffset(question, ReadLimit.allAvailable());
+    return new NativePlan(answer.json());
+  }
+
+  private static boolean isOn() {
+    return Boolean.parseBoolean(SQLConf.get().getConfString(SWITCH, "true"));
+  }
+}

@@ -1,0 +1,114 @@
+"""S16, s-Server's joins: orders with their trades up to ten minutes later. Each side's bound frees the other's state.
+
+``arrived`` is what a query has written at a step, ``released`` what a reader gets in order of rowtime: the
+document's table. A row that is released later than there says so.
+"""
+
+from itertools import chain
+from typing import Any, NamedTuple
+
+import pytest
+
+import spark_rowtime as rt
+from tests.streams import Pipe, bound, drained, opened, send
+
+JOIN = """
+    SELECT {rowtime} AS rowtime, coalesce(o.id, t.id) AS id, o.amount AS ordered, t.amount AS traded
+    FROM {{orders}} o {how} JOIN {{trades}} t
+    ON o.id = t.id AND t.rowtime BETWEEN o.rowtime AND o.rowtime + INTERVAL 10 MINUTES"""
+
+ORDERS = [("10:00", 1, "ORCL", 100), ("10:03", 2, "YHOO", 25)]
+UNMATCHED = ("10:00", 0, "IBM", 110)
+TRADES = [("10:02", 1, "ORCL", 60), ("10:04", 2, "YHOO", 25), ("10:07:30", 1, "ORCL", 30)]
+LATE_TRADE = ("10:12", 1, "ORCL", 10)
+
+CLOSE = 6
+"""The step after the table's: closing bounds on both sides."""
+
+
+class Feeds:
+    """Orders and trades."""
+
+    def __init__(self, pipe: Pipe, orders: list[tuple[Any, ...]]) -> None:
+        columns = "id INT, ticker STRING, amount INT"
+        self.orders, self.trades = (opened(pipe.create(name, columns)) for name in ("orders", "trades"))
+        self.first = orders
+
+    def step(self, number: int) -> None:
+        """The rows and bounds of a step of the document's table."""
+        match number:
+            case 1:
+                send(self.orders, *self.first)
+            case 2:
+                send(self.trades, *TRADES)
+            case 3:
+                send(self.trades, promise="10:11")
+            case 4:
+                send(self.orders, promise="10:10")
+            case 5:
+                send(self.trades, LATE_TRADE)
+            case _:
+                send(self.orders, promise="11:00")
+                send(self.trades, promise="11:00")
+
+
+class Query(NamedTuple):
+    """``arrived``: rows by step; ``released``: the same by the step at which they come in order of rowtime."""
+
+    how: str
+    rowtime: str
+    orders: list[tuple[Any, ...]]
+    arrived: dict[int, list[tuple[Any, ...]]]
+    released: dict[int, list[tuple[Any, ...]]]
+
+
+FIRST = [("10:00", 1, 100, 30), ("10:00", 1, 100, 60)]
+SECOND = ("10:03", 2, 25, 25)
+NO_TRADE = ("10:00", 0, 110, None)
+NO_ORDER = ("10:12", 1, None, 10)
+
+QUERIES = {
+    # The table has FIRST at step 2: no later order can find the trades seen, but from the bounds alone an
+    # order at 9:57:30 could be given out. SECOND at step 3: an order at 10:01 could still find a trade at 10:11.
+    "query 1": Query("INNER", "o.rowtime", ORDERS, {2: [*FIRST, SECOND]}, {3: FIRST, CLOSE: [SECOND]}),
+    "query 2": Query(  # as the table has it
+        "INNER",
+        "t.rowtime",
+        ORDERS,
+        {2: [("10:02", 1, 100, 60), ("10:04", 2, 25, 25), ("10:07:30", 1, 100, 30)]},
+        {2: [("10:02", 1, 100, 60)], 4: [("10:04", 2, 25, 25), ("10:07:30", 1, 100, 30)]},
+    ),
+    # As query 1; NO_TRADE at step 3, as in the table. NO_ORDER is due when Orders has passed 10:12: with the close.
+    "query 3": Query(
+        "FULL OUTER",
+        "coalesce(o.rowtime, t.rowtime)",
+        [UNMATCHED, *ORDERS],
+        {2: [*FIRST, SECOND], 3: [NO_TRADE], CLOSE: [NO_ORDER]},
+        {3: [NO_TRADE, *FIRST], CLOSE: [SECOND, NO_ORDER]},
+    ),
+}
+
+
+def in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Sorted; equal rowtimes have no order among them."""
+    return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_s16_joins(pipe: Pipe, name: str) -> None:
+    query = QUERIES[name]
+    feeds = Feeds(pipe, query.orders)
+    text = JOIN.format(rowtime=query.rowtime, how=query.how)
+    pipe.run(pipe.spark.sql(text, orders=pipe.read("orders"), trades=pipe.read("trades")))
+    arrived, released, reader = {}, {}, None
+    for step in range(1, CLOSE + 1):
+        feeds.step(step)
+        released[step] = pipe.step()
+        reader = reader or rt.openReader(pipe.path("out"), order="arrival")
+        arrived[step] = in_order(drained(reader))
+    assert {step: rows for step, rows in arrived.items() if rows} == query.arrived
+    assert {step: in_order(rows) for step, rows in released.items() if rows} == query.released
+    times = [row[0] for row in chain.from_iterable(released.values())]
+    assert times == sorted(times), "the stream is in order"
+    assert pipe.bound is not None
+    assert pipe.bound > bound("10:12")

@@ -1,0 +1,65 @@
+"""What the operators refuse, and what they say."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+import spark_rowtime as rt
+from spark_rowtime.operators import build, cascadingAggregate, slidingAggregate
+from tests.streams import Pipe
+
+COLUMNS = "product STRING, units INT"
+AVERAGE = {"avgUnits": ("avg", "units")}
+
+
+def refusing(df: DataFrame, **given: Any) -> Any:
+    return slidingAggregate(df, **{"by": "product", "interval": "1 hour", "aggregates": AVERAGE, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"by": "shop"}, "one column 'shop'"),
+        ({"rowtime": "units"}, "must be TIMESTAMP"),
+        ({"interval": "one hour"}, "is no interval"),
+        ({"buckets": 0}, "buckets must be"),
+    ],
+)
+def test_what_is_refused(pipe: Pipe, given: dict[str, Any], said: str) -> None:
+    pipe.create("orders", COLUMNS)
+    with pytest.raises(rt.RowtimeError, match=said):
+        refusing(pipe.read("orders"), **given)
+
+
+def test_without_a_watermark_it_is_refused(pipe: Pipe) -> None:
+    pipe.create("orders", COLUMNS)
+    with pytest.raises(rt.InvalidOptionError, match="no watermark"):
+        refusing(pipe.read("orders", watermark="none"))
+
+
+def test_without_rocksdb_it_is_refused(pipe: Pipe) -> None:
+    pipe.create("orders", COLUMNS)
+    key = "spark.sql.streaming.stateStore.providerClass"
+    before = pipe.spark.conf.get(key)
+    pipe.spark.conf.set(key, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    try:
+        with pytest.raises(rt.InvalidOptionError, match="RocksDBStateStoreProvider"):
+            refusing(pipe.read("orders"))
+    finally:
+        pipe.spark.conf.set(key, before)
+
+
+def test_without_the_extra_it_says_which(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe.create("orders", COLUMNS)
+    frame = pipe.read("orders")
+    monkeypatch.setattr(build, "find_spec", lambda name: None if name == "google.protobuf" else find_spec(name))
+    with pytest.raises(rt.ExtraNotInstalledError, match=r"spark-rowtime\[operators\]"):
+        refusing(frame)
+
+
+def test_a_window_of_nothing_is_refused(pipe: Pipe) -> None:
+    pipe.create("orders", COLUMNS)
+    with pytest.raises(rt.InvalidOptionError, match="longer than nothing"):
+        cascadingAggregate(pipe.read("orders"), window="0 seconds", aggregates=AVERAGE)
