@@ -3,17 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 import spark_rowtime as rt
 from tests.streams import Pipe, clock_of
 
 NOON = datetime(2006, 9, 11, 12, tzinfo=UTC)
-
-needs_floor = pytest.mark.xfail(
-    strict=True,
-    reason="the extension does not hand operators their floor in microseconds, nor follow it through them, yet",
-)
 
 
 def after_noon(**parts: float) -> datetime:

@@ -13,7 +13,7 @@ from pyspark.sql.functions import col, count, expr, window
 
 import spark_rowtime as rt
 from spark_rowtime.operators import slidingAggregate
-from tests.spark.operating import after_noon, kept, needs_floor, output, restart, told
+from tests.spark.operating import after_noon, kept, output, restart, told
 from tests.streams import Pipe, bound, opened, send
 
 COLUMNS = "product STRING, units INT"
@@ -41,7 +41,6 @@ def test_s15_a_row_waits_until_the_floor_is_above_it(pipe: Pipe) -> None:
         assert told(pipe)[-1] == ("12:00:00", "A", 1, 3.0), "and now it does not"
 
 
-@needs_floor
 def test_a_row_is_out_as_soon_as_the_floor_is_a_microsecond_above(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     pipe.run(hourly(pipe))
@@ -64,7 +63,6 @@ def test_without_the_last_digits_of_the_floor_rows_are_a_millisecond_late_at_mos
             assert least <= len(output(pipe)) <= most
 
 
-@needs_floor
 def test_the_output_carries_the_floor(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     pipe.run(hourly(pipe))
@@ -165,7 +163,6 @@ def test_the_output_goes_on_into_a_window(pipe: Pipe) -> None:
         assert told(pipe) == [("12:00", 1), ("13:00", 1)]
 
 
-@needs_floor
 def test_a_window_above_closes_with_the_bound_at_its_end(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     hours = hourly(pipe).groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))

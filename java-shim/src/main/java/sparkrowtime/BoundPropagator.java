@@ -35,11 +35,14 @@ final class BoundPropagator implements WatermarkPropagator {
       return;
     }
     var floors = query.floorsOf(batchId);
-    Propagation batch = new Propagation(watermarkMs, query.nodes().rawLimit(floors), query.nodes().byId(floors));
+    long floor = query.nodes().weakestFloor(floors);
+    Propagation batch =
+        new Propagation(watermarkMs, query.nodes().rawLimit(floors), floor, query.nodes().byId(floors));
     batch.visit(plan);
     inputs.put(batchId, batch.inputs());
     if (query.isCurrent(batchId)) {
       sides = batch.sides();
+      output.publishInput(floor);
       output.publish(batchId, batch.evicted());
     }
   }

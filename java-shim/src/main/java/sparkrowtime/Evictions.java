@@ -36,6 +36,17 @@ final class Evictions {
     return above == null || above == NOTHING ? null : above;
   }
 
+  private Long followed;
+
+  /** The floor below which the state functions that follow one have given out all rows; null if none. */
+  Long followed() {
+    return followed;
+  }
+
+  void followed(long floor) {
+    followed = followed == null ? floor : Math.min(followed, floor);
+  }
+
   void aggregated(StateStoreWriter operator, long watermarkMs) {
     for (Attribute key : Operators.times((SparkPlan) operator)) {
       if (watermarkMs > 0) {

@@ -47,6 +47,11 @@ final class Operators {
         || operator instanceof StreamingSymmetricHashJoinExec);
   }
 
+  /** True for a state function of this library, which gives out each row once the floor is above it. */
+  static boolean follows(SparkPlan operator) {
+    return Scala.list(operator.output()).stream().anyMatch(Rowtime::follows);
+  }
+
   static boolean isAggregation(StateStoreWriter operator) {
     return operator instanceof StateStoreSaveExec
         || operator instanceof SessionWindowStateStoreSaveExec;

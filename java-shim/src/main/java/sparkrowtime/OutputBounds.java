@@ -38,6 +38,12 @@ final class OutputBounds {
     spark.sparkSessionForStream().sparkContext().setLocalProperty(PROPERTY, OffsetJson.write(floors));
   }
 
+  /** The floor below which operators on raw time have seen everything, to the microsecond. */
+  void publishInput(long floor) {
+    query.spark().sparkSessionForStream().sparkContext()
+        .setLocalProperty("rowtime.inputFloor", floor == Bound.UNKNOWN_YET ? null : Long.toString(floor));
+  }
+
   private Map<String, Long> floors(LogicalPlan written, PlanBounds bounds) {
     Columns columns = bounds.of(written);
     Map<String, Long> floors = new TreeMap<>();

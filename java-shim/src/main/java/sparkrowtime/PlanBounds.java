@@ -52,7 +52,42 @@ final class PlanBounds {
     }
     // Any other operator with one input hands on, under its old id, only what it has read in the
     // same batch; what it makes anew (a UDF, a state function) has a new id and so no bound.
-    return plan.children().size() == 1 ? of(plan.children().apply(0)) : new Columns();
+    LogicalPlan input = onlyStream(plan);
+    return input == null ? new Columns() : ofFollowing(plan, input);
+  }
+
+  /**
+   * What an operator of this library makes anew follows a column of its input. A state function has
+   * given out all rows below the floor that it was told, and no other.
+   */
+  private Columns ofFollowing(LogicalPlan plan, LogicalPlan input) {
+    Columns columns = of(input);
+    for (Attribute a : Scala.list(plan.output())) {
+      if (Rowtime.follows(a) && !input.outputSet().contains(a)) {
+        Bound bound = named(a.metadata().getString(Rowtime.FOLLOWS), input, columns);
+        columns.put(a.exprId(), "", plan instanceof TransformWithStateInPySpark ? given(bound) : bound);
+      }
+    }
+    return columns;
+  }
+
+  private Bound given(Bound bound) {
+    return bound == null || evicted.followed() == null ? null : bound.weakest(Bound.of(evicted.followed()));
+  }
+
+  private static Bound named(String name, LogicalPlan input, Columns columns) {
+    return Scala.list(input.output()).stream()
+        .filter(a -> a.name().equals(name))
+        .map(columns::get)
+        .filter(java.util.Objects::nonNull)
+        .findFirst()
+        .orElse(null);
+  }
+
+  /** The one streaming input; a state function also has an initial state, a table. */
+  private static LogicalPlan onlyStream(LogicalPlan plan) {
+    List<LogicalPlan> streams = Scala.list(plan.children()).stream().filter(c -> c.isStreaming()).toList();
+    return streams.size() == 1 ? streams.get(0) : null;
   }
 
   private Columns ofSource(LogicalPlan source) {
@@ -78,7 +113,7 @@ final class PlanBounds {
     if (e.dataType() instanceof StructType) {
       columns.put(id, "start", bounds.ofField(e, "start"));
       columns.put(id, "end", bounds.ofField(e, "end"));
-    } else if (e.dataType() instanceof TimestampType || bounds.of(e) == Bound.ORDINARY) {
+    } else if (e.dataType() instanceof TimestampType || e instanceof Attribute || bounds.of(e) == Bound.ORDINARY) {
       columns.put(id, "", bounds.of(e));
     }
   }

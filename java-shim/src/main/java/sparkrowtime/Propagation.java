@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 final class Propagation {
   private final long watermarkMs;
   private final long rawLimitMs;
+  private final long floor;
   private final Map<UUID, Bound> nodes;
   private final Map<Long, Long> inputs = new HashMap<>();
   private final Map<Long, JoinSides> sides = new HashMap<>();
@@ -26,9 +27,10 @@ final class Propagation {
    * @param rawLimitMs the most that operators on raw time may be given
    * @param nodes the bounds of the watermark nodes
    */
-  Propagation(long watermarkMs, long rawLimitMs, Map<UUID, Bound> nodes) {
+  Propagation(long watermarkMs, long rawLimitMs, long floor, Map<UUID, Bound> nodes) {
     this.watermarkMs = watermarkMs;
     this.rawLimitMs = rawLimitMs;
+    this.floor = floor;
     this.nodes = nodes;
   }
 
@@ -82,6 +84,11 @@ final class Propagation {
       return joined(join, id, input, fitting);
     } else if (Operators.isAggregation(operator)) {
       evicted.aggregated(operator, fitting);
+    }
+    if (Operators.follows((SparkPlan) operator)) {
+      boolean exact = floor != Bound.UNKNOWN_YET && Math.floorDiv(floor - 1, 1000L) == fitting;
+      evicted.followed(exact ? floor : fitting * 1000 + 1);
+      return exact ? input : (Long) fitting;
     }
     return (Long) Scala.orNull(operator.produceOutputWatermark(Operators.holdsRows(operator) ? fitting : input));
   }

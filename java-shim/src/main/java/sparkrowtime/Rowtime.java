@@ -9,7 +9,14 @@ final class Rowtime {
   static final String SOURCE = "rowtime";
   static final String COLUMN = "rowtime";
 
+  /** Names the input column whose floor a state function's output column follows. */
+  static final String FOLLOWS = "rowtime.follows";
+
   private Rowtime() {}
+
+  static boolean follows(Attribute a) {
+    return a.metadata().contains(FOLLOWS);
+  }
 
   static boolean isRowtime(Attribute a) {
     return a.name().equals(COLUMN) && a.dataType() instanceof TimestampType;

@@ -65,6 +65,17 @@ final class WatermarkNodes {
     return byId;
   }
 
+  /**
+   * The weakest floor of the nodes, for state functions that know their rows to the microsecond;
+   * {@link Bound#UNKNOWN_YET} where a node follows more than bounds.
+   */
+  long weakestFloor(ToLongFunction<BoundedStream> floors) {
+    return bounds(floors).values().stream()
+        .mapToLong(b -> b == null || b.mixed() ? Bound.UNKNOWN_YET : b.floor())
+        .min()
+        .orElse(Bound.UNKNOWN_YET);
+  }
+
   /** What the watermark may be at most for operators that take rows at W itself for late. */
   long rawLimit(ToLongFunction<BoundedStream> floors) {
     return bounds(floors).values().stream()
