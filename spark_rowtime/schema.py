@@ -1,6 +1,7 @@
 """The schema of a stream, the rules of its rowtime column, and rows of that schema as Arrow."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from numbers import Number
 from typing import Any
 
@@ -149,6 +150,8 @@ def _array(values: list[Any], field: pa.Field) -> pa.Array:
 
 
 def _convert(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        values = [datetime.fromisoformat(value) if isinstance(value, str) else value for value in values]
     array = pa.array(values, kind)
     _refuse_fractions(values, kind)
     return array

@@ -260,3 +260,11 @@ def test_the_ends_of_the_range_are_legal():
     for beyond in (LEAST - 1, LARGEST + 1):
         with pytest.raises(SchemaMismatchError, match="unusable"):
             check_rowtimes(pa.array([us("10:00"), beyond], TIMESTAMP))
+
+
+def test_iso_text_is_a_time_in_every_timestamp_column():
+    schema = stream_schema("rowtime TIMESTAMP NOT NULL, zoned TIMESTAMP, plain TIMESTAMP_NTZ")
+    batch = rows_to_batch([("2006-09-11T10:00:00Z", "1969-07-20T20:17:40+00:00", "2006-09-11T10:00:00")], schema)
+    assert [column[0].value for column in batch.columns] == [1157968800000000, -14182940000000, 1157968800000000]
+    with pytest.raises(SchemaMismatchError, match="zoned='noon'"):
+        rows_to_batch([("2006-09-11T10:00:00Z", "noon", None)], schema)
