@@ -67,6 +67,7 @@ final class BoundedQuery {
 
   private BoundedQuery propagating() {
     refuseSettings(execution.sparkSessionForStream().sessionState().conf());
+    RefuseLostTotals.check(execution.logicalPlan(), execution.outputMode());
     try {
       propagatorField().set(execution, new BoundPropagator(this));
       return this;
