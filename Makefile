@@ -13,14 +13,14 @@ PIP := -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/.installed
 	@$(PY) examples/01_hourly_counts.py
 
-# Two halves at once, for two cores; then the oldest PySpark. (A shell ignores SIGINT behind &: no test there needs it.)
-BESIDE := tests/unit tests/store tests/conformance tests/test_examples.py
-SPARK := tests/spark
+# Two halves at once, for two cores. (A shell ignores SIGINT behind &: no test there needs it.)
+BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/test_examples.py
+SPARK := tests/spark tests/law7
 test: $(VENV)/.installed $(OLD_VENV)/.installed lint
 	@$(PY) -m pytest $(SPARK) >$(VENV)/spark.log 2>&1 & spark=$$!; \
 	$(PY) -m pytest $(BESIDE); beside=$$?; \
-	wait $$spark; spark=$$?; cat $(VENV)/spark.log; exit $$((spark + beside))
-	$(OLD_VENV)/bin/python -m pytest tests -m smoke
+	$(OLD_VENV)/bin/python -m pytest tests -m smoke; oldest=$$?; \
+	wait $$spark; spark=$$?; cat $(VENV)/spark.log; exit $$((spark + beside + oldest))
 
 test-quick: $(VENV)/.installed
 	$(PY) -m pytest tests/unit tests/store
@@ -32,7 +32,9 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/lint-imports
 
 bench: $(VENV)/.installed
+	@$(PY) $(PIP) --no-build-isolation -e '.[bench]'
 	$(PY) benchmarks/run_all.py
+	$(PY) benchmarks/plot.py
 
 $(VENV)/.installed $(OLD_VENV)/.installed: %/.installed: $(SOURCES)
 	@scripts/need-jdk.sh

@@ -1,43 +1,87 @@
 """From a bound to the window's row in a sink, against plain Spark that is fed a heartbeat row.
 
-The same query, settings and sink, in the same run, taking turns. Ours says a bound; plain Spark gets
-a row beyond the window, and needs a second batch to close it. Clock: from before the call that sends
-to when a reader of the sink's stream has the row.
+The same query and sink, in the same run, taking turns; one query runs at a time. Ours says a bound; plain
+Spark gets a row beyond the window, and needs a second batch to close it. Both run as Spark comes but with
+two shuffle partitions, and both with what ``rt.configure`` sets. Clock: from before the call that sends to
+when a reader of the sink's stream has the row.
 """
 
+import statistics
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count, window
+from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
-from harness import folder, report, session
+from harness import as_spark_comes, folder, keep, report, session
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+WARM = 3
+"""Rounds after a query's start that do not count."""
+TURNS = 3
 
 
 class Lane:
-    """One stream, the query over it, and a reader of its results."""
+    """A live tumbling query over a stream, and a reader of its results."""
 
-    def __init__(self, frame: DataFrame, path: str, out: Path) -> None:
-        counts = frame.groupBy(window("rowtime", "1 minute")).agg(count("*").alias("n"))
-        result = counts.select(col("window.end").alias("rowtime"), "n")
-        writer = result.writeStream.format("rowtime").option("checkpointLocation", f"{out}.checkpoint")
-        self.query = writer.start(str(out))
-        self.query.processAllAvailable()
-        self.sink, self.reader = rt.openSink(path, linger="1 hour"), rt.openReader(str(out), order="arrival")
+    def __init__(self, spark: SparkSession, root: Path, name: str, by_bound: bool) -> None:
+        self.stream, self.out, self.by_bound = str(root / f"{name}.rowtime"), str(root / f"{name}.out"), by_bound
+        for path in (self.stream, self.out):
+            rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
+        self.frame, self.minute = self._per_minute(spark), 0
+        self.sink, self.reader = rt.openSink(self.stream, linger="1 hour"), rt.openReader(self.out, order="arrival")
+        self.took: list[float] = []
+        self.phases: list[dict[str, int]] = []
 
-    def rows(self, minute: int) -> None:
-        """Ten rows of one minute, seen by the query before the clock starts."""
-        base = START + timedelta(minutes=minute)
+    def _per_minute(self, spark: SparkSession) -> DataFrame:
+        reader = spark.readStream.format("rowtime")
+        if self.by_bound:
+            rows = reader.load(self.stream)
+        else:
+            rows = reader.option("bounds", "ignore").load(self.stream).withWatermark("rowtime", "0 seconds")
+        counts = rows.groupBy(window("rowtime", "1 minute")).agg(count("*").alias("n"))
+        return counts.select(col("window.end").alias("rowtime"), "n")
+
+    @contextmanager
+    def running(self) -> Iterator[StreamingQuery]:
+        writer = self.frame.writeStream.format("rowtime").option("checkpointLocation", f"{self.out}.checkpoint")
+        query = writer.start(self.out)
+        try:
+            yield query
+        finally:
+            query.stop()
+
+    def turn(self, rounds: int) -> None:
+        """So many rounds of one run of the query, and the first few to warm up."""
+        with self.running() as query:
+            took = [self.round(query) for _ in range(WARM + rounds)]
+            batches = [p for p in query.recentProgress if "addBatch" in p.durationMs]
+        self.took += took[WARM:]
+        self.phases += [p.durationMs for p in batches if not p.numInputRows][WARM:]
+
+    def round(self, query: StreamingQuery) -> float:
+        """Ten rows of a minute, seen by the query; then the time from the minute's end, said, to its result, in ms."""
+        base = START + timedelta(minutes=self.minute)
+        end = base + timedelta(minutes=1)
+        self.minute += 2
         self.sink.sendRows([(base + timedelta(seconds=s), s) for s in range(10)])
         self.sink.flush()
-        self.query.processAllAvailable()
+        query.processAllAvailable()
+        start = time.perf_counter()
+        if self.by_bound:
+            self.sink.sendRowtimeBound(end)
+        else:
+            self.sink.sendRow((end, -1))
+        self.sink.flush()
+        return 1000 * (self.read(end) - start)
 
-    def wait_for(self, end: datetime) -> float:
+    def read(self, end: datetime) -> float:
         """When the row of the window that ends then was read."""
         while True:
             train = self.reader.read(timeout=60)
@@ -46,48 +90,41 @@ class Lane:
                 return time.perf_counter()
 
 
-def by_bound(lane: Lane, minute: int) -> float:
-    lane.rows(minute)
-    start = time.perf_counter()
-    end = START + timedelta(minutes=minute + 1)
-    lane.sink.sendRowtimeBound(end)
-    lane.sink.flush()
-    return lane.wait_for(end) - start
+def show_phases(lane: Lane, what: str) -> None:
+    """Where Spark says that the batch without rows went, median milliseconds."""
+    names = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
+    medians = {name: statistics.median(phase.get(name, 0) for phase in lane.phases) for name in names}
+    print("  its batch: " + ", ".join(f"{name} {ms:.0f}" for name, ms in medians.items()))
+    keep(what=PHASES, base=what, medians=medians)
 
 
-def by_heartbeat(lane: Lane, minute: int) -> float:
-    lane.rows(minute)
-    start = time.perf_counter()
-    end = START + timedelta(minutes=minute + 1)
-    lane.sink.sendRow((end, -1))
-    lane.sink.flush()
-    return lane.wait_for(end) - start
-
-
-def main(rounds: int = 25) -> float:
-    spark = session()
-    with folder() as path:
-        lanes = []
-        for name in ("ours", "plain"):
-            stream = str(path / f"{name}.rowtime")
-            rt.createStream(stream, "rowtime TIMESTAMP NOT NULL, n BIGINT")
-            rt.createStream(str(path / f"{name}.out"), "rowtime TIMESTAMP NOT NULL, n BIGINT")
-            reader = spark.readStream.format("rowtime")
-            if name == "plain":
-                frame = reader.option("bounds", "ignore").load(stream).withWatermark("rowtime", "0 seconds")
-            else:
-                frame = reader.load(stream)
-            lanes.append(Lane(frame, stream, path / f"{name}.out"))
-        ours, plain = [], []
-        for minute in range(0, 2 * (rounds + 3), 2):
-            ours.append(1000 * by_bound(lanes[0], minute))
-            plain.append(1000 * by_heartbeat(lanes[1], minute))
-        ratio = report("bound to result", ours[3:], plain[3:], "ms", "plain Spark, heartbeat row")
-        for lane in lanes:
-            lane.query.stop()
-    spark.stop()
+def main(rounds: int = 18) -> float:
+    configured = session()
+    plain = as_spark_comes(configured)
+    with folder() as root:
+        lanes = {
+            "heartbeat": Lane(plain, root, "heartbeat", by_bound=False),
+            "bound": Lane(plain, root, "bound", by_bound=True),
+            "heartbeat configured": Lane(configured, root, "heartbeat-configured", by_bound=False),
+            "bound configured": Lane(configured, root, "bound-configured", by_bound=True),
+        }
+        for _ in range(TURNS):
+            for lane in lanes.values():
+                lane.turn(rounds // TURNS)
+        took = {name: lane.took for name, lane in lanes.items()}
+        report(SAME, took["bound"], took["heartbeat"], "ms", "plain Spark, heartbeat row")
+        show_phases(lanes["bound"], "as Spark comes")
+        report(BOTH, took["bound configured"], took["heartbeat configured"], "ms", "plain Spark, heartbeat row")
+        show_phases(lanes["bound configured"], "as rt.configure sets up")
+        ratio = report(AS_COMES, took["bound configured"], took["heartbeat"], "ms", "plain Spark, heartbeat row")
+    configured.stop()
     return ratio
 
 
+PHASES = "a batch with a bound and no rows"
+SAME = "bound to result, both as Spark comes"
+BOTH = "bound to result, both as rt.configure sets up"
+AS_COMES = "bound to result, rt.configure against Spark as it comes"
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 25)
+    main(*map(int, sys.argv[1:]))

@@ -1,5 +1,6 @@
-"""What the benchmarks share: a session, a folder, medians, and one line of result against a baseline."""
+"""What the benchmarks share: sessions, a folder, medians, and one line of result against a baseline."""
 
+import json
 import os
 import platform
 import shutil
@@ -7,12 +8,17 @@ import statistics
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 import spark_rowtime as rt
+from spark_rowtime.spark.settings import FILES, PARTITIONS, POLLING
+
+RESULTS = "ROWTIME_BENCH_RESULTS"
+"""The environment variable that names the file for what was measured: a JSON object a line."""
 
 
 @contextmanager
@@ -25,21 +31,31 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "4g",
+}
+"""What none of the measurements is about."""
+
+
 def session(**settings: str) -> SparkSession:
-    """A session as a user would set it up, with one shuffle partition unless said otherwise."""
+    """A session as ``rt.configure`` sets it up on two cores."""
     builder = SparkSession.builder.master("local[2]").appName("benchmark")
-    defaults = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.memory": "4g",
-    }
-    for name, value in {**defaults, **settings}.items():
-        builder = builder.config(name, value)
-    spark = rt.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = rt.configure(builder.config(map={**SETTINGS, **settings})).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def as_spark_comes(spark: SparkSession, **settings: str) -> SparkSession:
+    """A session beside it with what ``rt.configure`` has set taken back, and two shuffle partitions."""
+    plain = spark.newSession()
+    for key in (FILES, POLLING):
+        plain.conf.unset(key)
+    for key, value in {PARTITIONS: "2", **settings}.items():
+        plain.conf.set(key, value)
+    return plain
 
 
 def machine() -> str:
@@ -51,8 +67,26 @@ def machine() -> str:
 
 
 def report(what: str, ours: list[float], baseline: list[float], unit: str, base: str) -> float:
-    """Prints the medians and their ratio, which it returns."""
+    """Prints the medians and their ratio, which it returns; keeps all for ``run_all.py``."""
     mine, theirs = statistics.median(ours), statistics.median(baseline)
     ratio = mine / theirs
     print(f"{what}: {mine:,.4g} {unit}; {base}: {theirs:,.4g} {unit}; ratio {ratio:.2f}  [n={len(ours)}; {machine()}]")
+    keep(what=what, unit=unit, ours=ours, base=base, baseline=baseline)
     return ratio
+
+
+def figure(what: str, ours: list[float], unit: str) -> float:
+    """Prints a median that has no baseline, and returns it; keeps all for ``run_all.py``."""
+    median = statistics.median(ours)
+    print(f"{what}: {median:,.4g} {unit}  [n={len(ours)}; {machine()}]")
+    keep(what=what, unit=unit, ours=ours)
+    return median
+
+
+def keep(**measured: object) -> None:
+    """For ``run_all.py``, as a JSON line; one of the same ``what`` and ``base`` takes the place of an older one."""
+    file = os.environ.get(RESULTS)
+    measured |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine()}
+    if file is not None:
+        with Path(file).open("a", encoding="utf-8") as results:
+            results.write(json.dumps(measured) + "\n")

@@ -127,26 +127,27 @@ def run(rows: DataFrame, aggregate: bool, meter: CpuMeter) -> tuple[float, float
     return meter.sample() - cpu, time.perf_counter() - wall
 
 
-def main(rows: int = 10_000_000, rounds: int = 5) -> None:
-    spark = session(**{"spark.sql.shuffle.partitions": "2"})
+def main(rows: int = 10_000_000, rounds: int = 3) -> None:
+    spark = session()
     spark.dataSource.register(Bare)
     meter = CpuMeter()
     with folder() as root:
         write(root, rows)
-        for aggregate in (True, False):
+        for what, aggregate in (("minute count and sum", True), ("reading only", False)):
             seen: dict[str, list[tuple[float, float]]] = {name: [] for name in ("rowtime", "bare", "parquet")}
             for turn in range(rounds + 1):
                 for name, runs in seen.items():
                     figures = run(frame(spark, root, name), aggregate, meter)
                     if turn:  # the first warms up
                         runs.append(figures)
-            what = f"{rows:,} rows, {'minute count and sum' if aggregate else 'reading only'}"
-            for place, unit in ((0, "CPU s"), (1, "s")):
+            print(f"{rows:,} rows, {rounds} rounds")
+            for place, unit, also in ((0, "CPU s", ""), (1, "s", ", wall")):
                 ours = [figures[place] for figures in seen["rowtime"]]
                 for base, label in (("bare", "bare Python Arrow source"), ("parquet", "parquet file stream")):
-                    report(what, ours, [figures[place] for figures in seen[base]], unit, label)
+                    theirs = [figures[place] for figures in seen[base]]
+                    report(f"rows at rest, {what}{also}", ours, theirs, unit, label)
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000)
+    main(*map(int, sys.argv[1:]))

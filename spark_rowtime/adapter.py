@@ -37,6 +37,10 @@ class Adapter(Protocol):
 
         Called once per instance, in the main thread of the host. After a failure a new instance
         starts: it resumes at ``sink.checkpoint``, what its predecessor last gave to ``flush``.
+
+        From its first ``flush(checkpoint=...)`` on rows become visible with the next one alone, so that a
+        death at any moment repeats none and loses none. Before it they do so by themselves: an adapter that
+        resumes gives its starting point to ``flush`` before its first row.
         """
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.errors import SchemaMismatchError
+from spark_rowtime.shown import MOST, shown
 
 _SIMPLE = {
     "boolean": pa.bool_(),
@@ -26,7 +27,10 @@ _SIMPLE = {
     "timestamp_ntz": pa.timestamp("us"),
     **dict.fromkeys(("decimal", "dec", "numeric"), pa.decimal128(10, 0)),
 }
-_TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|'((?:[^'\\]|\\.)*)'|([A-Za-z_]\w*)|(\d+)|([<>(),:]))")
+_TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|'((?:[^'\\]|\\.)*)'|([A-Za-z_]\w*)|(\d{1,9})|([<>(),:]))")
+_END = re.compile(r"\s*\Z")
+DEEPEST = 100
+"""Types within types; no reader of such a stream would follow further."""
 
 
 def from_ddl(text: str) -> pa.Schema:
@@ -43,8 +47,15 @@ def from_spark_json(value: dict[str, Any]) -> pa.Schema:
     return pa.schema([_json_field(field) for field in value["fields"]])
 
 
-def _json_field(field: dict[str, Any]) -> pa.Field:
-    return pa.field(field["name"], _json_type(field["type"], field["name"]), field["nullable"])
+def _json_field(field: dict[str, Any], within: str | None = None) -> pa.Field:
+    column = within or field["name"]
+    if collations := field.get("metadata", {}).get("__COLLATIONS"):
+        raise SchemaMismatchError(
+            f"Column {column!r} has a collation ({', '.join(collations.values())}), which a stream does not "
+            "keep: its texts compare by their bytes. Cast it to STRING COLLATE UTF8_BINARY.",
+            column=column,
+        )
+    return pa.field(field["name"], _json_type(field["type"], column), field["nullable"])
 
 
 def _json_type(kind: Any, column: str) -> pa.DataType:
@@ -52,7 +63,7 @@ def _json_type(kind: Any, column: str) -> pa.DataType:
         return _Parser(kind, column).whole_type()
     match kind["type"]:
         case "struct":
-            return pa.struct([_json_field(field) for field in kind["fields"]])
+            return pa.struct([_json_field(field, column) for field in kind["fields"]])
         case "array":
             element = pa.field("element", _json_type(kind["elementType"], column), kind["containsNull"])
             return pa.list_(element)
@@ -68,16 +79,16 @@ class _Parser:
     """Recursive descent over the tokens of one DDL string."""
 
     def __init__(self, text: str, column: str | None = None) -> None:
-        self.text, self.column = text, column
+        self.text, self.column, self.depth = text, column, 0
         self.tokens = list(self._tokens())
         self.at = 0
 
     def _tokens(self) -> Iterator[tuple[str, str]]:
         at = 0
-        while self.text[at:].strip():
+        while not _END.match(self.text, at):
             match = _TOKEN.match(self.text, at)
             if match is None:
-                raise self.error(f"cannot read {self.text[at:].strip()[:20]!r}")
+                raise self.error(f"cannot read {self.text[at : at + 20].strip()!r}")
             quoted, literal, word, number, sign = match.groups()
             if quoted is not None:
                 yield "name", quoted.replace("``", "`")
@@ -89,11 +100,12 @@ class _Parser:
         yield "end", ""
 
     def error(self, what: str) -> SchemaMismatchError:
-        where = f" of column {self.column!r}" if self.column else ""
+        where = f" at column {shown(self.column)}" if self.column else ""
         return SchemaMismatchError(
-            f"The schema {self.text!r}{where} is not understood: {what}. "
+            f"The schema {shown(self.text)} is not understood{where}: {what}. "
             "Write DDL, such as 'rowtime TIMESTAMP NOT NULL, ticker STRING, price DECIMAL(10,2)'.",
             schema=self.text,
+            column=self.column,
         )
 
     def take(self, *wanted: str) -> str | None:
@@ -107,26 +119,28 @@ class _Parser:
     def need(self, kind: str) -> str:
         found, value = self.tokens[self.at]
         if found != kind and not (kind == "name" and found == "word"):
-            raise self.error(f"expected a {kind} instead of {value or 'the end'!r}")
+            raise self.error(f"expected a {kind} instead of {shown(value) if value else 'the end'}")
         self.at += 1
         return value
 
     def sign(self, sign: str) -> None:
         if self.take(sign) is None:
-            raise self.error(f"expected {sign!r} instead of {self.tokens[self.at][1] or 'the end'!r}")
+            raise self.error(f"expected {sign!r} instead of {shown(self.tokens[self.at][1] or 'the end')}")
 
     def fields(self, end: str | None) -> list[pa.Field]:
         fields = [self.field()]
         while self.take(","):
             fields.append(self.field())
         if end is None and self.tokens[self.at][0] != "end":
-            raise self.error(f"unexpected {self.tokens[self.at][1]!r}")
+            raise self.error(f"unexpected {shown(self.tokens[self.at][1])}")
         if end is not None:
             self.sign(end)
         return fields
 
     def field(self) -> pa.Field:
         name = self.need("name")
+        within = self.column
+        self.column = within or name
         self.take(":")
         kind = self.type()
         nullable = True
@@ -137,6 +151,9 @@ class _Parser:
                 raise self.error("NOT without NULL")
             else:
                 nullable = False
+        if self.tokens[self.at][0] == "word":
+            raise self.error(f"unexpected {shown(self.tokens[self.at][1])} after its type")
+        self.column = within
         return pa.field(name, kind, nullable)
 
     def whole_type(self) -> pa.DataType:
@@ -162,6 +179,14 @@ class _Parser:
         return pa.decimal128(precision, scale)
 
     def nested(self, name: str) -> pa.DataType:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error(f"types are nested deeper than {DEEPEST}")
+        kind = self.inside(name)
+        self.depth -= 1
+        return kind
+
+    def inside(self, name: str) -> pa.DataType:
         if name == "struct" and self.take("<"):
             return pa.struct(self.fields(end=">"))
         if name == "array" and self.take("<"):
@@ -171,6 +196,6 @@ class _Parser:
             self.sign(",")
             kind = pa.map_(key, self.type())
         else:
-            raise self.error(f"the type {name.upper()} is not one that a stream can hold")
+            raise self.error(f"the type {name.upper()[:MOST]} is not one that a stream can hold")
         self.sign(">")
         return kind

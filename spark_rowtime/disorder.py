@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from spark_rowtime.bound import stronger
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.timestamps import show_micros, to_interval
-from spark_rowtime.train import ROWTIME
+from spark_rowtime.train import ROWTIME, least_and_largest, micros_of, rises
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,14 @@ class Disorder(ABC):
 
     declaration: str
     """How openSink declared it, as JSON; compared at a takeover."""
+    by_floor: bool = False
+    """Whether a row is late exactly when it is below the floor in force, and nothing else is to be kept of it."""
+    implies: bool = False
+    """Whether each row implies a bound at its own rowtime."""
 
     @abstractmethod
     def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
         """Which rows are late, where ``floor`` is in force before the call."""
-
-    def judge_time(self, time: int, floor: int | None) -> Verdict | None:
-        """``judge`` for one row of which only the rowtime matters; None where the whole row does."""
-        del time, floor
-        return None
 
     @abstractmethod
     def take(self, accepted: pa.RecordBatch) -> None:
@@ -67,23 +66,18 @@ class Disorder(ABC):
         del state
 
 
-_LATE = pa.array([False])
-
-
 class InOrder(Disorder):
     """The default: each row implies a bound at its own rowtime (law 1); equal rowtimes are fine."""
 
-    declaration = "{}"
+    declaration, by_floor, implies = "{}", True, True
 
     def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
+        seen = micros_of(rows)
+        if (floor is None or seen[0] >= floor) and rises(seen):
+            return Verdict(None, int(seen[-1]))
         times = _micros(rows.column(ROWTIME))
         reached = pc.cumulative_max(times, start=floor)
-        fits = None if times.equals(reached) else pc.equal(times, reached)
-        return Verdict(fits, reached[-1].as_py(), "its producer's earlier rows and bounds", reached)
-
-    def judge_time(self, time: int, floor: int | None) -> Verdict:
-        late = floor is not None and time < floor
-        return Verdict(_LATE if late else None, floor if late else time, "its producer's earlier rows and bounds")
+        return Verdict(pc.equal(times, reached), reached[-1].as_py(), "its producer's earlier rows and bounds", reached)
 
     def take(self, accepted: pa.RecordBatch) -> None:
         """The floor says it all."""
@@ -92,18 +86,14 @@ class InOrder(Disorder):
 class AnyOrder(Disorder):
     """``rowsImplyBounds=False``: any order at or above the last bound sent; rows imply nothing."""
 
-    declaration = '{"rowsImplyBounds": false}'
+    declaration, by_floor = '{"rowsImplyBounds": false}', True
 
     def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
-        if floor is None:
+        if floor is None or least_and_largest(rows)[0] >= floor:
             return Verdict(None, None)
         fits = pc.greater_equal(_micros(rows.column(ROWTIME)), floor)
         bounds = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows)
-        return Verdict(None if pc.all(fits).as_py() else fits, None, "the bound in force", bounds)
-
-    def judge_time(self, time: int, floor: int | None) -> Verdict:
-        late = floor is not None and time < floor
-        return Verdict(_LATE if late else None, None, "the bound in force")
+        return Verdict(fits, None, "the bound in force", bounds)
 
     def take(self, accepted: pa.RecordBatch) -> None:
         """The floor says it all."""
@@ -224,7 +214,7 @@ def _lateness_columns(schema: pa.Schema, lateness: str | timedelta | Mapping[str
 
 
 def _micros(column: pa.Array) -> pa.Array:
-    return column.cast(pa.int64())
+    return column.view(pa.int64())
 
 
 def _largest(rows: pa.RecordBatch, column: str) -> int | None:

@@ -1,28 +1,18 @@
 """Intake: what an adapter hands over, as rows of the stream's schema with a rowtime."""
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
-from spark_rowtime.schema import TIMESTAMP, batch_to_schema, row_values, rows_to_batch, rowtime_micros
+from spark_rowtime.rowbuffer import RowBuffer
+from spark_rowtime.schema import TIMESTAMP, batch_to_schema, rows_to_batch, rowtime_micros
 from spark_rowtime.store.base import Rejected
-from spark_rowtime.timestamps import LEAST, from_micros, to_micros
-from spark_rowtime.train import ROWTIME
-
-
-class Values(NamedTuple):
-    """One checked row: its rowtime in microseconds and all its values in schema order."""
-
-    rowtime: int
-    values: Sequence[Any]
-
-
-_INT_RANGES = {pa.int8(): 1 << 7, pa.int16(): 1 << 15, pa.int32(): 1 << 31, pa.int64(): 1 << 63}
+from spark_rowtime.timestamps import LARGEST, LEAST, from_micros, to_datetime
+from spark_rowtime.train import ROWTIME, least_and_largest
 
 
 class Intake:
@@ -39,49 +29,79 @@ class Intake:
             )
         self._schema, self._promoted, self._now, self._max_ahead = schema, promoted, now, max_ahead
         self._at = schema.get_field_index(ROWTIME)
-        self._checks = [_plain_check(field) for field in schema]
+        self._not_null = [i for i, field in enumerate(schema) if not field.nullable]
+        self._flat = all(_is_flat(field.type) for field in schema if field.name != ROWTIME)
+        self._like = schema
+        self._buffer = RowBuffer(schema, rises=False)
 
-    def row(self, row: Any, floor: int | None) -> Values:
-        """One row. Values of plain Python types are checked by type alone, others by converting them."""
-        row = self._with_rowtime(row, self._default(floor)) if _lacks_rowtime(row) else row
-        values = list(row_values(row, 0, self._schema.names))
-        rowtime = self._rowtime(values[self._at])
-        for check, value in zip(self._checks, values, strict=True):
-            if not check(value):
-                values = copy.deepcopy(values)  # lists and the like stay the caller's
-                self.batch([Values(rowtime, values)])
-                break
-        return Values(rowtime, values)
-
-    def batch(self, rows: Sequence[Values]) -> pa.RecordBatch:
-        """Checked rows as one batch."""
-        return checked_batch(rows, self._schema)
+    def row(self, row: Any, floor: int | None) -> Any:
+        """One row as a plain mapping or sequence whose rowtime is a datetime, as far as it can be made so."""
+        if isinstance(row, Mapping):
+            row = self._with_rowtime(row, self._default(floor)) if ROWTIME not in row else dict(row)
+            return {**row, ROWTIME: _as_datetime(row[ROWTIME])} if ROWTIME in row else row
+        if isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) > self._at:
+            return [*row[: self._at], _as_datetime(row[self._at]), *row[self._at + 1 :]]
+        return row
 
     def rows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> pa.RecordBatch:
-        """Many rows as one batch, maybe empty."""
+        """Many rows as one batch, maybe empty; its schema may say that a column is nullable which is not."""
         if isinstance(rows, pa.RecordBatch | pa.Table):
-            return batch_to_schema(self._arrow_with_rowtime(rows, floor), self._schema)
+            whole = self._as_is(rows) if isinstance(rows, pa.RecordBatch) else None
+            return batch_to_schema(self._arrow_with_rowtime(rows, floor), self._schema) if whole is None else whole
         if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
             raise SchemaMismatchError(
                 f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; sendRow takes one row."
             )
         default = self._default(floor)
         filled = [self._with_rowtime(row, default) if _lacks_rowtime(row) else row for row in rows]
-        return rows_to_batch(filled, self._schema)
+        return self._plain(filled) or rows_to_batch(filled, self._schema)
 
-    def ahead(self, rowtime: int) -> bool:
-        """Whether a row is further ahead of the wall clock than the stream allows."""
-        return self._max_ahead is not None and rowtime > self._now() + self._max_ahead
+    def ceiling(self) -> int | None:
+        """The largest rowtime that is not too far ahead of the wall clock, in microseconds; None: any."""
+        return None if self._max_ahead is None else self._now() + self._max_ahead
 
     def split_ahead(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Rejected]]:
         """The rows that are not too far ahead of the wall clock, and a rejection of those that are."""
-        if self._max_ahead is None:
+        ceiling = self.ceiling()
+        if ceiling is None or least_and_largest(batch)[1] <= ceiling:
             return batch, []
-        ceiling = self._now() + self._max_ahead
         fits = pc.less_equal(rowtime_micros(batch), ceiling)
-        if pc.all(fits).as_py():
-            return batch, []
         return batch.filter(fits), [Rejected("ahead", ceiling, batch.filter(pc.invert(fits)))]
+
+    def _as_is(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """The batch, where it has the stream's columns already and nothing is wrong with it: a few microseconds."""
+        if not batch.num_rows or not self._alike(batch.schema):
+            return None
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid:
+            return None
+        for i in self._not_null:
+            if batch.column(i).null_count:
+                return None
+        least, largest = least_and_largest(batch)
+        return batch if least >= LEAST and largest <= LARGEST else None
+
+    def _alike(self, given: pa.Schema) -> bool:
+        """Whether it has the same names and types; what other columns than flat ones hold has to be looked at."""
+        if not self._flat or (
+            not given.equals(self._like)
+            and [(f.name, f.type) for f in given] != [(f.name, f.type) for f in self._schema]
+        ):
+            return False
+        self._like = given
+        return True
+
+    def _plain(self, rows: Sequence[Any]) -> pa.RecordBatch | None:
+        """Rows of plain Python values as a batch; None where there are others."""
+        self._buffer.open(None, None, len(rows))
+        try:
+            if all(map(self._buffer.take, rows)):
+                batches = self._buffer.drain()
+                return batches[0] if len(batches) == 1 else None
+            return None
+        finally:
+            self._buffer.clear()
 
     def _default(self, floor: int | None) -> datetime:
         """Now, but never below the bound in force; one for all rows of a call."""
@@ -99,31 +119,20 @@ class Intake:
             return rows.append_column(ROWTIME, rows.column(self._promoted))
         return rows.append_column(ROWTIME, pa.repeat(pa.scalar(self._default(floor), TIMESTAMP), rows.num_rows))
 
-    def _rowtime(self, value: Any) -> int:
-        try:
-            return to_micros(value)
-        except InvalidOptionError as error:
-            raise SchemaMismatchError(f"rowtime is unusable: {error}", value=repr(value)) from None
-
 
 def _lacks_rowtime(row: Any) -> bool:
     return isinstance(row, Mapping) and ROWTIME not in row
 
 
-def checked_batch(rows: Sequence[Values], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows that Intake has checked, as one batch."""
-    return rows_to_batch([row.values for row in rows], schema, [row.rowtime for row in rows])
+def _as_datetime(value: Any) -> Any:
+    """A rowtime of another form as a datetime; where it is none, as it is: it will be refused."""
+    try:
+        return to_datetime(value)
+    except InvalidOptionError:
+        return value
 
 
-def _plain_check(field: pa.Field) -> Callable[[Any], bool]:
-    """A quick test that surely lets through only what Arrow will take for this column."""
-    kind, nullable = field.type, field.nullable
-    if field.name == ROWTIME:
-        return lambda _: True
-    if kind in _INT_RANGES:
-        most = _INT_RANGES[kind]
-        return lambda value: -most <= value < most if type(value) is int else value is None and nullable
-    if kind == pa.string():
-        return lambda value: value.isascii() if type(value) is str else value is None and nullable
-    exact = {pa.float64(): float, pa.bool_(): bool, pa.binary(): bytes, TIMESTAMP: datetime}.get(kind)
-    return lambda value: type(value) is exact or (value is None and nullable)
+def _is_flat(kind: pa.DataType) -> bool:
+    types = pa.types
+    numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+    return bool(numbers) or kind in (pa.string(), pa.binary())

@@ -1,11 +1,16 @@
 """Outbox: what a sink has taken and not yet committed."""
 
+from itertools import groupby
+
 import pyarrow as pa
 
 from spark_rowtime.bound import stronger
 from spark_rowtime.disorder import Disorder
-from spark_rowtime.intake import Values, checked_batch
+from spark_rowtime.rowbuffer import RowBuffer
 from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Store
+
+SMALL = 4096
+"""Batches of fewer rows are joined with their like to longer trains; larger ones are trains without being copied."""
 
 
 class Outbox:
@@ -21,7 +26,8 @@ class Outbox:
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
-        self._rows: list[Values] = []
+        self.rows = RowBuffer(store.schema, rises=disorder.implies)
+        """The rows that came one by one since the last batch."""
         self._batches: list[pa.RecordBatch] = []
         self._count = 0
         self._floor = self._committed_floor = info.floor
@@ -32,20 +38,20 @@ class Outbox:
     @property
     def pending(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self._count or self._rejected) or self._floor != self._committed_floor
+        return bool(self._count or len(self.rows) or self._rejected) or self._floor != self._committed_floor
 
     @property
     def full(self) -> bool:
         """Whether there is a whole train of rows."""
-        return self._count >= self._max_train_rows
+        return self._count + len(self.rows) >= self._max_train_rows
 
-    def add_row(self, row: Values) -> None:
-        """One checked row."""
-        self._rows.append(row)
-        self._count += 1
+    def open(self, ceiling: int | None, floor: int | None) -> None:
+        """Lets single rows of [floor, ceiling] into ``rows``, but for the one that fills the train."""
+        left = self._max_train_rows - self._count % self._max_train_rows
+        self.rows.open(floor, ceiling, left - 1)
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Checked rows, after all that were added before."""
+        """Checked rows, after all that were added before; types as in the stream, what may be null as it comes."""
         self._roll()
         self._batches.append(batch)
         self._count += batch.num_rows
@@ -78,14 +84,15 @@ class Outbox:
         )
         receipt = self._store.commit(commit)
         self._number += 1
-        self._rows, self._batches, self._count, self._rejected = [], [], 0, []
+        self._batches, self._count, self._rejected = [], 0, []
         self._committed_floor, self._committed_disorder = self._floor, disorder
         self.committed_at, self.failing = now, False
         return receipt
 
     def drop(self) -> None:
         """Forgets rows and bounds that were not committed; rejections stay."""
-        self._rows, self._batches, self._count = [], [], 0
+        self.rows.clear()
+        self._batches, self._count = [], 0
         self._floor = self._committed_floor
         self._disorder.restore(self._committed_disorder)
 
@@ -98,14 +105,19 @@ class Outbox:
         self._store.leave(self.producer, self._epoch)
 
     def _roll(self) -> None:
-        if self._rows:
-            self._batches.append(checked_batch(self._rows, self._store.schema))
-            self._rows = []
+        if len(self.rows):
+            self._count += len(self.rows)
+            self._batches += self.rows.drain()
 
     def _trains(self) -> list[pa.RecordBatch]:
         self._roll()
-        if not self._batches:
-            return []
-        rows = pa.Table.from_batches(self._batches).combine_chunks()
-        trains: list[pa.RecordBatch] = rows.to_batches(max_chunksize=self._max_train_rows)
+        trains: list[pa.RecordBatch] = []
+        for (small, _), alike in groupby(self._batches, key=_shape):
+            rows = pa.Table.from_batches(list(alike))
+            exact = pa.Table.from_arrays(rows.columns, schema=self._store.schema)
+            trains += (exact.combine_chunks() if small else exact).to_batches(max_chunksize=self._max_train_rows)
         return trains
+
+
+def _shape(batch: pa.RecordBatch) -> tuple[bool, pa.Schema]:
+    return batch.num_rows < SMALL, batch.schema

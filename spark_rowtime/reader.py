@@ -10,10 +10,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from spark_rowtime.arguments import to_flag, to_text
 from spark_rowtime.bound import RowtimeBound, as_bound
 from spark_rowtime.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Store
+from spark_rowtime.store.base import Position, Store
+from spark_rowtime.streamsink import StreamSink
 from spark_rowtime.train import ROWTIME, Train
 
 TRAIN_ROWS = 65536
@@ -24,19 +26,26 @@ EXPIRY = 1.0
 class RowReader:
     """Reads a stream; see ``openReader``. One thread; several readers of a stream do not meet.
 
+    One with a name tells the stream where it is when it opens and each time that it is asked for the next train.
+
     Law: each row is handed out once, none below a bound that was handed out before it; in
     ``order="rowtime"`` sorted by rowtime, rows of one rowtime in the order of their commits.
     """
 
-    def __init__(self, store: Store, how: Release, start: Any = "earliest", follow: bool = False) -> None:
-        self._store, self._how, self._follow = store, how, follow
-        self._at = how.earliest()
-        if start == "latest":
+    def __init__(
+        self, store: Store, how: Release, start: Any = "earliest", follow: bool = False, name: str | None = None
+    ) -> None:
+        self._store, self._how, self._follow, self._name = store, how, follow, name
+        self._kept: Position | None = None
+        text = start if isinstance(start, str) else ""
+        if text == "latest":
             self._at = how.latest(store)
-        elif isinstance(start, str) and start.startswith("{"):
-            self._resume(start)
-        elif start != "earliest":
-            self._how = replace(how, since=start_bound(start))
+        elif text.startswith("{"):
+            self._resume(text)
+        else:
+            self._how = how if text == "earliest" else replace(how, since=start_bound(start))
+            self._at = self._how.earliest(store)
+        self._keep()
 
     @property
     def schema(self) -> pa.Schema:
@@ -59,6 +68,7 @@ class RowReader:
         None if there is none within ``timeout`` seconds; without a timeout, at once, or never if the
         reader follows.
         """
+        self._keep()
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             self._store.expire()
@@ -86,6 +96,8 @@ class RowReader:
         checkpoint = getattr(sink, "checkpoint", None)
         if checkpoint is not None:
             self._resume(checkpoint)
+        elif isinstance(sink, StreamSink):
+            sink.flush(checkpoint=self.position)  # from now on linger shows no row without its position
         for train in self:
             if train.rows.num_rows:
                 sink.sendRows(train.rows)
@@ -109,6 +121,12 @@ class RowReader:
     def _resume(self, position: str) -> None:
         self._at = load_position(position, self._store.stream, self._how.order)
         self._how = replace(self._how, since=json.loads(position).get("since"))
+
+    def _keep(self) -> None:
+        """All trains that were read are done with: the next one is asked for."""
+        if self._name is not None and self._at != self._kept:
+            self._store.keep(self._name, self._at)
+            self._kept = self._at
 
     def _next(self) -> Train | None:
         to = self._how.step(self._store, self._at)
@@ -135,6 +153,7 @@ def openReader(
     start: Any = "earliest",
     hold: str | timedelta | None = None,
     follow: bool = False,
+    name: str | None = None,
 ) -> RowReader:
     """Opens the stream at ``path`` for reading.
 
@@ -143,8 +162,18 @@ def openReader(
     - ``start``: "earliest", "latest", a time (rows before it are left out), or a reader's ``position``.
     - ``hold``: hand a row out only once the stream is that far past it (Feldera's WATERMARK).
     - ``follow``: iterating waits for more at the end of the log.
+    - ``name``: what this reader has still to read is kept for it by the stream's retention, also while it
+      is not running; a train counts as read when the next one is asked for. ``rowtime gc --forget`` ends that.
 
-    Raises StreamNotFoundError, StoreCorruptError, InvalidOptionError.
+    Raises StreamNotFoundError, StoreCorruptError, InvalidOptionError; DataLostError, also while reading, where
+    rows from ``start`` on, or from where it is, were removed.
     """
     how = release(order, hold, max_rows=TRAIN_ROWS)
-    return RowReader(open_store(path), how, start, follow)
+    to_flag(follow, "follow")
+    label = None if name is None else to_text(name, "name")
+    store = open_store(path)
+    try:
+        return RowReader(store, how, start, follow, label)
+    except BaseException:
+        store.close()
+        raise

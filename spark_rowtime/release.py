@@ -16,10 +16,13 @@ import pyarrow.compute as pc
 from spark_rowtime.bound import RowtimeBound, weaker
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.shown import shown
 from spark_rowtime.store.base import Head, Position, Slice, Store, rows_between
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.store.retention import lost, lost_error, require_kept
+from spark_rowtime.timestamps import show_micros, to_interval
 
 ORDERS = ("arrival", "rowtime")
+_SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +46,36 @@ class Release:
     max_rows: int | None = None
     max_bytes: int | None = None
 
-    def earliest(self) -> Position:
-        """Before the first row."""
-        return Position(0, None if self._whole() else 0, None)
+    def earliest(self, store: Store) -> Position:
+        """Before the first row that is left; DataLostError where not all rows from ``since`` on are."""
+        horizon = store.horizon()
+        if self.since is not None and horizon.largest is not None and horizon.largest >= self.since:
+            raise lost_error(f"the rows from {show_micros(self.since)} on", horizon, store.path)
+        return self._start(horizon)
+
+    def _start(self, horizon: Head) -> Position:
+        return Position(horizon.seq, None if self._whole() else (horizon.largest or -1) + 1, None)
 
     def latest(self, store: Store) -> Position:
         """After all that this order would hand out now."""
         head = store.head()
-        return self._position(store, self.earliest(), head, self._cut(head))
+        return self._position(store, self._start(store.horizon()), head, self._cut(head))
 
     def step(self, store: Store, at: Position, upto: int | None = None) -> Position:
         """The next position after ``at``, not beyond seq ``upto``; ``at`` itself where there is no news."""
+        require_kept(at, store.horizon(), store.path)
         head = store.head() if upto is None else store.at(max(upto, at.seq))
         if head.seq <= at.seq and not self._limited():
             return at
         start = at
         for stage in self._stages(store, at, head):
+            if self._behind(stage, at):
+                continue
             target = self._position(store, start, stage, self._cut(stage))
             to = self._within_limits(store, start, target)
-            while to != target and not self._news(store, at, to):
+            while not (news := self._news(store, at, to)) and to != target:
                 to = self._within_limits(store, to, target)
-            if self._news(store, at, to):
+            if news:
                 return to
             start = to
         return at
@@ -102,6 +114,11 @@ class Release:
             yield stage
         yield head
 
+    def _behind(self, stage: Head, at: Position) -> bool:
+        """Whether ``at`` has a later cut than ``stage``, as after a ``gc``: rows would come too early."""
+        cut = self._cut(stage)
+        return cut is not None and at.cut is not None and cut < at.cut
+
     def _cut(self, head: Head) -> int | None:
         """Rows below it may go at ``head``; None: all."""
         cuts = []
@@ -116,7 +133,7 @@ class Release:
         seq = max(head.seq, at.seq)
         if cut is None or head.floor is None or cut > head.floor:
             return Position(seq, cut, head.floor)
-        return Position(seq, cut, weaker(head.floor, _least_unread(store, seq, cut) or head.floor))
+        return Position(seq, cut, weaker(head.floor, least_sent(store, seq, cut) or head.floor))
 
     def _news(self, store: Store, at: Position, to: Position) -> bool:
         pieces = self.slices(store, at, to) if to.floor == at.floor else []
@@ -155,26 +172,45 @@ class Release:
         return len(pieces)
 
 
-def _least_unread(store: Store, seq: int, cut: int) -> int | None:
-    """The least rowtime >= ``cut`` in the trains up to ``seq``; None without any."""
-    unread = store.slices(Position(seq, cut, None), Position(seq, None, None))
-    whole = min((p.least for p in unread if p.least >= cut), default=None)
-    parts = (rowtime_micros(store.read(p)) for p in unread if p.least < cut)
-    return min(
-        [pc.min(t.filter(pc.greater_equal(t, cut))).as_py() for t in parts] + ([whole] if whole else []), default=None
-    )
+def least_sent(store: Store, seq: int, cut: int) -> int | None:
+    """The least rowtime >= ``cut`` in the trains up to ``seq``; None without any.
+
+    It looks at ever longer spans from ``cut`` on, so that trains far ahead cost nothing. Of rows that
+    are gone it says the least that they may have had.
+    """
+    if lost(Position(seq, cut, None), store.horizon()):
+        return cut
+    end, reach, largest = cut, _SECOND, store.at(seq).largest or 0
+    while end <= largest:
+        end, reach = cut + reach, reach * 16
+        near = store.slices(Position(seq, cut, None), Position(seq, end, None))
+        found = min((_least_from(store, piece, cut) for piece in near), default=end)
+        if found < end:
+            return found
+    return None
+
+
+def _least_from(store: Store, piece: Slice, cut: int) -> int:
+    if piece.least >= cut:
+        return piece.least
+    times = rowtime_micros(store.read(piece))
+    return int(pc.min(times.filter(pc.greater_equal(times, cut))).as_py())
 
 
 def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_bytes: int | None = None) -> Release:
     """A checked Release; InvalidOptionError names what is wrong."""
-    if order not in ORDERS:
-        raise InvalidOptionError(f"order={order!r} is neither 'arrival' nor 'rowtime'.", order=order)
+    if not isinstance(order, str) or order not in ORDERS:
+        raise InvalidOptionError(f"order={shown(order)} is neither 'arrival' nor 'rowtime'.", order=shown(order))
     return Release(order, to_interval(hold, "hold"), None, max_rows, max_bytes)
 
 
 def start_bound(start: Any) -> int:
     """A starting time (RowtimeBound, datetime, ISO string ...) as a floor in microseconds."""
-    return (start if isinstance(start, RowtimeBound) else RowtimeBound(start)).floor
+    try:
+        return (start if isinstance(start, RowtimeBound) else RowtimeBound(start)).floor
+    except InvalidOptionError as error:
+        message = f"start is neither 'earliest' nor 'latest' nor a position nor a time: {error}"
+        raise InvalidOptionError(message, option="start") from None
 
 
 def dump_position(position: Position, stream: str, order: str) -> dict[str, Any]:
@@ -188,8 +224,12 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
     except ValueError:
         fields = None
     if isinstance(fields, dict) and fields.keys() >= {"stream", "order", *Position._fields}:
-        return fields
-    raise InvalidOptionError(f"{value!r} is no position of a reader; give one as it was read.", value=str(value))
+        numbers = [fields.get(name) for name in (*Position._fields, "since")]
+        if fields["seq"] is not None and all(number is None or type(number) is int for number in numbers):
+            return fields
+    raise InvalidOptionError(
+        f"start={shown(value)} is no position of a reader; give one as it was read.", option="start"
+    )
 
 
 def load_position(value: dict[str, Any] | str, stream: str, order: str) -> Position:

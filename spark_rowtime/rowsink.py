@@ -7,9 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from spark_rowtime.arguments import to_flag, to_text
 from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.disorder import declared
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.shown import shown
 from spark_rowtime.store import open_store
 from spark_rowtime.streamsink import StreamSink
 from spark_rowtime.timestamps import to_interval
@@ -77,12 +79,16 @@ def openSink(
     Raises StreamNotFoundError, StoreCorruptError, StoreUnavailableError, InvalidOptionError.
     """
     micros = to_interval(linger, "linger")
-    if not isinstance(maxTrainRows, int) or maxTrainRows < 1 or micros is None:
-        raise InvalidOptionError(f"maxTrainRows={maxTrainRows!r} must be a whole number from 1 on, linger a time.")
+    if not isinstance(maxTrainRows, int) or not 1 <= maxTrainRows < 1 << 31 or micros is None:
+        raise InvalidOptionError(
+            f"maxTrainRows={shown(maxTrainRows)} must be a whole number from 1 to 2147483647, linger a time."
+        )
     store = open_store(path, durability)
     try:
-        disorder = declared(store.schema, rowsImplyBounds=rowsImplyBounds, lateness=lateness, kSort=kSort)
-        name = producer if producer is not None else f"producer-{uuid.uuid4().hex[:12]}"
+        disorder = declared(
+            store.schema, rowsImplyBounds=to_flag(rowsImplyBounds, "rowsImplyBounds"), lateness=lateness, kSort=kSort
+        )
+        name = to_text(producer, "producer") if producer is not None else f"producer-{uuid.uuid4().hex[:12]}"
         return StreamSink(
             store,
             name,

@@ -1,17 +1,18 @@
 """The schema of a stream, the rules of its rowtime column, and rows of that schema as Arrow."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from numbers import Number
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.ddl import from_ddl, from_spark_json
+from spark_rowtime.casts import cast
+from spark_rowtime.ddl import DEEPEST, from_ddl, from_spark_json
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
+from spark_rowtime.shown import MOST, shown
 from spark_rowtime.timestamps import LARGEST, LEAST, check_range, to_micros
 from spark_rowtime.train import ROWTIME
+from spark_rowtime.values import MISFITS, column
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 _WIDER = {
@@ -63,20 +64,23 @@ def _stream_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, kind, field.nullable)
 
 
-def _stream_type(kind: pa.DataType, column: str) -> pa.DataType:
-    types = pa.types
+def _stream_type(kind: pa.DataType, column: str, depth: int = 0) -> pa.DataType:
+    types, depth = pa.types, depth + 1
+    if depth > DEEPEST + 1:
+        raise SchemaMismatchError(f"Types in column {column!r} are nested deeper than {DEEPEST}.", column=column)
     if kind in _WIDER:
         return _WIDER[kind]
     if types.is_timestamp(kind):
         return TIMESTAMP if kind.tz or column == ROWTIME else pa.timestamp("us")
     if types.is_list(kind) or types.is_large_list(kind):
         item = kind.value_field
-        return pa.list_(pa.field("element", _stream_type(item.type, column), item.nullable))
+        return pa.list_(pa.field("element", _stream_type(item.type, column, depth), item.nullable))
     if types.is_map(kind):
-        value = pa.field("value", _stream_type(kind.item_type, column), kind.item_field.nullable)
-        return pa.map_(_stream_type(kind.key_type, column), value)
+        value = pa.field("value", _stream_type(kind.item_type, column, depth), kind.item_field.nullable)
+        return pa.map_(_stream_type(kind.key_type, column, depth), value)
     if types.is_struct(kind):
-        return pa.struct([f.with_type(_stream_type(f.type, column)) for f in kind])
+        _check_fields(kind, column)
+        return pa.struct([f.with_type(_stream_type(f.type, column, depth)) for f in kind])
     plain = types.is_boolean(kind) or types.is_signed_integer(kind) or types.is_date32(kind)
     floats = types.is_float32(kind) or types.is_float64(kind)
     decimal = types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision
@@ -87,6 +91,13 @@ def _stream_type(kind: pa.DataType, column: str) -> pa.DataType:
         column=column,
         type=str(kind),
     )
+
+
+def _check_fields(kind: pa.StructType, column: str) -> None:
+    names = [field.name.lower() for field in kind]
+    if not names or len(set(names)) < len(names):
+        what = f"a field twice ({names}); Spark ignores case" if names else "no fields"
+        raise SchemaMismatchError(f"Column {column!r} is a STRUCT with {what}.", column=column, type=str(kind))
 
 
 def rows_to_batch(rows: Sequence[Any], schema: pa.Schema, rowtimes: list[int] | None = None) -> pa.RecordBatch:
@@ -120,7 +131,7 @@ def row_values(row: Any, at: int, names: list[str]) -> Sequence[Any]:
     if isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == len(names):
         return row
     raise SchemaMismatchError(
-        f"Row {at} is {row!r}; it must be a mapping, or a sequence with the {len(names)} values {names}.", row=at
+        f"Row {at} is {shown(row)}; it must be a mapping, or a sequence with the {len(names)} values {names}.", row=at
     )
 
 
@@ -139,59 +150,30 @@ def _array(values: list[Any], field: pa.Field) -> pa.Array:
     if field.name == ROWTIME:
         return pa.array(values, pa.int64()).cast(TIMESTAMP)
     try:
-        array = _convert(values, field.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        array = column(values, field.type)
+    except MISFITS as error:
         raise _misfit(values, field, error) from None
     if not field.nullable and array.null_count:
-        raise SchemaMismatchError(
-            f"Row {values.index(None)} has no {field.name!r}, which is NOT NULL.", column=field.name
-        )
+        at = pc.index(array.is_null(), True).as_py()
+        raise SchemaMismatchError(f"Row {at} has no {field.name!r}, which is NOT NULL.", row=at, column=field.name)
     return array
-
-
-def _convert(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        values = [datetime.fromisoformat(value) if isinstance(value, str) else value for value in values]
-    array = pa.array(values, kind)
-    _refuse_fractions(values, kind)
-    return array
-
-
-def _refuse_fractions(values: Sequence[Any], kind: pa.DataType) -> None:
-    """Arrow would cut 1.5 to 1 in an integer column without a word."""
-    if not (pa.types.is_integer(kind) or pa.types.is_nested(kind)):
-        return
-    there = [value for value in values if value is not None]
-    if pa.types.is_integer(kind):
-        for value in there if set(map(type, there)) - {int} else ():
-            if isinstance(value, Number) and value % 1:  # type: ignore[operator]
-                raise pa.ArrowInvalid(f"{value!r} is no whole number")
-    elif pa.types.is_list(kind):
-        _refuse_fractions([item for value in there for item in value], kind.value_type)
-    elif pa.types.is_map(kind):
-        pairs = [pair for value in there for pair in (value.items() if isinstance(value, Mapping) else value)]
-        _refuse_fractions([pair[0] for pair in pairs], kind.key_type)
-        _refuse_fractions([pair[1] for pair in pairs], kind.item_type)
-    elif pa.types.is_struct(kind):
-        for at, field in enumerate(kind):
-            inner = [value.get(field.name) if isinstance(value, Mapping) else value[at] for value in there]
-            _refuse_fractions(inner, field.type)
 
 
 def _misfit(values: list[Any], field: pa.Field, error: Exception) -> SchemaMismatchError:
     at = next((i for i, value in enumerate(values) if not _fits(value, field.type)), 0)
     return SchemaMismatchError(
-        f"Row {at}: {field.name}={values[at]!r} does not fit the column's type {field.type} ({error}).",
+        f"Row {at}: {field.name}={shown(values[at])} does not fit the column's type {field.type} "
+        f"({str(error)[:MOST]}).",
         row=at,
         column=field.name,
-        value=repr(values[at]),
+        value=shown(values[at]),
     )
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:
     try:
-        _convert([value], kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        column([value], kind)
+    except MISFITS:
         return False
     return True
 
@@ -200,11 +182,12 @@ def _rowtime(value: Any, at: int) -> int:
     try:
         return to_micros(value)
     except InvalidOptionError as error:
-        raise SchemaMismatchError(f"Row {at}: rowtime is unusable: {error}", row=at, value=repr(value)) from None
+        message = f"Row {at}: rowtime is unusable: {error}"
+        raise SchemaMismatchError(message, row=at, column=ROWTIME, value=shown(value)) from None
 
 
 def batch_to_schema(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch:
-    """Arrow data as one batch of exactly ``schema``: columns by name, safe casts, rowtime checked.
+    """Arrow data as one batch of exactly ``schema``: columns by name, exact casts, rowtime checked.
 
     Zone-less timestamps are UTC. Raises SchemaMismatchError with column and reason.
     """
@@ -229,26 +212,19 @@ def _same_columns(given: list[str], wanted: list[str]) -> None:
         )
 
 
-def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    kind = column.type
+def _cast(given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
-        if column.type != field.type:
-            if pa.types.is_timestamp(field.type) and not pa.types.is_timestamp(kind):
-                raise pa.ArrowInvalid(f"{kind} is no timestamp")
-            column = column.cast(field.type, safe=not _cuts_digits(kind))
-    except pa.ArrowException as error:
+        done = cast(given, field.type)
+    except (pa.ArrowException, ValueError) as error:
+        what = f"is {given.type}, not" if given.type != field.type else "does not hold"
         raise SchemaMismatchError(
-            f"Column {field.name!r} is {kind}, not {field.type} as in the stream: {error}.", column=field.name
+            f"Column {field.name!r} {what} {field.type} as in the stream: {str(error)[:MOST]}.", column=field.name
         ) from None
-    if not field.nullable and column.null_count:
+    if not field.nullable and done.null_count:
         raise SchemaMismatchError(
-            f"Column {field.name!r} is NOT NULL, but {column.null_count} of its values are null.", column=field.name
+            f"Column {field.name!r} is NOT NULL, but {done.null_count} of its values are null.", column=field.name
         )
-    return column
-
-
-def _cuts_digits(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) and kind.unit == "ns"
+    return done
 
 
 def check_rowtimes(column: pa.Array | pa.ChunkedArray) -> None:

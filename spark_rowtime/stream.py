@@ -1,18 +1,20 @@
 """createStream and describeStream."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
+from spark_rowtime.arguments import to_flag
 from spark_rowtime.bound import RowtimeBound, as_bound
 from spark_rowtime.clock import Status
-from spark_rowtime.errors import SchemaMismatchError, StreamExistsError
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.schema import same_schema, show_schema, stream_schema
+from spark_rowtime.shown import shown
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import StreamSettings
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.timestamps import from_micros, to_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,21 @@ class ProducerDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class ReaderDescription:
+    """A registered reader, a query or a named one: what it has not read at ``seq`` is kept for it."""
+
+    name: str
+    seq: int
+    seen: datetime
+    """When it last came further."""
+
+
+@dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A stream at one moment. ``holder``: the producer that holds the clock, None if nobody does."""
+    """A stream at one moment. ``holder``: the producer that holds the clock, None if nobody does.
+
+    ``rows`` counts all that were ever accepted; ``removed``: how many of them retention has removed.
+    """
 
     path: str
     schema: pa.Schema
@@ -40,6 +55,8 @@ class StreamInfo:
     rejected: int
     seq: int
     holder: str | None
+    removed: int
+    readers: tuple[ReaderDescription, ...]
 
 
 def createStream(
@@ -50,6 +67,8 @@ def createStream(
     maxLag: str | timedelta | None = None,
     idleTimeout: str | timedelta | None = None,
     maxAhead: str | timedelta | None = None,
+    retainAge: str | timedelta | None = None,
+    retainBytes: int | None = None,
     existOk: bool = False,
 ) -> None:
     """Creates an empty stream at ``path``, a directory that is not there yet.
@@ -59,23 +78,35 @@ def createStream(
     - ``boundsBeforeRows=False``: the stream has no bound until its first row, whatever is promised.
     - ``maxLag``: how far, in rowtime, the slowest producer may hold the fastest back.
     - ``maxAhead``: a row further than that ahead of the wall clock is rejected.
+    - ``retainAge``, ``retainBytes``: rows that were committed longer ago, or lie beyond the newest so many
+      bytes, are removed by the processes that commit, now and then; but never what the bound has not
+      released, and what a query or a named reader has still to read. None, the default: all is kept.
     - ``existOk``: a stream of the same schema that is there already is left as it is.
 
     Raises StreamExistsError, SchemaMismatchError, InvalidOptionError, StoreUnavailableError.
     """
     arrow = stream_schema(schema)
     settings = StreamSettings(
-        bool(boundsBeforeRows),
+        to_flag(boundsBeforeRows, "boundsBeforeRows"),
         to_interval(maxLag, "maxLag"),
         to_interval(idleTimeout, "idleTimeout"),
         to_interval(maxAhead, "maxAhead"),
+        to_interval(retainAge, "retainAge"),
+        _size(retainBytes),
     )
+    to_flag(existOk, "existOk")
     try:
         create_store(path, arrow, settings)
     except StreamExistsError:
         if not existOk:
             raise
         _check_same(path, arrow)
+
+
+def _size(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and 0 <= value < 1 << 63 and value is not True and value is not False):
+        return value
+    raise InvalidOptionError(f"retainBytes must be a whole number of bytes, not {shown(value)}.", value=shown(value))
 
 
 def _check_same(path: str, wanted: pa.Schema) -> None:
@@ -102,8 +133,18 @@ def describeStream(path: str) -> StreamInfo:
             for i in infos
         )
         rejected = sum(i.rejected for i in infos)
+        readers = tuple(ReaderDescription(r.name, r.position.seq, from_micros(r.seen)) for r in store.readers())
         return StreamInfo(
-            path, store.schema, as_bound(head.floor), producers, head.rows, rejected, head.seq, clock.holder()
+            path,
+            store.schema,
+            as_bound(head.floor),
+            producers,
+            head.rows,
+            rejected,
+            head.seq,
+            clock.holder(),
+            store.horizon().rows,
+            readers,
         )
     finally:
         store.close()

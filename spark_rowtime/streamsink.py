@@ -1,7 +1,6 @@
 """StreamSink: the RowSink that writes into a stream."""
 
 import logging
-import os
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +11,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from spark_rowtime.arguments import to_text
 from spark_rowtime.bound import RowtimeBound, as_bound, stronger
 from spark_rowtime.disorder import Disorder
 from spark_rowtime.errors import (
@@ -21,6 +21,7 @@ from spark_rowtime.errors import (
     RowtimeError,
     SinkClosedError,
 )
+from spark_rowtime.forked import refuse_in_forks
 from spark_rowtime.intake import Intake
 from spark_rowtime.latelog import LateLog, late_error, late_rows
 from spark_rowtime.outbox import Outbox
@@ -31,6 +32,8 @@ from spark_rowtime.timestamps import show_micros, wall_clock
 LOG = logging.getLogger("spark_rowtime")
 RETRY = 100_000
 """Microseconds between two attempts in the background to commit, at the least."""
+NEVER = 1 << 62
+"""Later than any time of the wall clock, in microseconds."""
 
 
 class StreamSink:
@@ -72,11 +75,13 @@ class StreamSink:
         self._late_log = LateLog(producer, info.rejected)
         self._unreported: list[Rejected] = []
         self._outbox = Outbox(store, info, disorder, maxTrainRows)
-        self._lock = threading.RLock()
-        self._pid, self._closed = os.getpid(), False
-        self._lease, self._contact = lease, now()
+        self._take_plain = self._outbox.rows.take
+        self._lock: Any = threading.RLock()
+        self._closed = False
+        self._lease, self._contact, self._beats_at = lease, now(), NEVER
         self._fenced: ProducerFencedError | None = None
         self._pulse = Pulse(self._lock, self._beat, f"rowtime-{producer}")
+        refuse_in_forks(self)
         if lease is not None:
             self._pulse.wake()
 
@@ -92,24 +97,19 @@ class StreamSink:
 
     def sendRow(self, row: Mapping[str, Any] | tuple[Any, ...] | list[Any]) -> None:
         """See RowSink. Raises SchemaMismatchError, LateRowError (onLate="raise"), SinkClosedError."""
-        self._check_process()
-        with self._lock:
-            self._start_send()
-            values = self._intake.row(row, self._floor())
-            verdict = self._disorder.judge_time(values.rowtime, self._floor())
-            if verdict is None or verdict.fits is not None or self._intake.ahead(values.rowtime):
-                self._take(self._intake.batch([values]))
-            else:
-                self._outbox.add_row(values)
-                self._imply(verdict.floor)
-            self._settle()
+        lock = self._lock
+        lock.acquire()  # ``with`` takes twice as long
+        try:
+            if not self._take_plain(row):
+                self._send_row(row)
+        finally:
+            lock.release()
 
     def sendRows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any]) -> None:
         """See RowSink. Raises as sendRow does, with the number of the row."""
-        self._check_process()
         with self._lock:
             self._start_send()
-            batch = self._intake.rows(rows, self._floor())
+            batch = self._intake.rows(rows, self._known)
             if batch.num_rows:
                 self._take(batch)
             self._settle()
@@ -120,7 +120,6 @@ class StreamSink:
         Raises BoundRegressionError if this sink has promised, or sent in order, more than that. One
         that is known already (from joining, a takeover, lateness) changes nothing.
         """
-        self._check_process()
         bound = RowtimeBound(t, strict, tz)
         with self._lock:
             self._start_send()
@@ -138,13 +137,17 @@ class StreamSink:
 
     def getRowtimeBound(self) -> RowtimeBound | None:
         """The stronger of the producer's own bound and the stream's, as this sink knows it."""
-        self._check_process()
         with self._lock:
-            return as_bound(self._floor())
+            self._gather()
+            return as_bound(self._known)
 
     def flush(self, checkpoint: str | None = None) -> None:
-        """See RowSink: all that was sent lands in one commit, with ``checkpoint`` where one is given."""
-        self._check_process()
+        """See RowSink: all that was sent lands in one commit, with ``checkpoint`` where one is given.
+
+        Without one, what lands lies after the checkpoint that was stored last: an adapter that goes on
+        from that sends it again.
+        """
+        checkpoint = None if checkpoint is None else to_text(checkpoint, "checkpoint")
         with self._lock:
             self._require_open()
             unreported, self._unreported = self._unreported, []
@@ -154,9 +157,11 @@ class StreamSink:
     def close(self) -> None:
         """Commits what was sent and leaves; raises what no later call could report. Again: nothing happens.
 
+        It says that the feed is complete, so all that was sent lands, also after the last checkpoint. A feed
+        that is to go on later from its checkpoint ends with ``flush(checkpoint=...)`` before it.
+
         Where the store fails it stays open, for another try; where it was fenced it is closed all the same.
         """
-        self._check_process()
         with self._lock:
             if self._closed:
                 return
@@ -175,7 +180,6 @@ class StreamSink:
         What was sent is committed, unless a checkpoint was stored: then the last flush stands, and
         only what was rejected since is recorded.
         """
-        self._check_process()
         with self._lock:
             if self._closed:
                 return
@@ -197,8 +201,33 @@ class StreamSink:
         else:
             self.abandon()
 
-    def _floor(self) -> int | None:
-        return self._known
+    def _send_row(self, row: Any) -> None:
+        """The long way: sees to all that is to be done first, and takes rows of any form."""
+        self._start_send()
+        row = self._intake.row(row, self._known)
+        self._open()
+        plain = self._take_plain(row)
+        self._gather()
+        self._outbox.rows.shut()
+        if not plain:
+            self._take(self._intake.rows([row], self._known))
+        self._settle()
+        timed = self._outbox.pending and not self._outbox.failing
+        if timed or (self._checkpoint is not None and not self._unreported):
+            self._open()
+
+    def _open(self) -> None:
+        """Lets plain rows in the short way, which looks at nothing but the row, until the next call of another kind.
+
+        Left open only where no call has anything else to do: the timer will commit, or ``flush``.
+        """
+        if self._disorder.by_floor:
+            self._outbox.open(self._intake.ceiling(), self._known)
+
+    def _gather(self) -> None:
+        """What the rows that came the short way imply."""
+        if self._disorder.implies:
+            self._imply(self._outbox.rows.last())
 
     def _require_open(self) -> None:
         if self._closed:
@@ -216,19 +245,16 @@ class StreamSink:
 
     def _start_send(self) -> None:
         self._require_open()
+        self._gather()
+        self._outbox.rows.shut()
         unreported, self._unreported = self._unreported, []
         self._report(unreported)
         if self._outbox.failing:
             self._commit(None)
 
-    def _check_process(self) -> None:
-        """Before the lock: a fork may have copied it as held by a thread that is not there."""
-        if os.getpid() != self._pid:
-            raise SinkClosedError("This sink was opened in another process; open one in each process after the fork.")
-
     def _take(self, batch: pa.RecordBatch) -> None:
         batch, ahead = self._intake.split_ahead(batch)
-        verdict = self._disorder.judge(batch, self._floor()) if batch.num_rows else None
+        verdict = self._disorder.judge(batch, self._known) if batch.num_rows else None
         late: list[Rejected] = ahead
         if verdict is not None and verdict.fits is not None:
             late = [*ahead, *late_rows(batch, verdict)]
@@ -246,7 +272,7 @@ class StreamSink:
 
     def _imply(self, floor: int | None) -> None:
         if floor is not None:
-            if not self._disorder.state():
+            if self._disorder.implies:
                 self._said = stronger(self._said, floor)
             self._known = stronger(self._known, floor)
             self._outbox.promise(floor)
@@ -257,20 +283,25 @@ class StreamSink:
 
     def _settle(self) -> None:
         """After a call: commits if it is time, or sees to it that the timer will."""
-        if self._checkpoint is not None or not self._outbox.pending:
+        if not self._outbox.pending or self._checkpoint is not None:
             return
-        if self._outbox.full or self._left() <= 0:
+        now = self._now()
+        left = self._left(now)
+        if self._outbox.full or left <= 0:
             self._commit_unasked()
-        if self._outbox.pending:
+        if self._outbox.pending and not now < self._beats_at <= now + left:
+            self._beats_at = now + left
             self._pulse.wake()
 
-    def _left(self) -> int:
+    def _left(self, now: int) -> int:
         """Microseconds until a commit is due."""
-        passed = self._now() - self._outbox.committed_at
+        passed = now - self._outbox.committed_at
         wait = max(self._linger, RETRY) if self._outbox.failing else self._linger
         return wait - passed if passed >= 0 else 0  # a clock that was set back must not hold rows up
 
     def _commit(self, checkpoint: str | None) -> None:
+        self._gather()
+        self._outbox.rows.shut()
         if not self._outbox.pending and checkpoint is None:
             return
         receipt = self._outbox.commit(checkpoint, self._now())
@@ -288,14 +319,16 @@ class StreamSink:
         """In the pulse's thread, under the lock: does what is due; seconds until something will be."""
         waits = []
         if self._outbox.pending and self._checkpoint is None:
-            if self._left() <= 0:
+            if self._left(self._now()) <= 0:
                 with suppress(ProducerFencedError):
                     self._commit_unasked()
             if self._outbox.pending:
-                waits.append(self._left())
+                waits.append(self._left(self._now()))
         if self._lease is not None:
             waits.append(self._renewed())
-        return max(min(waits), 0) / 1e6 if waits else None
+        wait = max(min(waits), 0) if waits else None
+        self._beats_at = NEVER if wait is None else self._now() + wait
+        return None if wait is None else wait / 1e6
 
     def _renewed(self) -> int:
         """Keeps the lease; microseconds until it must be done again."""
@@ -307,6 +340,7 @@ class StreamSink:
             self._outbox.renew()
         except ProducerFencedError as error:
             self._fenced = error
+            self._outbox.rows.shut()
         except RowtimeError:
             LOG.warning("The lease of producer %r could not be renewed", self.producer, exc_info=True)
         self._contact = self._now()
@@ -322,5 +356,6 @@ class StreamSink:
 
     def _end(self) -> None:
         self._closed = True
+        self._outbox.rows.shut()
         self._pulse.stop()
         self._store.close()

@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.shown import MOST, shown
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST = 1
@@ -43,7 +44,7 @@ def to_micros(t: Any, tz: str | tzinfo | None = None) -> int:
     scalar. A naive one is in ``tz``, or in UTC. Raises InvalidOptionError for anything else and for
     times outside 1970-01-01T00:00:00.000001Z .. 9999-12-31T23:59:59.999998Z.
     """
-    moment = _to_datetime(t)
+    moment = to_datetime(t)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=_zone(tz))
     try:
@@ -53,14 +54,14 @@ def to_micros(t: Any, tz: str | tzinfo | None = None) -> int:
     return check_range(micros, t)
 
 
-def check_range(micros: int, shown: Any) -> int:
-    """``micros`` if a rowtime may be that; otherwise InvalidOptionError, which shows ``shown``."""
+def check_range(micros: int, value: Any) -> int:
+    """``micros`` if a rowtime may be that; otherwise InvalidOptionError, which shows ``value``."""
     if LEAST <= micros <= LARGEST:
         return micros
     raise InvalidOptionError(
-        f"{shown!r} is no usable rowtime: it must be later than 1970-01-01T00:00:00Z (Spark's "
+        f"{shown(value)} is no usable rowtime: it must be later than 1970-01-01T00:00:00Z (Spark's "
         "watermark starts there and would lose earlier rows silently) and before the year 10000.",
-        value=str(shown),
+        value=shown(value),
     )
 
 
@@ -80,13 +81,15 @@ def to_interval(value: str | timedelta | None, name: str) -> int | None:
     """An interval in microseconds: ``"1 hour"``, ``"1 hour 30 minutes"``, ``"100 ms"`` or a timedelta.
 
     None stays None. ``name`` is what the error calls the value. Raises InvalidOptionError for what
-    is not understood and for a negative interval.
+    is not understood, for a negative interval and for one that no rowtimes are apart.
     """
     if value is None:
         return None
     micros = value // _MICROSECOND if isinstance(value, timedelta) else _parse_interval(value, name)
-    if micros < 0:
-        raise InvalidOptionError(f"{name} must not be negative, but is {value!r}.", value=str(value))
+    if not 0 <= micros <= LARGEST:
+        raise InvalidOptionError(
+            f"{name} must not be negative, nor longer than the years to 9999, but is {value!r}.", value=str(value)
+        )
     return micros
 
 
@@ -99,14 +102,15 @@ def _parse_interval(text: Any, name: str) -> int:
         total, at = total + float(part[1]) * _UNITS[part[2].lower()], part.end()
     if not plain or at != len(plain) or abs(total) > LARGEST:
         raise InvalidOptionError(
-            f"{name}={text!r} is no interval. Write a number and a unit, such as '1 hour', '100 ms' "
+            f"{name}={shown(text)} is no interval. Write a number and a unit, such as '1 hour', '100 ms' "
             "or '1 hour 30 minutes', or give a timedelta.",
-            value=str(text),
+            value=shown(text),
         )
     return round(total)
 
 
-def _to_datetime(t: Any) -> datetime:
+def to_datetime(t: Any) -> datetime:
+    """A time of any form that :func:`to_micros` takes as a datetime, cut to microseconds towards the past."""
     if isinstance(t, str):
         return _parse_iso(t)
     if hasattr(t, "as_py"):
@@ -114,9 +118,9 @@ def _to_datetime(t: Any) -> datetime:
     if isinstance(t, datetime) and t == t:  # noqa: PLR0124  (pandas.NaT is a datetime unequal to itself)
         return t.to_pydatetime(warn=False) if hasattr(t, "to_pydatetime") else t
     raise InvalidOptionError(
-        f"{t!r} ({type(t).__name__}) is no time. Give a datetime, an ISO 8601 string, or a pandas or "
+        f"{shown(t)} ({type(t).__name__}) is no time. Give a datetime, an ISO 8601 string, or a pandas or "
         "pyarrow timestamp.",
-        value=str(t),
+        value=shown(t),
     )
 
 
@@ -128,8 +132,8 @@ def _from_arrow(scalar: Any) -> Any:
     try:
         return scalar.cast(pa.timestamp("us", scalar.type.tz), safe=scalar.type.unit != "ns").as_py()
     except (pa.ArrowInvalid, OverflowError, ValueError):
-        shown = f"{scalar.value} of {scalar.type}"
-        raise InvalidOptionError(f"{shown} is no usable time: it is out of range.", value=shown) from None
+        ticks = f"{scalar.value} of {scalar.type}"
+        raise InvalidOptionError(f"{ticks} is no usable time: it is out of range.", value=ticks) from None
 
 
 def _parse_iso(text: str) -> datetime:
@@ -137,8 +141,8 @@ def _parse_iso(text: str) -> datetime:
         return datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise InvalidOptionError(
-            f"{text!r} is no time: {error}. Write ISO 8601, such as '2006-09-11T12:05:00Z'.",
-            value=text,
+            f"{shown(text)} is no time: {str(error)[:MOST]}. Write ISO 8601, such as '2006-09-11T12:05:00Z'.",
+            value=shown(text),
         ) from None
 
 

@@ -15,6 +15,8 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
+    # Short runs: the second compiler costs more than it gains.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),

@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from spark_rowtime.cli.check import check
+from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import drain, run
 from spark_rowtime.cli.jar import jar
 from spark_rowtime.cli.send import send
@@ -28,5 +30,5 @@ def main() -> None:
     """Streams of rows and rowtime bounds."""
 
 
-for _command in (create, describe, detach, send, run, tail, drain, jar):
+for _command in (create, describe, detach, send, run, tail, drain, gc, check, jar):
     main.add_command(_command)

@@ -48,13 +48,14 @@ def run(adapter: str, stream: str, producer: str | None, restarts: int, until_st
 @click.option("--follow", "-f", is_flag=True, help="Wait for more at the end of the stream.")
 @click.option("--order", type=click.Choice(["rowtime", "arrival"]), default="rowtime", show_default=True)
 @click.option("--start", default="earliest", show_default=True, help="earliest, latest, or a time.")
-def drain(stream: str, consumer: str, follow: bool, order: str, start: str) -> None:
+@click.option("--name", help="Retention keeps what is still to be drained under this name.")
+def drain(stream: str, consumer: str, follow: bool, order: str, start: str, name: str | None) -> None:
     """Send a stream's rows and bounds to a consumer: a class with sendRows and sendRowtimeBound.
 
     One that has flush and checkpoint resumes where it was.
     """
     sink = load_class(consumer, "a consumer", ("sendRows", "sendRowtimeBound"))()
-    with _terminable(), openReader(stream, order=order, start=start, follow=follow) as reader:
+    with _terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
         reader.drainTo(sink)
         if hasattr(sink, "close"):
             sink.close()

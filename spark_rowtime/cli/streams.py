@@ -17,6 +17,8 @@ from spark_rowtime.timestamps import show_micros
 @click.option("--max-lag", help="How far, in rowtime, the slowest producer may hold the fastest back: '1 hour'.")
 @click.option("--idle-timeout", help="A producer that is silent for so long stops counting: '30 s'.")
 @click.option("--max-ahead", help="Reject rows that are further ahead of the clock: '1 day'.")
+@click.option("--retain-age", help="Remove rows, once nobody needs them, so long after their commit: '7 days'.")
+@click.option("--retain-bytes", type=click.IntRange(0), help="Remove the oldest rows beyond so many bytes, likewise.")
 @click.option(
     "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before any row has come."
 )
@@ -27,6 +29,8 @@ def create(
     max_lag: str | None,
     idle_timeout: str | None,
     max_ahead: str | None,
+    retain_age: str | None,
+    retain_bytes: int | None,
     bounds_before_rows: bool,
     exist_ok: bool,
 ) -> None:
@@ -38,6 +42,8 @@ def create(
         maxLag=max_lag,
         idleTimeout=idle_timeout,
         maxAhead=max_ahead,
+        retainAge=retain_age,
+        retainBytes=retain_bytes,
         existOk=exist_ok,
     )
 
@@ -47,7 +53,7 @@ def create(
 def describe(stream: str) -> None:
     """Show a stream's schema, how far it has come, and its producers."""
     info = describeStream(stream)
-    for line in [*_facts(info), *_producers(info)]:
+    for line in [*_facts(info), *_producers(info), *_readers(info)]:
         click.echo(line)
 
 
@@ -71,6 +77,7 @@ def _facts(info: StreamInfo) -> list[str]:
         f"bound     {_time(info.bound)}{'' if info.bound is None else ': no later row is before that'}",
         f"clock     held by {info.holder or 'nobody'}",
         f"rows      {info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log",
+        *([f"removed   the oldest {info.removed} rows"] if info.removed else []),
     ]
 
 
@@ -81,6 +88,11 @@ def _producers(info: StreamInfo) -> list[str]:
         for p in info.producers
     ]
     return ["", *_aligned([head, *rows])] if rows else ["", "no producer yet"]
+
+
+def _readers(info: StreamInfo) -> list[str]:
+    rows = [(r.name, str(r.seq), f"{r.seen:%Y-%m-%dT%H:%M:%SZ}") for r in info.readers]
+    return ["", *_aligned([("reader", "seq", "last seen"), *rows])] if rows else []
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

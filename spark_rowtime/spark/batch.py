@@ -37,7 +37,8 @@ class RowtimeBatchReader(DataSourceReader):
             return [InputPartition(self._view)]
         store = open_store(self._path)
         try:
-            return list(plan(store, self._how, self._how.earliest(), self._how.latest(store))) or [InputPartition(None)]
+            everything = plan(store, self._how, self._how.earliest(store), self._how.latest(store))
+            return list(everything) or [InputPartition(None)]
         finally:
             store.close()
 

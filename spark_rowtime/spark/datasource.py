@@ -4,7 +4,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.spark.batch import RowtimeBatchReader, view_schema
 from spark_rowtime.spark.hosted import ensure_stream
 from spark_rowtime.spark.options import READ, VIEWS, WRITE, Options
@@ -22,20 +22,15 @@ class RowtimeDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The stream's schema, or that of the chosen view; called when a read is analysed."""
-        options = Options(self.options, READ).check_read()
-        if adapter := options.get("adapter"):
-            ensure_stream(adapter, options.path)
-        return from_arrow_schema(view_schema(options.path, options.choice("view", *VIEWS)))
+        return _own_schema(Options(self.options, READ).check_read())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read: all that is committed."""
-        del schema
-        return RowtimeBatchReader(Options(self.options, READ))
+        return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read."""
-        del schema
-        options = Options(self.options, READ)
+        options = _of_own_schema(Options(self.options, READ), schema)
         if options.choice("view", *VIEWS) != "rows":
             raise InvalidOptionError("view is for batch reads (spark.read); a stream is read as rows.")
         return RowtimeStreamReader(options)
@@ -48,3 +43,25 @@ class RowtimeDataSource(DataSource):
                 "batch. With bounds, append mode gives each result once, as soon as it is final."
             )
         return RowtimeStreamWriter(Options(self.options, WRITE), schema)
+
+
+def _own_schema(options: Options) -> StructType:
+    if adapter := options.get("adapter"):
+        ensure_stream(adapter, options.path)
+    return from_arrow_schema(view_schema(options.path, options.choice("view", *VIEWS)))
+
+
+def _of_own_schema(options: Options, given: StructType) -> Options:
+    """``options``, if ``given``, which may come from ``.schema(...)``, is what the stream has."""
+    own = _own_schema(options)
+    if [(f.name, f.dataType, f.nullable) for f in given] != [(f.name, f.dataType, f.nullable) for f in own]:
+        raise SchemaMismatchError(
+            f"The stream at {options.path} has the columns {_shown(own)}; .schema(...) says {_shown(given)}. Leave it "
+            "out: a stream knows its schema. For other columns or types, select and cast.",
+            path=options.path,
+        )
+    return options
+
+
+def _shown(schema: StructType) -> str:
+    return ", ".join(f"{f.name} {f.dataType.simpleString()}{'' if f.nullable else ' not null'}" for f in schema)

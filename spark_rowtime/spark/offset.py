@@ -9,8 +9,14 @@ from spark_rowtime.store.base import Position
 SHIM = "shim"
 """The extension adds this key to the start offset that it hands over, never to what is logged."""
 
+READER = "reader"
+"""And this one: where the checkpoint of this source of the query is, its name in the stream's retention."""
+
 PLAN = "plan"
 """With this key in it, too, a start offset is the extension's question what a batch up to ``end`` reads."""
+
+LEAST_SENT = "leastSent"
+"""With this key in it, too, it is the question for the least rowtime from that time on that was sent up to it."""
 
 
 def start_position(offset: dict[str, Any], stream: str, order: str, require: bool) -> Position:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 
+from spark_rowtime.arguments import to_text
 from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
 from spark_rowtime.release import Release, release
@@ -24,7 +25,8 @@ WRITE = ("path", "rowtime", "lateness", "onDisorder")
 _SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """What Spark, or the user speaking to Spark, puts among a source's options; lower case."""
 _TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
-"""What Spark puts there for CREATE TABLE ... USING rowtime."""
+_AGAIN = "option."
+"""What Spark puts there for CREATE TABLE ... USING rowtime; it also says each of the table's options again."""
 VIEWS = ("rows", "bounds", "rejected", "producers")
 
 
@@ -36,7 +38,7 @@ class Options:
         lower = {name.lower(): name for name in known}
         passed_over = {*lower, *_SPARKS_OWN, *_TABLES_OWN}
         for name in given:
-            if name.lower() not in passed_over and not name.startswith("spark."):
+            if name.lower().removeprefix(_AGAIN) not in passed_over and not name.startswith("spark."):
                 raise _unknown(name, lower)
 
     def get(self, name: str, default: str | None = None) -> str | None:
@@ -74,10 +76,10 @@ class Options:
         path = self.get("path")
         if not path:
             raise InvalidOptionError(
-                "No stream was named. Write .load('orders.rowtime') or option('path', ...); in SQL, for a table "
-                "USING rowtime, WITH (path='orders.rowtime') after its name."
+                "No stream was named. Write .load('orders.rowtime') or option('path', ...); in SQL, "
+                "USING rowtime OPTIONS (path '/data/orders.rowtime')."
             )
-        return path.removeprefix("file:") if path.startswith("file:/") else path
+        return to_text(path, "path")
 
     def release(self) -> Release:
         """How rows are handed out. ``startingPosition`` as a time is in its ``since``."""
@@ -90,7 +92,15 @@ class Options:
         start = self.get("startingPosition", "earliest") or ""
         if start.lower() in ("earliest", "latest"):
             return how
-        return Release(how.order, how.hold, RowtimeBound(start).floor, how.max_rows, how.max_bytes)
+        return Release(how.order, how.hold, self._since(start), how.max_rows, how.max_bytes)
+
+    @staticmethod
+    def _since(start: str) -> int:
+        try:
+            return RowtimeBound(start).floor
+        except InvalidOptionError as error:
+            message = f"startingPosition is neither earliest nor latest nor a time: {error}"
+            raise InvalidOptionError(message, option="startingPosition") from None
 
     @property
     def from_latest(self) -> bool:

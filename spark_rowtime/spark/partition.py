@@ -71,7 +71,7 @@ def native_plan(store: Store, how: Release, after: Position, upto: Position, par
 
     def train(piece: Slice) -> list[int | None]:
         file, *place = piece.location
-        low, high = _low_high(piece, how, after, upto)
+        low, high = low_high(piece, how, after, upto)
         return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high]
 
     if any(not isinstance(p.location, Location) or p.location.length > LONGEST for p in pieces):
@@ -86,7 +86,8 @@ def native_plan(store: Store, how: Release, after: Position, upto: Position, par
     }
 
 
-def _low_high(piece: Slice, how: Release, after: Position, upto: Position) -> tuple[int | None, int | None]:
+def low_high(piece: Slice, how: Release, after: Position, upto: Position) -> tuple[int | None, int | None]:
+    """The rowtimes, ``low`` and ``high``, between which a train's rows lie; None where it lies within."""
     low = max(after.cut or 0 if piece.seq <= after.seq else 0, how.since or 0)
     cuts = upto.cut is not None and upto.cut <= piece.largest
     return low if low > piece.least else None, upto.cut if cuts else None

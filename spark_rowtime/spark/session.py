@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spark_rowtime.errors import ShimMissingError
+from spark_rowtime.spark.settings import said, suited
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"
 """The class of the extension, for ``spark.sql.extensions``."""
@@ -28,27 +29,24 @@ def jarPath() -> str:
 def configure(builder: Builder) -> Builder:
     """Add the jar and the extension to ``SparkSession.builder``; returns it.
 
-    What the builder or spark-defaults.conf already has in ``spark.jars`` and
-    ``spark.sql.extensions`` is kept. The workers get this Python unless PYSPARK_PYTHON says otherwise.
+    Nothing that is set already is overwritten, be it on the builder, by spark-submit or in
+    spark-defaults.conf: ``spark.jars`` and ``spark.sql.extensions`` are added to, and for a local master
+    the settings of docs/performance.md are made where they are not. So say the master before; what is
+    set afterwards wins. The workers get this Python unless PYSPARK_PYTHON says otherwise.
     """
-    _append(builder, "spark.jars", jarPath())
-    _append(builder, "spark.sql.extensions", EXTENSION)
+    told = said(builder)
+    ours = {**suited(told), **_added(told, "spark.jars", jarPath()), **_added(told, "spark.sql.extensions", EXTENSION)}
+    _set(builder, ours)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     return builder
 
 
-def _append(builder: Any, key: str, value: str) -> None:
-    has = str(builder._options.get(key) or _defaults().get(key, ""))  # noqa: SLF001  (a builder cannot be asked)
-    values = [v.strip() for v in has.split(",") if v.strip()]
-    if value not in values:
-        builder.config(key, ",".join([*values, value]))
+def _added(told: dict[str, str], key: str, value: str) -> dict[str, str]:
+    values = [v.strip() for v in told.get(key, "").split(",") if v.strip()]
+    return {key: ",".join(values if value in values else [*values, value])}
 
 
-def _defaults() -> dict[str, str]:
-    """spark-defaults.conf, where there is one: a value set on the builder would replace its."""
-    home = Path(os.environ.get("SPARK_HOME", "/nonexistent"))
-    file = Path(os.environ.get("SPARK_CONF_DIR", home / "conf")) / "spark-defaults.conf"
-    lines = file.read_text().splitlines() if file.is_file() else []
-    pairs = (line.replace("=", " ", 1).split(None, 1) for line in lines if not line.lstrip().startswith("#"))
-    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+def _set(builder: Any, settings: dict[str, str]) -> None:
+    for key, value in settings.items():
+        builder.config(key, value)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_rowtime.bound import stronger
+from spark_rowtime.ddl import from_spark_json
 from spark_rowtime.disorder import AnyOrder, Disorder, declared
 from spark_rowtime.errors import (
+    DataLostError,
     DisorderedOutputError,
     InvalidOptionError,
     SchemaMismatchError,
@@ -19,63 +20,66 @@ from spark_rowtime.errors import (
     StreamNotFoundError,
 )
 from spark_rowtime.schema import batch_to_schema, fitting_schema, stream_schema
+from spark_rowtime.spark.landed import Batch
 from spark_rowtime.spark.options import Options
-from spark_rowtime.spark.taskbound import local_property, output_floors
+from spark_rowtime.spark.taskbound import output_floors
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import Commit, Rejected, Staged, Store, StreamSettings, admit
+from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store, StreamSettings, admit
 from spark_rowtime.timestamps import show_micros, to_interval
 from spark_rowtime.train import ROWTIME
 
 
 @dataclass
 class TaskOutput(WriterCommitMessage):
-    """What a task tells the commit: its rows, already down, and the batch's output floor."""
+    """What a task tells the commit: its rows, already down in ``stream``, and the batch's output floor."""
 
     trains: list[Staged]
     floor: int | None
-    query: str
-    run: str
+    stream: str
+    batch: Batch
 
 
 class RowtimeStreamWriter(DataSourceStreamArrowWriter):
     """Made anew for each batch, on the driver; pickled into the tasks for ``write``.
 
-    Law (*once*): a batch is keyed by query and batch id; run again, it changes nothing.
+    Law (*once*): a batch is keyed by query and batch id; run again, it changes nothing. See :class:`Batch`.
+    The first batch of a query creates the stream if it is not there.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._path, self._column = options.path, options.get("rowtime") or ROWTIME
         self._reject = options.choice("onDisorder", "fail", "reject") == "reject"
-        wanted = self._wanted(to_arrow_schema(schema, timezone="UTC"))
+        wanted = self._wanted(from_spark_json(schema.jsonValue()))
         self._lateness = options.get("lateness")
         to_interval(self._lateness, "lateness")
-        self._schema = _ensure_stream(self._path, wanted)
+        self._schema = _schema_at(self._path, wanted)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
         """Once a task: each Arrow batch goes down as one train; nothing is visible yet."""
-        store = open_store(self._path)
+        batch = Batch.of_this_task()
+        store = open_store(self._path) if batch.number else _open_or_create(self._path, self._schema)
         try:
-            trains = [store.stage(self._fit(batch)) for batch in iterator if batch.num_rows]
+            self._schema = fitting_schema(store.schema, self._schema, self._path)
+            trains = [store.stage(self._fit(rows)) for rows in iterator if rows.num_rows]
+            return TaskOutput(trains, output_floors().get(self._column), store.stream, batch)
         finally:
             store.close()
-        query, run = local_property("sql.streaming.queryId"), local_property("spark.jobGroup.id")
-        return TaskOutput(trains, output_floors().get(self._column), query or "", run or "")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Once a batch, on the driver, after all its tasks; again if the driver died before it was logged."""
         outputs = [message for message in messages if isinstance(message, TaskOutput)]
-        if not outputs:
-            return
+        assert outputs, "Spark starts at least one task, also for a batch without rows"
+        assert all(output.batch.number == batchId for output in outputs)
         store = open_store(self._path)
         try:
-            self._commit(store, outputs, batchId + 1)
+            self._commit(store, outputs)
         finally:
             store.close()
 
-    def _commit(self, store: Store, outputs: list[TaskOutput], number: int) -> None:
+    def _commit(self, store: Store, outputs: list[TaskOutput]) -> None:
         first, disorder = outputs[0], self._disorder()
-        info = store.attach(f"spark-{first.query}", first.run, disorder.declaration)
-        if number <= info.number:
+        info = self._attach(store, outputs, disorder.declaration)
+        if first.batch.landed(info, self._path):
             return
         disorder.restore(info.disorder)
         trains, late, implied = _one_step(store, [train for output in outputs for train in output.trains], disorder)
@@ -83,8 +87,20 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         if disordered and not self._reject:
             raise _disordered(self._path, disordered)
         floor = stronger(stronger(info.floor, first.floor), implied)
-        rejected = (*late, *disordered)
-        store.commit(Commit(info.name, info.epoch, number, accepted, floor, rejected, disorder=disorder.state()))
+        rejected, checkpoint = (*late, *disordered), first.batch.checkpoint(info)
+        store.commit(
+            Commit(info.name, info.epoch, info.number + 1, accepted, floor, rejected, checkpoint, disorder.state())
+        )
+
+    def _attach(self, store: Store, outputs: list[TaskOutput], declaration: str) -> ProducerInfo:
+        """Looks before it takes over: a run whose turn it is not leaves the one whose turn it is alone."""
+        if any(output.stream != store.stream for output in outputs):
+            raise _replaced(self._path)
+        batch = outputs[0].batch
+        for info in store.producers():
+            if info.name == batch.producer:
+                batch.landed(info, self._path)
+        return store.attach(batch.producer, batch.run, declaration)
 
     def _disorder(self) -> Disorder:
         return declared(self._schema, rowsImplyBounds=self._lateness is not None, lateness=self._lateness)
@@ -137,9 +153,20 @@ def _disordered(path: str, rows: tuple[Rejected, ...]) -> DisorderedOutputError:
     )
 
 
-def _ensure_stream(path: str, wanted: pa.Schema) -> pa.Schema:
-    """The schema of the stream at ``path``, which is created from ``wanted`` if it is not there."""
-    store = _open_or_create(path, wanted)
+def _replaced(path: str) -> DataLostError:
+    return DataLostError(
+        f"The stream at {path} was deleted and created again while a batch was written; nothing of the batch has "
+        "landed. Restore the stream, or start the query with a new checkpoint.",
+        path=path,
+    )
+
+
+def _schema_at(path: str, wanted: pa.Schema) -> pa.Schema:
+    """The schema of the stream at ``path``; ``wanted`` where there is none yet."""
+    try:
+        store = open_store(path)
+    except StreamNotFoundError:
+        return wanted
     try:
         return fitting_schema(store.schema, wanted, path)
     finally:

@@ -15,13 +15,17 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from spark_rowtime.adapter import AdapterProcess, spawn
-from spark_rowtime.release import Release, dump_position, load_position
-from spark_rowtime.spark.offset import PLAN, start_position
+from spark_rowtime.release import Release, dump_position, least_sent, load_position
+from spark_rowtime.spark.heldback import HeldBack
+from spark_rowtime.spark.offset import LEAST_SENT, PLAN, READER, start_position
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.timestamps import show_micros
+
+PATIENCE = 0.005
+"""Seconds that a query's thread waits for news in each of its sources."""
 
 
 class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -38,7 +42,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._require = options.choice("bounds", "require", "ignore") == "require"
         self._target: int | None = None
         self._reported: dict[str, Any] | None = None
+        self._held_back = HeldBack(self._how)
         self._adapter: AdapterProcess | None = None
+        self._registered: str | None = None
 
     @cached_property
     def _store(self) -> Store:
@@ -46,23 +52,34 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Once, when a new query starts."""
-        return self._dump(self._how.latest(self._store) if self._from_latest else self._how.earliest())
+        return self._dump(self._how.latest(self._store) if self._from_latest else self._how.earliest(self._store))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Each trigger: how far the next batch goes; ``start`` itself where there is no news.
 
-        And each batch: the extension's question which trains it reads.
+        And each batch: the extension's questions which trains it reads, and what a join may have kept.
         """
         at = start_position(start, self._store.stream, self._how.order, self._require)
         if PLAN in start:
             upto = self._load(start[PLAN]["end"])
             return native_plan(self._store, self._how, at, upto, start[PLAN]["parallelism"])
+        if LEAST_SENT in start:
+            return {"least": least_sent(self._store, at.seq, start[LEAST_SENT])}
+        self._register(start.get(READER), at)
         self._tend_adapter()
         self._store.expire()
         how = self._how
         if isinstance(limit, ReadAllAvailable):
             how = Release(how.order, how.hold, how.since)
-        return self._dump(how.step(self._store, at, self._target))
+        return self._dump(self._next(how, at))
+
+    def _next(self, how: Release, at: Position) -> Position:
+        """The next position. Waits a moment for one: a look at the store costs a hundredth of Spark's next trigger."""
+        seen = self._store.head().seq
+        to = how.step(self._store, at, self._target)
+        if to == at and self._target is None and self._store.wait(seen, PATIENCE):
+            to = how.step(self._store, at)
+        return to
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """What the options say; the step itself keeps to both limits where both are given."""
@@ -78,18 +95,31 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """At each trigger, also an idle one, for the query's progress: where the stream is, and its metrics."""
         seq = self._store.head().seq
         if self._reported is None or self._reported["seq"] != seq:
-            self._reported = {**self._dump(self._how.latest(self._store)), "metrics": self._metrics()}
+            latest = self._how.latest(self._store)
+            self._reported = {**self._dump(latest), "metrics": self._metrics(latest)}
         return self._reported
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Each batch that has something, also one that is run again after a restart."""
         after = start_position(start, self._store.stream, self._how.order, self._require)
+        self._register(start.get(READER), after)
         return plan(self._store, self._how, after, self._load(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a Python worker, once a partition."""
         assert isinstance(partition, SlicePartition)
         return read_slices(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Once the batch up to ``end`` is done for good: its rows need not be kept for this query."""
+        if self._registered is not None:
+            self._store.keep(self._registered, self._load(end))
+
+    def _register(self, reader: str | None, at: Position) -> None:
+        """The stream's retention keeps what is behind ``at``, where the query's first batch of this run starts."""
+        if reader is not None and self._registered is None:
+            self._store.keep(reader, at)
+            self._registered = reader
 
     def stop(self) -> None:
         """Once, when the query ends."""
@@ -111,23 +141,12 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _load(self, offset: dict[str, Any]) -> Position:
         return load_position(offset, self._store.stream, self._how.order)
 
-    def _metrics(self) -> dict[str, Any]:
+    def _metrics(self, latest: Position) -> dict[str, Any]:
         clock, producers = self._store.clock(), self._store.producers()
         return {
             "bound": show_micros(clock.floor),
             "producers": sum(p.status.value in ("attached", "idle") for p in producers),
             "clockHeldBy": clock.holder() or "nobody",
-            "rowsHeldBack": self._held_back(),
+            "rowsHeldBack": self._held_back.rows(self._store, latest),
             "rowsRejected": sum(p.rejected for p in producers),
         }
-
-    def _held_back(self) -> int:
-        """Rows that are committed, but wait for the bound (order=rowtime) or for ``hold``."""
-        at = self._how.latest(self._store)
-        if at.cut is None:
-            return 0
-        waiting = self._how.slices(self._store, at, Position(at.seq, None, None))
-        whole = sum(p.rows for p in waiting if p.least >= at.cut)
-        upto = Position(at.seq, None, None)
-        parts = [self._how.rows(self._store, p, at, upto) for p in waiting if p.least < at.cut]
-        return whole + sum(int(part.num_rows) for part in parts)

@@ -1,14 +1,23 @@
 """Where streams live: a path's form says which store it is."""
 
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
+from spark_rowtime.arguments import to_text
 from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.shown import shown
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
+
+if TYPE_CHECKING:
+    from spark_rowtime.store.local.check import Report
 
 
 def create_store(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
     """Creates an empty stream. StreamExistsError where there is something already."""
+    path = _text(path)
     if path.startswith("memory://"):
         if path in STREAMS:
             raise StreamExistsError(f"There is a stream at {path} already.", path=path)
@@ -21,8 +30,9 @@ def create_store(path: str, schema: pa.Schema, settings: StreamSettings) -> None
 
 def open_store(path: str, durability: str = "process") -> Store:
     """Opens a stream. StreamNotFoundError where there is none; ``durability``: process | power."""
-    if durability not in ("process", "power"):
-        raise InvalidOptionError(f"durability={durability!r} is neither 'process' nor 'power'.")
+    if not isinstance(durability, str) or durability not in ("process", "power"):
+        raise InvalidOptionError(f"durability={shown(durability)} is neither 'process' nor 'power'.")
+    path = _text(path)
     if path.startswith("memory://"):
         if path not in STREAMS:
             raise StreamNotFoundError(f"There is no stream at {path}; createStream makes one.", path=path)
@@ -32,7 +42,24 @@ def open_store(path: str, durability: str = "process") -> Store:
     return open_local(_local(path), durability)
 
 
+def check_store(path: str) -> "Report":
+    """Verifies all of a stream in a directory; damage is in the report. StreamNotFoundError, StoreUnavailableError."""
+    path = _text(path)
+    if path.startswith("memory://"):
+        raise InvalidOptionError(f"{path} has no files that could be checked.", path=path)
+    from spark_rowtime.store.local import check_local  # noqa: PLC0415
+
+    return check_local(_local(path))
+
+
+def _text(path: str | PathLike[str]) -> str:
+    text = fspath(path) if isinstance(path, PathLike) else path
+    return to_text(None if isinstance(text, str) and not text else text, "path")
+
+
 def _local(path: str) -> str:
+    if path.startswith("file:/") and not path.startswith("file://"):
+        return path.removeprefix("file:")
     scheme, colon, rest = path.partition("://")
     if not colon:
         return path

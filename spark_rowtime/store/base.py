@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.clock import Detached, Event, Idled, Status, StreamClock
+from spark_rowtime.clock import Status, StreamClock
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
 from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.timestamps import show_micros
@@ -62,12 +62,14 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """What createStream fixes for the life of a stream; intervals in microseconds."""
+    """What createStream fixes for the life of a stream; intervals in microseconds, sizes in bytes."""
 
     boundsBeforeRows: bool = True
     maxLag: int | None = None
     idleTimeout: int | None = None
     maxAhead: int | None = None
+    retainAge: int | None = None
+    retainBytes: int | None = None
 
     def clock(self) -> StreamClock:
         """A new stream's clock."""
@@ -155,6 +157,28 @@ class ProducerInfo:
     """The state of its disorder, as JSON; empty where none is kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderInfo:
+    """A registered reader: rows after its ``position`` are kept for it; ``seen``: when it last said so."""
+
+    name: str
+    position: Position
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What one ``gc`` has removed: ``rows``, and ``size`` bytes in ``files`` files.
+
+    ``held``: who needs the first train that stays although it is old enough; None: nobody.
+    """
+
+    rows: int
+    files: int
+    size: int
+    held: str | None
+
+
 class Store(ABC):
     """One stream, opened. Its laws are the conformance suite in tests/store/.
 
@@ -217,15 +241,52 @@ class Store(ABC):
 
     @abstractmethod
     def at(self, seq: int) -> Head:
-        """The log as it was at ``seq`` (0: empty)."""
+        """The log as it was at ``seq`` (0: empty). DataLostError before the horizon."""
 
     @abstractmethod
     def slices(self, after: Position, upto: Position) -> list[Slice]:
-        """The trains with a row in the difference of the two regions, by seq: a pure function of the log."""
+        """The trains with a row in the difference of the two regions, by seq: a pure function of the log.
+
+        DataLostError where ``gc`` has removed one with a row after ``after``.
+        """
 
     @abstractmethod
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        """All rows of a train, whole. StoreCorruptError where the bytes are not those written."""
+        """All rows of a train, whole.
+
+        StoreCorruptError where the bytes are not those written, DataLostError where ``gc`` has removed it since.
+        """
+
+    @abstractmethod
+    def keep(self, reader: str, position: Position) -> None:
+        """Registers ``reader``, or moves it: what it has not read at ``position`` is kept for it."""
+
+    @abstractmethod
+    def forget(self, reader: str) -> None:
+        """Nothing is kept for ``reader`` any more. InvalidOptionError where it is not registered."""
+
+    @abstractmethod
+    def readers(self) -> list[ReaderInfo]:
+        """The registered readers, by name."""
+
+    @abstractmethod
+    def horizon(self) -> Head:
+        """Where the log begins: the trains up to its ``seq`` are gone, with all their ``rows``."""
+
+    @abstractmethod
+    def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
+        """Removes the oldest trains.
+
+        All up to the last such that each of them
+
+        - was committed at least ``age`` microseconds ago, or lies beyond the newest ``size`` bytes;
+        - is released: a reader in the order of rowtimes may still come;
+        - is needed by no registered reader, or ``force``.
+
+        None is what the stream's settings say; where they say nothing either, no train goes. Clock, producers,
+        rejections and totals stay as they are. Killed at any point, it leaves a whole stream; what it has
+        not finished the next call does.
+        """
 
     @abstractmethod
     def producers(self) -> list[ProducerInfo]:
@@ -241,7 +302,7 @@ class Store(ABC):
 
     @abstractmethod
     def bounds(self) -> pa.Table:
-        """The log as BOUNDS_COLUMNS."""
+        """The log as BOUNDS_COLUMNS, from the horizon on."""
 
     @abstractmethod
     def wait(self, seq: int, timeout: float | None) -> bool:
@@ -354,23 +415,3 @@ def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:
         stored=stored,
         given=given,
     )
-
-
-def overdue(
-    now: int, idle_timeout: int | None, status: Status, lease: int | None, seen: int, sent: int
-) -> type[Detached] | type[Idled] | None:
-    """What has become of an attached producer that was ``seen`` alive, and ``sent`` a row or a bound, last then."""
-    if lease is not None and now > seen + lease:
-        return Detached
-    if idle_timeout is not None and status is Status.ATTACHED and now > sent + idle_timeout:
-        return Idled
-    return None
-
-
-def strongest_first(due: list[tuple[int, Event]]) -> list[Event]:
-    """Events of one moment, with their producers' floors, in the order that they are logged in.
-
-    The weakest last: where all go, the bound stays; the other way round the last to go would have
-    moved it as the only one left.
-    """
-    return [event for _, event in sorted(due, key=lambda pair: pair[0], reverse=True)]

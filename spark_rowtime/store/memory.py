@@ -13,10 +13,12 @@ import pyarrow as pa
 from spark_rowtime.bound import stronger
 from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.store.base import (
+    Collected,
     Commit,
     Head,
     Position,
     ProducerInfo,
+    ReaderInfo,
     Receipt,
     Rejected,
     Slice,
@@ -28,12 +30,12 @@ from spark_rowtime.store.base import (
     bounds_table,
     fenced,
     never_attached,
-    overdue,
     redeclared,
     rejected_schema,
     rejected_table,
-    strongest_first,
 )
+from spark_rowtime.store.expiry import overdue
+from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.timestamps import wall_clock
 from spark_rowtime.train import floors_between, span
 
@@ -56,6 +58,7 @@ class _Entry:
     floor: int | None
     largest: int | None
     rows: int
+    time: int
 
 
 @dataclass(slots=True)
@@ -74,6 +77,8 @@ class MemoryStore(Store):
         self._log: list[_Entry] = []
         self._producers: dict[str, _Producer] = {}
         self._rejected: list[tuple[str, Rejected]] = []
+        self._readers: dict[str, ReaderInfo] = {}
+        self._horizon = 0
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
@@ -101,14 +106,12 @@ class MemoryStore(Store):
             return self._expire()
 
     def _expire(self, but: str = "") -> bool:
-        found: list[tuple[int, Event]] = []
-        for name in self._clock.producers.keys() - {but}:
-            p = self._producers[name]
-            what = overdue(self.now(), self.settings.idleTimeout, p.info.status, p.lease, p.seen, p.sent)
-            found += [(p.info.floor or 0, what(name))] if what else []
-        for event in strongest_first(found):
+        ticking = [self._producers[name] for name in self._clock.producers.keys() - {but}]
+        found = [(p.info.name, p.info.status, p.info.floor, p.lease, p.seen, p.sent) for p in ticking]
+        due = overdue(found, self.now(), self.settings.idleTimeout)
+        for event in due:
             self._append(event, None)
-        return bool(found)
+        return bool(due)
 
     def stage(self, rows: pa.RecordBatch) -> Staged:
         ends = span(rows)
@@ -135,6 +138,7 @@ class MemoryStore(Store):
                 disorder=commit.disorder,
             )
             known.receipt = Receipt(len(self._log), self._clock.floor, late)
+            self.gc()
             return known.receipt
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
@@ -153,7 +157,7 @@ class MemoryStore(Store):
     def _append(self, event: Event, train: Staged | None) -> None:
         floor = self._clock.apply(event)
         rows = (self._log[-1].rows if self._log else 0) + (train.rows if train else 0)
-        self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows))
+        self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows, self.now()))
         known = self._producers[event.producer]
         ticking = self._clock.producers.get(event.producer)
         known.info = replace(
@@ -190,21 +194,65 @@ class MemoryStore(Store):
     def at(self, seq: int) -> Head:
         if seq == 0:
             return Head(0, None, None, 0)
+        if seq < self._horizon:
+            raise lost_error(f"the log at seq {seq}", self.horizon(), self.path)
         entry = self._log[seq - 1]
         return Head(seq, entry.floor, entry.largest, entry.rows)
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
+        require_kept(after, self.horizon(), self.path)
+        return [piece for piece in self._kept() if between(after, upto, piece.seq, piece.least, piece.largest)]
+
+    def _kept(self) -> list[Slice]:
         with self._changed:
-            found = [(e, e.train) for e in self._log if e.train is not None]
+            found = [(e, e.train) for e in self._log[self._horizon :] if e.train is not None]
         return [
-            Slice(e.seq, e.event.producer, t.rows, t.least, t.largest, t.location.nbytes, t.location)
-            for e, t in found
-            if between(after, upto, e.seq, t.least, t.largest)
+            Slice(e.seq, e.event.producer, t.rows, t.least, t.largest, t.location.nbytes, t.location) for e, t in found
         ]
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
         rows: pa.RecordBatch = piece.location
         return rows
+
+    def keep(self, reader: str, position: Position) -> None:
+        with self._changed:
+            self._readers[reader] = ReaderInfo(reader, position._replace(floor=None), self.now())
+
+    def forget(self, reader: str) -> None:
+        with self._changed:
+            if reader not in self._readers:
+                raise never_registered(reader, self.readers())
+            del self._readers[reader]
+
+    def readers(self) -> list[ReaderInfo]:
+        with self._changed:
+            return [self._readers[name] for name in sorted(self._readers)]
+
+    def horizon(self) -> Head:
+        return self.at(self._horizon)
+
+    def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
+        with self._changed:
+            before, held, trains = self.horizon(), None, self._kept()
+            old = self._old(trains, age, size)
+            positions = needs(self.readers(), self.head(), force)
+            for piece in trains[:old]:
+                held = next(
+                    (who for who, at in positions if between(at, WHOLE, piece.seq, piece.least, piece.largest)), None
+                )
+                if held:
+                    break
+                self._horizon = piece.seq
+            gone = [piece.size for piece in trains if piece.seq <= self._horizon]
+            return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
+
+    def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
+        """How many of the first ``trains`` are old enough, or beyond the newest ``size`` bytes."""
+        age = self.settings.retainAge if age is None else age
+        size = self.settings.retainBytes if size is None else size
+        young = [n for n, piece in enumerate(trains) if age is None or self._log[piece.seq - 1].time > self.now() - age]
+        kept = [n for n in range(len(trains)) if size is None or sum(t.size for t in trains[n:]) <= size]
+        return max(min(young, default=len(trains)), min(kept, default=len(trains)))
 
     def producers(self) -> list[ProducerInfo]:
         with self._changed:
@@ -223,7 +271,7 @@ class MemoryStore(Store):
 
     def bounds(self) -> pa.Table:
         with self._changed:
-            entries = list(self._log)
+            entries = self._log[max(self._horizon - 1, 0) :]
         columns: list[list[object]] = [
             [e.seq for e in entries],
             [e.event.producer for e in entries],
@@ -242,5 +290,7 @@ class MemoryStore(Store):
         """Nothing is open."""
 
 
+WHOLE = Position(1 << 60, None, None)
+"""After every row."""
 STREAMS: dict[str, MemoryStore] = {}
 """All memory streams of this process, by path."""

@@ -119,11 +119,11 @@ def joined(rowtime: str, on: str, how: str = "inner", window: bool = False) -> J
 WITHIN = "b.rowtime BETWEEN a.rowtime AND a.rowtime + INTERVAL 10 MINUTES"
 TWO_INPUTS: dict[str, tuple[Join, str | None]] = {
     "union": (lambda a, b: a.union(b), "12:15"),
-    "interval join, left": (joined("a.rowtime", WITHIN), "12:04:59.999001"),
+    "interval join, left": (joined("a.rowtime", WITHIN), "12:10"),
     "interval join, right": (joined("b.rowtime", WITHIN), "12:15"),
-    "interval join, full outer": (joined("coalesce(a.rowtime, b.rowtime)", WITHIN, "fullouter"), "12:04:59.999001"),
+    "interval join, full outer": (joined("coalesce(a.rowtime, b.rowtime)", WITHIN, "fullouter"), "12:10"),
     "equal windows": (joined("a.w.end", "a.w = b.w", window=True), "12:15:00.000001"),
-    "equal times": (joined("a.rowtime", "a.rowtime = b.rowtime"), "12:14:59.999001"),
+    "equal times": (joined("a.rowtime", "a.rowtime = b.rowtime"), "12:20:00.000001"),
     "no time": (joined("a.rowtime", "true"), None),
 }
 

@@ -21,6 +21,7 @@ class Sql:
         self.sink = opened(self.path, "Berlin", onLate="reject")
         send(self.sink, ("10:05", 10, 3), ("10:40", 20, 4), ("10:10", 30, 5), promise="11:00")
         pipe.read("orders").createOrReplaceTempView("orders")
+        self(f"CREATE TABLE orders_table USING rowtime OPTIONS (path '{self.path}', order 'rowtime')")
 
     def __call__(self, text: str) -> DataFrame:
         return self.pipe.spark.sql(text)
@@ -38,7 +39,8 @@ def sql(pipe: Pipe) -> Iterator[Sql]:
     yield Sql(pipe)
     for view in ("orders", "batch", "late"):
         pipe.spark.catalog.dropTempView(view)
-    pipe.spark.sql("DROP TABLE IF EXISTS orders_table")
+    for table in ("orders_table", "elsewhere"):
+        pipe.spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
 FORMS = {
@@ -47,29 +49,33 @@ FORMS = {
     "STREAM()": "STREAM(orders)",
     "WATERMARK, no delay": "STREAM orders WATERMARK rowtime DELAY OF INTERVAL 0 SECONDS AS o",
     "WATERMARK, a delay": "orders WATERMARK rowtime DELAY OF INTERVAL 1 HOUR AS o",  # it never weakens a bound
+    "a table": "STREAM orders_table",
+    "a table, WATERMARK": "STREAM orders_table WATERMARK rowtime DELAY OF INTERVAL 1 HOUR AS o",
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_stream_as_a_view(sql: Sql, form: str) -> None:
+def test_a_stream_in_sql(sql: Sql, form: str) -> None:
     assert sql.streamed(HOURLY.format(FORMS[form])) == [("11:00", 7)]
     assert sql.pipe.bound == bound("11:00", strict=True)
 
 
-def test_a_stream_as_a_table(sql: Sql) -> None:
-    """Spark does not hand a table's options to a Python source: the path is said in the query."""
-    sql(f"CREATE TABLE orders_table USING rowtime OPTIONS (path '{sql.path}')")
-    table = f"orders_table WITH (path='{sql.path}')"
-    assert sql.rows(f"SELECT productId, units FROM {table} ORDER BY rowtime") == [(10, 3), (20, 4)]
-    assert sql.streamed(HOURLY.format(f"STREAM {table}")) == [("11:00", 7)]
+def test_a_table_has_its_options(sql: Sql) -> None:
+    """Spark hands a Python source only what the query says; the extension adds the table's own."""
+    found = "SELECT productId, units FROM orders_table {} ORDER BY rowtime"
+    assert sql.rows(found.format("")) == [(10, 3), (20, 4)]
+    assert sql.rows(found.format(f"WITH (startingPosition='{at('10:30')}')")) == [(20, 4)]
+    sql.pipe.run(sql.pipe.spark.readStream.table("orders_table"))
+    assert sql.pipe.step() == [("10:05", 10, 3), ("10:40", 20, 4)]
     sql("DROP TABLE orders_table")
     assert rt.describeStream(sql.path).rows == 2, "the stream is not the table's to delete"
 
 
-def test_a_table_without_its_path_says_so(sql: Sql) -> None:
-    sql(f"CREATE TABLE orders_table USING rowtime LOCATION '{sql.path}'")
-    with pytest.raises(Exception, match=r"WITH \(path='orders.rowtime'\) after its name"):
-        sql.rows("SELECT * FROM orders_table")
+def test_a_table_by_location_and_what_a_query_says_wins(sql: Sql) -> None:
+    sql(f"CREATE TABLE elsewhere USING rowtime OPTIONS (view 'rejected') LOCATION '{sql.path}'")
+    assert sql.rows("SELECT reason, units FROM elsewhere") == [("late", 5)]
+    with pytest.raises(Exception, match=r"nothing at .*nowhere\.rowtime"):
+        sql.rows("SELECT productId FROM orders_table WITH (path='nowhere.rowtime')")
 
 
 def test_a_batch_view(sql: Sql) -> None:

@@ -68,15 +68,16 @@ NO_TRADE = ("10:00", 0, 110, None)
 NO_ORDER = ("10:12", 1, None, 10)
 
 QUERIES = {
-    # The table has FIRST at step 2: no later order can find the trades seen, but from the bounds alone an
-    # order at 9:57:30 could be given out. SECOND at step 3: an order at 10:01 could still find a trade at 10:11.
-    "query 1": Query("INNER", "o.rowtime", ORDERS, {2: [*FIRST, SECOND]}, {3: FIRST, CLOSE: [SECOND]}),
-    "query 2": Query(  # as the table has it
+    "query 1": Query(
+        "INNER", "o.rowtime", ORDERS, {2: [*FIRST, SECOND]}, {2: FIRST, 3: [SECOND]}
+    ),  # as the table has it
+    # The table has SECOND at step 4. At step 2 orders are at 10:03, and no trade from then to 10:04 has been seen.
+    "query 2": Query(
         "INNER",
         "t.rowtime",
         ORDERS,
         {2: [("10:02", 1, 100, 60), ("10:04", 2, 25, 25), ("10:07:30", 1, 100, 30)]},
-        {2: [("10:02", 1, 100, 60)], 4: [("10:04", 2, 25, 25), ("10:07:30", 1, 100, 30)]},
+        {2: [("10:02", 1, 100, 60), ("10:04", 2, 25, 25)], 4: [("10:07:30", 1, 100, 30)]},
     ),
     # As query 1; NO_TRADE at step 3, as in the table. NO_ORDER is due when Orders has passed 10:12: with the close.
     "query 3": Query(
@@ -84,7 +85,7 @@ QUERIES = {
         "coalesce(o.rowtime, t.rowtime)",
         [UNMATCHED, *ORDERS],
         {2: [*FIRST, SECOND], 3: [NO_TRADE], CLOSE: [NO_ORDER]},
-        {3: [NO_TRADE, *FIRST], CLOSE: [SECOND, NO_ORDER]},
+        {2: FIRST, 3: [NO_TRADE, SECOND], CLOSE: [NO_ORDER]},
     ),
 }
 

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.spark.observed import Observed
+from tests.sparksession import wait_for
 from tests.streams import Pipe, at, opened, send
 
 
@@ -75,6 +76,34 @@ def test_a_derived_rowtime_moves_the_bound(pipe: Pipe, tmp_path, expression) -> 
         assert query.step() == [(window, 1)]
 
 
+def in_sql(text):
+    return lambda orders: orders.sparkSession.sql(text, orders=orders)
+
+
+GROUPED = {
+    "SQL": in_sql("SELECT date_trunc('HOUR', rowtime) AS rowtime, k, count(*) FROM {orders} GROUP BY 1, 2"),
+    "HAVING": in_sql("""
+        SELECT date_trunc('HOUR', rowtime) AS rowtime, k, count(*) FROM {orders} GROUP BY date_trunc('HOUR', rowtime), k
+        HAVING count(*) > 0 AND date_trunc('HOUR', rowtime) > TIMESTAMP '2006-09-11 00:00:00'"""),
+    "DataFrame": lambda orders: orders.groupBy(F.date_trunc("hour", "rowtime").alias("rowtime"), "k").count(),
+    "below a filter": lambda orders: GROUPED["DataFrame"](orders.filter("k <> 'z'")),
+    "shifted": in_sql("SELECT rowtime + INTERVAL 1 SECOND AS rowtime, k, max(rowtime) FROM {orders} GROUP BY 1, k"),
+}
+
+
+@pytest.mark.parametrize("form", GROUPED)
+def test_grouped_by_an_expression(pipe: Pipe, tmp_path, form) -> None:
+    """Spark alone refuses it in append mode."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    time, what = ("12:10:01", "12:10") if form == "shifted" else ("12:00", 1)
+    with Observed(GROUPED[form](pipe.read("orders")), tmp_path) as query:
+        send(orders, ("12:10", "a"))
+        assert query.step() == []
+        send(orders, promise="13:00:00.001")
+        assert query.step() == [(time, "a", what)]
+        assert query.promised == {"rowtime": "13:00:01.000001" if form == "shifted" else "12:59:59.999001"}
+
+
 def test_a_row_at_the_moved_bound_is_kept(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     later = pipe.read("orders").select(F.expr("rowtime + INTERVAL 1 HOUR").alias("at"), "k")
@@ -92,6 +121,28 @@ def test_a_rowtime_that_cannot_be_followed_has_no_watermark(pipe: Pipe, tmp_path
     query = Observed(starts_of(pipe.read("orders").withColumn("rowtime", F.expr(expression))), tmp_path)
     with pytest.raises(Exception, match="without watermark"), query:
         pass
+
+
+KEEPING = {
+    "aggregation": lambda orders: orders.groupBy("rowtime", "k").count(),
+    "deduplication": lambda orders: orders.dropDuplicates(["rowtime", "k"]),
+}
+
+
+def kept(query: Observed) -> int | None:
+    progress = query.query.lastProgress
+    return progress.stateOperators[0].numRowsTotal if progress else None
+
+
+@pytest.mark.parametrize("how", KEEPING)
+def test_a_time_that_is_changed_above_what_keeps_rows(pipe: Pipe, tmp_path, how) -> None:
+    """The automatic node stays below, where the state is freed by it."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    frame = KEEPING[how](pipe.read("orders")).selectExpr("rowtime + INTERVAL 7 MINUTES AS rowtime", "k")
+    with Observed(frame, tmp_path) as query:
+        send(orders, ("12:10", "a"), promise="12:10:00.001")
+        assert query.step() == [("12:17", "a")]
+        wait_for(lambda: kept(query) == 0, "the state to be freed")
 
 
 def test_a_watermark_on_another_column_follows_the_rows(pipe: Pipe, tmp_path) -> None:

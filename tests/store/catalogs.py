@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.seal import seal
 from spark_rowtime.store.local.spans import width_class
 
 
@@ -15,12 +16,11 @@ class MemoryCatalog(Catalog):
         self.db = sqlite3.connect(":memory:")
         self.db.executescript(tables)
         self.execute = self.db.execute
-        rows = [(seq, *span, width_class(*span)) for seq, span in enumerate(spans, 1)]
-        self.db.executemany(
-            "INSERT INTO events (seq, least, largest, width, kind, producer, time, stream_rows, rows, segment, offset, "
-            "length, checksum) VALUES (?, ?, ?, ?, 'sent', 'p', 0, 0, 1, 's', 0, 0, 0)",
-            rows,
-        )
+        rows = [
+            (seq, "sent", "p", 0, None, None, None, 0, 1, *span, width_class(*span), "s", 0, 0, 0)
+            for seq, span in enumerate(spans, 1)
+        ]
+        self.db.executemany(f"INSERT INTO events VALUES ({', '.join('?' * 17)})", [(*row, seal(row)) for row in rows])
 
     def steps(self, call: Callable[[], Any]) -> int:
         """How many tens of SQLite's instructions ``call`` takes."""

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_rowtime.errors import RowtimeError
+from spark_rowtime.errors import DataLostError, RowtimeError
 from spark_rowtime.store.base import Commit, Position, Rejected, Store, StreamSettings, rows_between
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
@@ -21,6 +21,9 @@ COMMANDS = st.one_of(
     st.tuples(st.just("leave"), NAMES, st.integers(0, 1)),
     st.tuples(st.just("detach"), NAMES),
     st.tuples(st.just("again"), NAMES),
+    st.tuples(st.just("keep"), NAMES, st.integers(0, 20), st.none() | st.integers(0, 42)),
+    st.tuples(st.just("forget"), NAMES),
+    st.tuples(st.just("gc"), st.booleans()),
     st.tuples(
         st.just("send"), NAMES, st.integers(0, 1), st.lists(TIMES, max_size=3), FLOORS, st.lists(TIMES, max_size=1)
     ),
@@ -56,6 +59,16 @@ class Driver:
     def again(self, store: Store, name: str) -> Any:
         return store.commit(self.last[name]) if name in self.last else None
 
+    def keep(self, store: Store, name: str, seq: int, cut: int | None) -> None:
+        store.keep(name, Position(seq, at(cut), None))
+
+    def forget(self, store: Store, name: str) -> None:
+        store.forget(name)
+
+    def gc(self, store: Store, force: bool) -> Any:
+        collected = store.gc(age=0, force=force)
+        return collected.rows, collected.held, store.horizon()
+
     def send(self, store: Store, name: str, behind: int, trains: Any, floor: int | None, late: Any) -> Any:
         staged = tuple(store.stage(batch(*train)) for train in trains)
         rejected = tuple(Rejected("late", at(floor), batch(*rows)) for rows in late)
@@ -70,7 +83,10 @@ class Driver:
 
 def parts(store: Store, after: Position, upto: Position) -> list[Any]:
     """The slices between two positions, without what is the store's own, and their rows."""
-    found = store.slices(after, upto)
+    try:
+        found = store.slices(after, upto)
+    except DataLostError as error:
+        return [error.values["horizon"]]
     rows = [rows_between(store.read(piece), piece.seq, after, upto).to_pylist() for piece in found]
     return [(p.seq, p.producer, p.rows, p.least, p.largest, r) for p, r in zip(found, rows, strict=True)]
 
@@ -99,9 +115,10 @@ def same(store: Store, model: Store, ends: list[Any]) -> None:
     assert store.bounds() == model.bounds()
     assert store.rejected() == model.rejected()
     assert store.clock() == model.clock()
-    assert [store.at(seq) for seq in range(model.head().seq + 1)] == [
-        model.at(seq) for seq in range(model.head().seq + 1)
-    ]
+    kept = range(model.horizon().seq, model.head().seq + 1)
+    assert [store.at(seq) for seq in kept] == [model.at(seq) for seq in kept]
+    assert store.horizon() == model.horizon()
+    assert [(r.name, r.position) for r in store.readers()] == [(r.name, r.position) for r in model.readers()]
     places = [Position(seq, at(cut), None) for seq, cut in ends]
     for after in places:
         for upto in places:

@@ -28,12 +28,29 @@ def leased(store: Store, name: str) -> Writer:
     return Writer(store, name, lease=LEASE)
 
 
-def test_a_lost_producer_holds_the_clock_until_its_lease_ends(new_stream: NewStream) -> None:
-    store = new_stream()()
+def lost_and_alive(store: Store) -> tuple[Hands, Writer, Writer]:
+    """At 10 and at 20, both with a lease of 30 seconds from 0 on; the first is not heard of again."""
     hands = Hands(store)
     lost, alive = leased(store, "lost"), leased(store, "alive")
     lost.send([10], floor=10)
     alive.send([20], floor=20)
+    return hands, lost, alive
+
+
+def quiet_and_busy(store: Store) -> tuple[Hands, Writer, Writer]:
+    """The first sent 10 at 0 seconds and is silent since, the second 20 at 50; now it is 61."""
+    hands = Hands(store)
+    quiet, busy = Writer(store, "quiet"), Writer(store, "busy")
+    quiet.send([10], floor=10)
+    hands.time = 50
+    busy.send([20], floor=20)
+    hands.time = 61
+    return hands, quiet, busy
+
+
+def test_a_lost_producer_holds_the_clock_until_its_lease_ends(new_stream: NewStream) -> None:
+    store = new_stream()()
+    hands, _, alive = lost_and_alive(store)
     hands.time = 30
     assert not store.expire()
     assert store.head().floor == at(10)
@@ -47,21 +64,17 @@ def test_a_lost_producer_holds_the_clock_until_its_lease_ends(new_stream: NewStr
 
 def test_the_next_commit_logs_what_has_expired(new_stream: NewStream) -> None:
     store = new_stream()()
-    hands = Hands(store)
-    lost, alive = leased(store, "lost"), leased(store, "alive")
-    lost.send([10], floor=10)
+    hands, _, alive = lost_and_alive(store)
     hands.time = 31
-    assert alive.send([20], floor=20).floor == at(20)
+    assert alive.send([21], floor=21).floor == at(21)
     assert [kind for kind, name in kinds(store) if name == "lost"] == ["joined", "sent", "detached"]
 
 
 def test_late_after_the_lease_is_rejected_visibly(new_stream: NewStream) -> None:
     store = new_stream()()
-    hands = Hands(store)
-    lost, alive = leased(store, "lost"), leased(store, "alive")
-    lost.send([10], floor=10)
+    hands, lost, alive = lost_and_alive(store)
     hands.time = 31
-    alive.send([20], floor=20)
+    alive.send(floor=21)
     receipt = lost.send([15, 25], floor=25)
     assert [seconds(rejected.rows) for rejected in receipt.rejected] == [[15]]
     assert read(store) == [10, 20, 25]
@@ -97,12 +110,7 @@ def test_without_a_lease_it_holds_on_until_it_is_detached(new_stream: NewStream)
 
 def test_a_silent_producer_stops_counting_until_it_sends_again(new_stream: NewStream) -> None:
     store = new_stream(idleTimeout=60_000_000)()
-    hands = Hands(store)
-    quiet, busy = Writer(store, "quiet"), Writer(store, "busy")
-    quiet.send([10], floor=10)
-    hands.time = 50
-    busy.send([20], floor=20)
-    hands.time = 61
+    _, quiet, busy = quiet_and_busy(store)
     assert store.expire()
     assert store.head().floor == at(20)
     quiet.send([22], floor=22)
@@ -120,14 +128,20 @@ def test_if_all_are_idle_the_bound_stays(new_stream: NewStream) -> None:
     assert store.head().floor == at(10)
 
 
-def test_its_own_silence_does_not_make_a_commit_late(new_stream: NewStream) -> None:
+def test_the_order_of_those_that_go_at_once_is_fixed(new_stream: NewStream) -> None:
     store = new_stream(idleTimeout=60_000_000)()
     hands = Hands(store)
-    quiet, busy = Writer(store, "quiet"), Writer(store, "busy")
-    quiet.send([10], floor=10)
-    hands.time = 50
-    busy.send([20], floor=20)
+    for name in "cadbe":
+        Writer(store, name)
+    Writer(store, "f").send(floor=20)
     hands.time = 61
+    assert store.expire()
+    assert kinds(store)[-6:] == [("idled", name) for name in "fabcde"]
+
+
+def test_its_own_silence_does_not_make_a_commit_late(new_stream: NewStream) -> None:
+    store = new_stream(idleTimeout=60_000_000)()
+    _, quiet, _ = quiet_and_busy(store)
     assert quiet.send([15], floor=15).rejected == ()
     assert store.head().floor == at(15)
 

@@ -1,6 +1,5 @@
 """Creating and opening: what is at a path, and what is wrong with it."""
 
-import os
 import pickle
 import shutil
 import sqlite3
@@ -204,19 +203,6 @@ def test_a_closed_store(open_here: Open) -> None:
 def test_an_unknown_durability(local_path: str) -> None:
     with pytest.raises(InvalidOptionError, match="durability='disk'"):
         open_local(local_path, durability="disk")
-
-
-def test_power_syncs_the_rows_before_the_catalog(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    fdatasync = os.fdatasync
-    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(fd), fdatasync(fd)))
-    store = open_here(durability="power")
-    writer = Writer(store, "a")
-    commit = writer.commit([1], floor=1)
-    assert len(synced) == 2  # the schema, then the rows
-    assert store.commit(commit).seq == 2
-    assert read(open_here()) == [1]
-    assert store._catalog.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
 def test_the_wall_clock_is_recorded(open_here: Open) -> None:

@@ -235,14 +235,16 @@ def test_judge_is_pure(declaration, before, times, floor):
 
 
 @given(DECLARATIONS, TIMES, st.none() | st.integers(1, 30))
-def test_one_row_is_judged_as_a_batch_of_one(declaration, times, floor):
-    """judge_time, where it speaks, says what judge says."""
+def test_what_is_judged_by_the_floor_is_judged_so_row_by_row(declaration, times, floor):
+    """``by_floor`` and ``implies``, which let rows go the short way, say what judge says."""
     disorder = declared(SCHEMA, **declaration)
-    for time in times:
-        verdict, whole = disorder.judge_time(time, floor), disorder.judge(batch([time]), floor)
-        if verdict is not None:
-            assert fits(verdict, 1) == fits(whole, 1)
-            assert verdict.floor == whole.floor
+    for time in times if disorder.by_floor else ():
+        verdict, late = disorder.judge(batch([time]), floor), floor is not None and time < floor
+        assert fits(verdict, 1) == [not late]
+        assert disorder.implies == (verdict.floor is not None)
+        if disorder.implies and not late:
+            assert verdict.floor == time
+    assert disorder.by_floor == (disorder.state() == "")
 
 
 @given(DECLARATIONS, st.lists(TIMES, max_size=4), TIMES)

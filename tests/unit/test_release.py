@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from unit_support import HOUR, clock_times, new_sink, new_stream, row, rows, us, when
 
 from spark_rowtime import InvalidOptionError, RowtimeBound
-from spark_rowtime.release import Release, dump_position, load_position, release, start_bound
+from spark_rowtime.release import Release, dump_position, least_sent, load_position, release, start_bound
 from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position
@@ -52,7 +52,7 @@ class World:
     def __init__(self, way: Release) -> None:
         self.path = new_stream()
         self.store, self.way, self.sinks, self.serial = open_store(self.path), way, {}, 0
-        self.positions, self.handed = [way.earliest()], []
+        self.positions, self.handed = [way.earliest(self.store)], []
 
     def act(self, action) -> None:
         kind, name, value = action
@@ -268,12 +268,27 @@ def handed_out(store, way, at):
     return [t for p in pieces for t in clock_times(way.rows(store, p, at, to))], to
 
 
+FAR = st.integers(1, 12).map(lambda k: 11**k)
+"""Microseconds to weeks: a search that widens its span passes through all of its stages."""
+
+
+@given(st.lists(st.lists(FAR, min_size=1, max_size=3)), FAR, st.integers(-1, 1), st.integers(0, 12))
+def test_least_sent(trains, cut, beside, seq):
+    """The least rowtime at or above a time in the log up to a seq, which later trains do not change."""
+    world = World(Release())
+    for train in trains:
+        world.act(("rows", "any", train))
+    seq, cut = min(seq, world.store.head().seq), cut + beside
+    expected = min((time for at, time, _ in world.log() if at <= seq and time >= cut), default=None)
+    assert least_sent(world.store, seq, cut) == expected
+
+
 def test_arrival_gives_rows_as_they_are_committed():
     path = new_stream()
     fast, slow = new_sink(path), new_sink(path)
     store, way = open_store(path), release("arrival")
     fast.sendRow(row("10:05"))
-    found, at = handed_out(store, way, way.earliest())
+    found, at = handed_out(store, way, way.earliest(store))
     assert (found, at.floor) == (["10:05"], None)
     slow.sendRow(row("10:00"))
     found, at = handed_out(store, way, at)
@@ -285,9 +300,9 @@ def test_rowtime_gives_rows_as_they_are_released():
     fast, slow = new_sink(path), new_sink(path)
     store, way = open_store(path), release("rowtime")
     fast.sendRows(rows("10:00", "10:05"))
-    assert handed_out(store, way, way.earliest()) == ([], way.earliest())
+    assert handed_out(store, way, way.earliest(store)) == ([], way.earliest(store))
     slow.sendRowtimeBound(when("10:03"))
-    found, at = handed_out(store, way, way.earliest())
+    found, at = handed_out(store, way, way.earliest(store))
     assert (found, at.cut, at.floor) == (["10:00"], us("10:03") + 1, us("10:03"))
     slow.sendRowtimeBound(when("10:05"))
     found, at = handed_out(store, way, at)
@@ -299,7 +314,7 @@ def test_hold_waits_for_what_comes_that_much_later():
     path = new_stream()
     sink = new_sink(path, order={"rowsImplyBounds": False})
     store, way = open_store(path), release("arrival", "1 hour")
-    at = way.earliest()
+    at = way.earliest(store)
     steps = []
     for text in ("2006-09-12T00:00", "2006-09-12T02:00", "2006-09-12T00:30", "2006-09-12T03:00"):
         sink.sendRow(row(text))
@@ -314,7 +329,7 @@ def test_hold_is_ended_by_a_bound_too():
     store, way = open_store(path), release("arrival", "1 hour")
     sink.sendRow(row("10:00"))
     sink.sendRowtimeBound(when("10:59"))
-    found, at = handed_out(store, way, way.earliest())
+    found, at = handed_out(store, way, way.earliest(store))
     assert (found, at.floor) == ([], us("10:00"))
     sink.sendRowtimeBound(when("11:00"))
     assert handed_out(store, way, at)[0] == ["10:00"]
@@ -325,7 +340,7 @@ def test_hold_never_tells_more_than_it_gave():
     sink = new_sink(path)
     store, way = open_store(path), release("arrival", "1 hour")
     sink.sendRows(rows("10:00", "10:30", "11:10"))
-    found, at = handed_out(store, way, way.earliest())
+    found, at = handed_out(store, way, way.earliest(store))
     assert (found, at.floor) == (["10:00"], us("10:30"))
 
 
@@ -335,7 +350,7 @@ def test_no_step_for_a_train_that_only_spans_the_difference():
     sink = new_sink(path, order={"rowsImplyBounds": False})
     store, way = open_store(path), release("arrival", "1 hour")
     sink.sendRows(rows("1:00", "10:00"))
-    found, at = handed_out(store, way, way.earliest())
+    found, at = handed_out(store, way, way.earliest(store))
     assert found == ["01:00"]
     sink.sendRow(row("10:30"))
     assert way.step(store, at) == at
@@ -347,7 +362,7 @@ def test_a_limit_does_not_stop_where_a_train_has_no_row():
     sink = new_sink(path, order={"rowsImplyBounds": False})
     store, way = open_store(path), release("arrival", "1 hour", max_rows=1)
     sink.sendRows(rows("1:00", "10:00"))
-    found, at = handed_out(store, way, way.earliest())
+    found, at = handed_out(store, way, way.earliest(store))
     assert found == ["01:00"]
     sink.sendRow(row("9:30"))
     sink.sendRow(row("10:45"))
@@ -360,7 +375,7 @@ def test_max_rows_cuts_between_index_entries_in_arrival_order():
     store, way = open_store(path), release("arrival", max_rows=3)
     for first in (10, 11, 12, 13):
         sink.sendRows(rows(f"{first}:00", f"{first}:30"))
-    at, sizes, floors = way.earliest(), [], []
+    at, sizes, floors = way.earliest(store), [], []
     while True:
         found, to = handed_out(store, way, at)
         if to == at:
@@ -378,7 +393,7 @@ def test_max_rows_cuts_by_rowtime_in_rowtime_order():
     store, way = open_store(path), release("rowtime", max_rows=3)
     for first in (10, 11, 12):
         sink.sendRows(rows(f"{first}:00", f"{first}:30"))
-    found, at = handed_out(store, way, way.earliest())
+    found, at = handed_out(store, way, way.earliest(store))
     assert (found, at.floor) == (["10:00", "10:30"], us("11:00"))
     found, at = handed_out(store, way, at)
     assert (found, at.floor) == (["11:00", "11:30"], us("12:00"))
@@ -389,7 +404,7 @@ def test_a_train_larger_than_the_limit_comes_all_the_same():
     sink = new_sink(path)
     sink.sendRows(rows(*["10:00"] * 10))
     way = release("arrival", max_rows=3)
-    assert len(handed_out(open_store(path), way, way.earliest())[0]) == 10
+    assert len(handed_out(open_store(path), way, way.earliest(open_store(path)))[0]) == 10
 
 
 def test_max_bytes_limits_too():
@@ -398,14 +413,14 @@ def test_max_bytes_limits_too():
     for first in (10, 11, 12):
         sink.sendRow(row(f"{first}:00"))
     way = release("arrival", max_bytes=1)
-    assert handed_out(open_store(path), way, way.earliest())[0] == ["10:00"]
+    assert handed_out(open_store(path), way, way.earliest(open_store(path)))[0] == ["10:00"]
 
 
 def test_an_empty_stream_gives_no_step():
     store = open_store(new_stream())
     for order in ("arrival", "rowtime"):
         way = release(order)
-        assert way.step(store, way.earliest()) == way.earliest()
+        assert way.step(store, way.earliest(store)) == way.earliest(store)
         assert way.latest(store).seq == 0
 
 

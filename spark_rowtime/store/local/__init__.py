@@ -1,6 +1,6 @@
 """Streams in directories of the local file system: the embedded default. The bytes are in FORMAT.md."""
 
-from spark_rowtime.store.local.directory import create_local, open_local
+from spark_rowtime.store.local.directory import check_local, create_local, open_local
 from spark_rowtime.store.local.store import LocalStore
 
-__all__ = ["LocalStore", "create_local", "open_local"]
+__all__ = ["LocalStore", "check_local", "create_local", "open_local"]

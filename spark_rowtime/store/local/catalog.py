@@ -2,47 +2,63 @@
 
 import json
 import os
+import re
 import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 
 from spark_rowtime.errors import DataLostError, RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
 
+CATALOG = "catalog.db"
+BUSY_TIMEOUT = 10.0
+"""Seconds that a call waits for another process's transaction; each takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt``; what ``file catalog.db`` shows."""
 FORMAT = 1
 """The version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE producers (
-    name TEXT PRIMARY KEY, holder TEXT NOT NULL, status TEXT NOT NULL, epoch INTEGER NOT NULL, floor INTEGER,
-    accepted INTEGER NOT NULL, rejected INTEGER NOT NULL, number INTEGER NOT NULL, checkpoint TEXT,
-    declaration TEXT NOT NULL, disorder TEXT NOT NULL, receipt_seq INTEGER NOT NULL, receipt_floor INTEGER,
-    lease INTEGER, seen INTEGER NOT NULL, sent INTEGER NOT NULL
+    name TEXT PRIMARY KEY, status TEXT NOT NULL, floor INTEGER, lease INTEGER, seen INTEGER NOT NULL,
+    sent INTEGER NOT NULL, ticking INTEGER NOT NULL,
+    epoch INTEGER NOT NULL, accepted INTEGER NOT NULL, rejected INTEGER NOT NULL, number INTEGER NOT NULL,
+    checkpoint TEXT, declaration TEXT NOT NULL, disorder TEXT NOT NULL, holder TEXT NOT NULL,
+    receipt_seq INTEGER NOT NULL, receipt_floor INTEGER, seal INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX ticking ON producers (name, status, floor, lease, seen, sent) WHERE status IN ('attached', 'idle');
+CREATE INDEX ticking ON producers (name, status, floor, lease, seen, sent, ticking)
+    WHERE status IN ('attached', 'idle');
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, producer TEXT NOT NULL, time INTEGER NOT NULL, floor INTEGER,
     stream_floor INTEGER, stream_largest INTEGER, stream_rows INTEGER NOT NULL,
     rows INTEGER, least INTEGER, largest INTEGER, width INTEGER,
-    segment TEXT, offset INTEGER, length INTEGER, checksum INTEGER
+    segment TEXT, offset INTEGER, length INTEGER, checksum INTEGER, seal INTEGER NOT NULL
 );
 CREATE INDEX spans ON events (width, largest, least) WHERE width IS NOT NULL;
 CREATE TABLE rejected (
     id INTEGER PRIMARY KEY, producer TEXT NOT NULL, number INTEGER NOT NULL, time INTEGER NOT NULL,
-    reason TEXT NOT NULL, bound INTEGER, at_commit INTEGER NOT NULL, rows BLOB NOT NULL
+    reason TEXT NOT NULL, bound INTEGER, at_commit INTEGER NOT NULL, rows BLOB NOT NULL, seal INTEGER NOT NULL
 );
 CREATE INDEX receipts ON rejected (producer, number) WHERE at_commit;
+CREATE TABLE readers (
+    name TEXT PRIMARY KEY, seq INTEGER NOT NULL, cut INTEGER, seen INTEGER NOT NULL, seal INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE removed (segment TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_ODD = re.compile("no such|decode|malformed|unsupported file format")
+"""What SQLite says of a catalog whose tables or texts are not what was written."""
+STORAGE_ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)
+"""What goes through :func:`storage_error`; the last comes where not even SQLite's own texts are whole."""
 _WAITING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
@@ -77,11 +93,23 @@ class Catalog:
     def meta(self) -> tuple[str, pa.Schema, StreamSettings]:
         """The stream's id, schema and settings."""
         try:
-            meta = dict(self.execute("SELECT name, value FROM meta").fetchall())
+            rows = self.execute("SELECT name, value, seal FROM meta").fetchall()
+            meta = {row[0]: row[1] for row in rows if intact((row[0], crc(row[1]), row[2]), "meta")}
             schema = pa.ipc.read_schema(pa.py_buffer(meta["schema"]))
             return meta["stream"], schema, StreamSettings(**json.loads(meta["settings"]))
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise _damaged(self.file, repr(error)) from error
+
+    def verify(self, table: str) -> None:
+        """Damaged where a row of ``table`` or of its indexes is missing, which no seal shows. Reads all of it."""
+        for (said,) in self.execute(f"PRAGMA integrity_check({table})"):
+            if said != "ok":
+                raise Damaged(said)
+
+    def version(self) -> int:
+        """Another one each time that another connection has written."""
+        (version,) = self.execute("PRAGMA data_version").fetchone()
+        return int(version)
 
     def require(self) -> None:
         """Looks whether the file at the path is still the one that was opened: SQLite would not notice.
@@ -117,6 +145,24 @@ class Catalog:
                 file=str(self.file),
                 format=version,
             )
+        self._check_tables()
+
+    def _check_tables(self) -> None:
+        """Refuses triggers, views and tables of another make: SQLite would run what they say."""
+        found = set(self.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall())
+        if found != _tables():
+            odd = sorted(str(sql)[:80] for (sql,) in found ^ _tables())
+            raise _damaged(self.file.parent, f"its tables are not those of format {FORMAT}: {odd[0]}")
+
+
+@cache
+def _tables() -> frozenset[tuple[str]]:
+    db = sqlite3.connect(":memory:")
+    try:
+        db.executescript(TABLES)
+        return frozenset(db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"))
+    finally:
+        db.close()
 
 
 def _inode(file: Path) -> tuple[int, int] | None:
@@ -137,21 +183,30 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.executescript(TABLES)
         meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
         meta["settings"] = json.dumps(asdict(settings))
-        db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+        rows = [(name, value, seal((name, crc(value)))) for name, value in meta.items()]
+        db.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
     finally:
         db.close()
 
 
 def _connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
-    return sqlite3.connect(
+    """A connection that trusts nothing in the file: its schema calls no function, and broken pages are errors."""
+    db = sqlite3.connect(
         f"{file.as_uri()}?mode={mode}", uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False
     )
+    db.execute("PRAGMA trusted_schema = OFF")
+    db.execute("PRAGMA cell_size_check = ON")
+    return db
 
 
-def storage_error(error: sqlite3.Error | OSError, path: str) -> RowtimeError:
+def storage_error(error: Exception, path: str) -> RowtimeError:
     """What SQLite or the file system said about the stream at ``path``, as an error of the tree."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in _CORRUPT or (isinstance(error, sqlite3.Error) and "no such" in str(error)):
+    if (
+        code in _CORRUPT
+        or isinstance(error, Damaged | UnicodeDecodeError)
+        or (isinstance(error, sqlite3.Error) and _ODD.search(str(error)))
+    ):
         return _damaged(path, str(error))
     if code in _WAITING:
         return StoreUnavailableError(
@@ -168,5 +223,7 @@ def storage_error(error: sqlite3.Error | OSError, path: str) -> RowtimeError:
 
 def _damaged(path: Path | str, why: str) -> StoreCorruptError:
     return StoreCorruptError(
-        f"The catalog of {path} is damaged ({why}). Restore the directory from a copy.", path=str(path)
+        f"The catalog of {path}, catalog.db, is damaged ({why}). `rowtime check` says what is still readable. "
+        "Restore the directory from a copy.",
+        path=str(path),
     )

@@ -11,14 +11,18 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import StreamSettings
-from spark_rowtime.store.local.catalog import Catalog, create_catalog, storage_error
+from spark_rowtime.store.local.catalog import (
+    BUSY_TIMEOUT,
+    CATALOG,
+    STORAGE_ERRORS,
+    Catalog,
+    create_catalog,
+    storage_error,
+)
+from spark_rowtime.store.local.check import Report, check_stream
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.timestamps import wall_clock
-
-CATALOG = "catalog.db"
-BUSY_TIMEOUT = 10.0
-"""Seconds that a call waits for another process's transaction; each takes microseconds."""
 
 
 def create_local(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
@@ -84,8 +88,15 @@ def open_local(
         except BaseException:
             catalog.close()
             raise
-    except (OSError, sqlite3.Error) as error:
+    except STORAGE_ERRORS as error:
         raise storage_error(error, str(place)) from error
+
+
+def check_local(path: str) -> Report:
+    """Verifies the stream at ``path``. StreamNotFoundError, StoreUnavailableError; damage is in the report."""
+    place = Path(path).absolute()
+    _require(place)
+    return check_stream(place)
 
 
 def _require(place: Path) -> None:

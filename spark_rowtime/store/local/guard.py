@@ -1,11 +1,10 @@
 """What each call on an open stream goes through: one thread, the right process, errors of the tree."""
 
 import os
-import sqlite3
 import threading
 
 from spark_rowtime.errors import SinkClosedError
-from spark_rowtime.store.local.catalog import storage_error
+from spark_rowtime.store.local.catalog import STORAGE_ERRORS, storage_error
 
 
 class Guard:
@@ -32,7 +31,7 @@ class Guard:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._lock.release()
-        if isinstance(error, sqlite3.Error | OSError):
+        if isinstance(error, STORAGE_ERRORS):
             raise storage_error(error, self._path) from error
 
     def shut(self) -> bool:

@@ -3,15 +3,21 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from spark_rowtime.clock import Event, ProducerClock, Sent, Status, StreamClock
+from spark_rowtime.clock import Event, ProducerClock, Sent, StreamClock
+from spark_rowtime.shown import shown
 from spark_rowtime.store.base import BOUNDS_COLUMNS, Head, Staged, StreamSettings
 from spark_rowtime.store.local import producers
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.local.spans import width_class
 
 EMPTY = Head(0, None, None, 0)
-_HEAD = "SELECT seq, stream_floor, stream_largest, stream_rows FROM events"
-_INSERT = f"INSERT INTO events VALUES ({', '.join('?' * 16)})"  # noqa: S608  (constants)
+_LAST = "SELECT seq, stream_floor, stream_largest, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
+_TOTALS = (
+    "SELECT COALESCE(SUM(accepted), 0), COALESCE((SELECT stream_rows FROM events ORDER BY seq DESC LIMIT 1), 0), "
+    "COALESCE(MAX(receipt_seq), 0), (SELECT COALESCE(MAX(seq), 0) FROM events) FROM producers"
+)
+_INSERT = f"INSERT INTO events VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
 
 
 class Log:
@@ -28,23 +34,45 @@ class Log:
 
     def head(self) -> Head:
         """The end of the log, as it is on disk now."""
-        row = self._catalog.execute(f"{_HEAD} ORDER BY seq DESC LIMIT 1").fetchone()
-        return Head(*row) if row else EMPTY
+        return self._one("ORDER BY seq DESC LIMIT 1") or EMPTY
 
-    def at(self, seq: int) -> Head:
-        """The log as it was at ``seq``."""
-        row = self._catalog.execute(f"{_HEAD} WHERE seq = ?", (seq,)).fetchone() if seq else EMPTY
-        return Head(*row)
+    def at(self, seq: int) -> Head | None:
+        """The log as it was at ``seq``; None before the horizon."""
+        found = self._one("WHERE seq = ?", seq) if seq else EMPTY
+        if found is None and seq > self.horizon().seq:
+            raise Damaged(f"event {seq} is missing from the log")
+        return found
+
+    def horizon(self) -> Head:
+        """The event that the log begins with where trains were removed, the last of them; otherwise EMPTY."""
+        first = self._one("ORDER BY seq LIMIT 1")
+        return first if first and first.seq > 1 else EMPTY
+
+    def verify(self) -> None:
+        """Damaged where the producers have sent more than is in the log: its end, or one of them, is missing."""
+        sent, rows, last, seq = self._catalog.execute(_TOTALS).fetchone()
+        if sent != rows or type(last) is not int or last > seq:
+            raise Damaged(
+                f"the log ends at seq {seq} with {shown(rows)} rows, but producers have sent {shown(sent)}, up to seq "
+                f"{shown(last)}"
+            )
+
+    def _one(self, which: str, *values: int) -> Head | None:
+        row = self._catalog.execute(f"SELECT * FROM events {which}", values).fetchone()  # noqa: S608
+        if row is None:
+            return None
+        seq, _, _, _, _, floor, largest, rows, *_ = intact(row, "events")
+        return Head(seq, floor, largest, rows)
 
     def catch_up(self) -> None:
         """Takes in what others wrote. In a transaction; costs as much as there are attached producers, at most."""
-        head = self.head()
-        if head == self._head:
+        if self._catalog.execute(_LAST).fetchone() == self._head:
             return
+        head = self.head()
         self.clock = self._settings.clock()
         self.clock.floor, self.clock.largest = head.floor, head.largest
         for name, status, floor, *_ in producers.ticking(self._catalog):
-            self.clock.producers[name] = ProducerClock(Status(status), floor)
+            self.clock.producers[name] = ProducerClock(status, floor)
         self._head = head
 
     def forget(self) -> None:
@@ -58,14 +86,14 @@ class Log:
         self._head = Head(last.seq + 1, floor, self.clock.largest, rows)
         kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
         values = (self._head.seq, kind, event.producer, self._now(), own, *self._head[1:])
-        self._catalog.execute(_INSERT, (*values, *(_train_columns(train) if train else _NO_TRAIN)))
+        row = (*values, *(_train_columns(train) if train else _NO_TRAIN))
+        self._catalog.execute(_INSERT, (*row, seal(row)))
         return self._head
 
     def columns(self) -> list[list[object]]:
         """The log in the columns of BOUNDS_COLUMNS."""
-        rows = self._catalog.execute(
-            "SELECT seq, producer, kind, COALESCE(rows, 0), floor, stream_floor FROM events ORDER BY seq"
-        ).fetchall()
+        found = (intact(row, "events") for row in self._catalog.execute("SELECT * FROM events ORDER BY seq"))
+        rows = [(row[0], row[2], row[1], row[8] or 0, row[4], row[5]) for row in found]
         return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in BOUNDS_COLUMNS]
 
     @property

@@ -6,32 +6,31 @@ import pyarrow as pa
 
 from spark_rowtime.store.base import Rejected
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.seal import crc, intact, seal
+
+_COLUMNS = "producer, number, time, reason, bound, at_commit, rows, seal"
+_ADD = f"INSERT INTO rejected ({_COLUMNS}) VALUES ({', '.join('?' * 8)})"  # noqa: S608  (constants)
 
 
 def add(catalog: Catalog, producer: str, number: int, now: int, rejected: Rejected, at_commit: bool) -> None:
     """Keeps what the producer's commit ``number`` rejected; ``at_commit``: what only the store could see."""
     rows = rejected.rows.serialize().to_pybytes()
-    catalog.execute(
-        "INSERT INTO rejected (producer, number, time, reason, bound, at_commit, rows) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (producer, number, now, rejected.reason, rejected.bound, at_commit, rows),
-    )
+    values = (producer, number, now, rejected.reason, rejected.bound, int(at_commit))
+    catalog.execute(_ADD, (*values, rows, seal((*values, crc(rows)))))
 
 
 def of_receipt(catalog: Catalog, schema: pa.Schema, producer: str, number: int) -> tuple[Rejected, ...]:
     """What the store rejected of the producer's commit ``number``."""
-    rows = catalog.execute(
-        "SELECT reason, bound, rows FROM rejected WHERE producer = ? AND number = ? AND at_commit ORDER BY id",
-        (producer, number),
-    )
-    return tuple(Rejected(reason, bound, _batch(rows, schema)) for reason, bound, rows in rows)
+    found = _select(catalog, schema, "WHERE producer = ? AND number = ? AND at_commit", producer, number)
+    return tuple(rejected for _, rejected in found)
 
 
 def everything(catalog: Catalog, schema: pa.Schema) -> Iterator[tuple[str, Rejected]]:
     """Each rejection with its producer, in the order of commits."""
-    found = catalog.execute("SELECT producer, reason, bound, rows FROM rejected ORDER BY id")
-    for producer, reason, bound, rows in found:
-        yield producer, Rejected(reason, bound, _batch(rows, schema))
+    return _select(catalog, schema, "")
 
 
-def _batch(rows: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    return pa.ipc.read_record_batch(pa.py_buffer(rows), schema)
+def _select(catalog: Catalog, schema: pa.Schema, where: str, *values: object) -> Iterator[tuple[str, Rejected]]:
+    for *row, rows, check in catalog.execute(f"SELECT {_COLUMNS} FROM rejected {where} ORDER BY id", values):  # noqa: S608
+        producer, _, _, reason, bound, *_ = intact((*row, crc(rows), check), "rejected")
+        yield producer, Rejected(reason, bound, pa.ipc.read_record_batch(pa.py_buffer(rows), schema))

@@ -1,5 +1,6 @@
 """Segments: append-only Arrow IPC stream files that hold the rows of a stream."""
 
+import fcntl
 import os
 import zlib
 from collections import OrderedDict
@@ -34,7 +35,8 @@ class SegmentWriter:
     A new file begins with the schema, so that any Arrow tool can read it. Nothing is created before
     the first batch. A segment that is closed below its full size is marked as free and is claimed by
     the next writer, so that many short-lived writers do not leave many small files; one whose writer
-    died is not. ``durable``: the bytes are on the disk, not only in the system, when ``append`` returns.
+    died is not. While a segment is open it is locked, so that it is not removed.
+    ``durable``: the bytes are on the disk, not only in the system, when ``append`` returns.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL, durable: bool = False) -> None:
@@ -49,6 +51,10 @@ class SegmentWriter:
         message, offset = rows.serialize(), self._end
         self._write(message)
         return Location(self._name, offset, message.size, zlib.crc32(message))
+
+    def holds(self, segment: str) -> bool:
+        """Whether it is the one that is open."""
+        return self._fd >= 0 and self._name == segment
 
     def close(self) -> None:
         """Closes the file, if there is one, and leaves it to the next writer if it is not full."""
@@ -65,27 +71,29 @@ class SegmentWriter:
 
     def _roll(self) -> None:
         self.close()
-        name = self._claim()
-        if name is None:
+        if not self._claim():
             self._create(os.urandom(8).hex() + ".arrow")
-        else:
-            self._fd, self._name = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC), name
-            self._end = os.fstat(self._fd).st_size
 
-    def _claim(self) -> str | None:
-        """A free segment: whoever removes its mark owns it."""
+    def _claim(self) -> bool:
+        """Opens a free segment, if there is one: whoever removes its mark owns it."""
         for mark in self._free.iterdir():
             try:
                 mark.unlink()
             except FileNotFoundError:
                 continue
-            return mark.name
-        return None
+            if self._durable:  # whoever made it may not have
+                sync_folder(self._folder)
+            fd = open_locked(self._folder / mark.name)
+            if fd is not None:
+                self._fd, self._name, self._end = fd, mark.name, os.fstat(fd).st_size
+                return True
+        return False
 
     def _create(self, name: str) -> None:
         self._fd = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self._name, self._end = name, 0
         try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
             self._write(self._schema.serialize())
             if self._durable:
                 sync_folder(self._folder)
@@ -125,6 +133,10 @@ class SegmentReader:
             raise self._corrupt(location, train, f"{batch.num_rows} rows instead of {rows}")
         return batch
 
+    def has(self, segment: str) -> bool:
+        """Whether the file is there, or open."""
+        return segment in self._fds or (self._folder / segment).exists()
+
     def close(self) -> None:
         """Closes all files."""
         while self._fds:
@@ -156,6 +168,23 @@ class SegmentReader:
             offset=location.offset,
             train=train,
         )
+
+
+def open_locked(file: Path) -> int | None:
+    """Opens a segment that nobody else has open for writing or removes; None where somebody does, or it is gone."""
+    try:
+        fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    if os.fstat(fd).st_nlink == 0:
+        os.close(fd)
+        return None
+    return fd
 
 
 def sync_folder(folder: Path) -> None:

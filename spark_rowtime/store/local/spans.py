@@ -10,19 +10,28 @@ class, largest, least) per class, whatever the number of trains on either side o
 
 from spark_rowtime.store.base import Position, Slice
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.seal import intact
 from spark_rowtime.store.local.segment import Location
 
 FOREVER = 1 << 60
 """Later than every rowtime: the cut of a position without one."""
 _CLASSES = 31
-_COLUMNS = "e.seq, e.producer, e.rows, e.least, e.largest, e.segment, e.offset, e.length, e.checksum"
-_NEW = f"SELECT {_COLUMNS} FROM events e WHERE e.seq > ? AND e.seq <= ? AND e.least < ? ORDER BY e.seq"  # noqa: S608
+_NEW = "SELECT e.* FROM events e WHERE e.seq > ? AND e.seq <= ? AND e.least < ? ORDER BY e.seq"
 _REACHES = ", ".join(f"({k}, {4**k - 2})" for k in range(_CLASSES))
 _OLD = (
     f"WITH classes (width, reach) AS (VALUES {_REACHES}) "  # noqa: S608
-    f"SELECT {_COLUMNS} FROM classes c CROSS JOIN events e INDEXED BY spans "
+    "SELECT e.* FROM classes c CROSS JOIN events e INDEXED BY spans "
     "WHERE e.width = c.width AND e.largest >= ?1 AND e.largest <= ?2 + c.reach AND e.least < ?2 AND e.seq <= ?3 "
     "ORDER BY e.seq"
+)
+_MISSING = (
+    "SELECT MAX(0, MIN(?2, (SELECT MAX(seq) FROM events)) - ?1) - COUNT(*) FROM events WHERE seq > ?1 AND seq <= ?2"
+)
+_FIRST_NEW = "SELECT seq FROM events WHERE seq > ? AND width IS NOT NULL ORDER BY seq LIMIT 1"
+_FIRST_OLD = (
+    f"WITH classes (width) AS (VALUES {', '.join(f'({k})' for k in range(_CLASSES))}) "  # noqa: S608
+    "SELECT MIN(e.seq) FROM classes c CROSS JOIN events e INDEXED BY spans "
+    "WHERE e.width = c.width AND e.largest >= ? AND e.seq <= ?"
 )
 
 
@@ -37,7 +46,27 @@ def slices_between(catalog: Catalog, after: Position, upto: Position) -> list[Sl
     rows = catalog.execute(_NEW, (after.seq, upto.seq, cut)).fetchall()
     if after.cut is not None and after.cut < cut:
         rows = catalog.execute(_OLD, (after.cut, cut, min(after.seq, upto.seq))).fetchall() + rows
-    return [
-        Slice(seq, producer, count, least, largest, length, Location(segment, offset, length, checksum))
-        for seq, producer, count, least, largest, segment, offset, length, checksum in rows
-    ]
+    return [_slice(*intact(row, "events")) for row in rows]
+
+
+def missing_between(catalog: Catalog, after: Position, upto: Position) -> int:
+    """How many of the events that are new between two positions are not there."""
+    (missing,) = catalog.execute(_MISSING, (after.seq, upto.seq)).fetchone()
+    return missing or 0
+
+
+def _slice(
+    seq: int, _kind: str, producer: str, _time: int, _floor: int, _stream_floor: int, _stream_largest: int,
+    _stream_rows: int, rows: int, least: int, largest: int, _width: int,
+    segment: str, offset: int, length: int, checksum: int,
+) -> Slice:  # fmt: skip
+    return Slice(seq, producer, rows, least, largest, length, Location(segment, offset, length, checksum))
+
+
+def first_unread(catalog: Catalog, position: Position) -> int | None:
+    """The seq of the first train with a row that is unread at ``position``; None where all are read."""
+    found = catalog.execute(_FIRST_NEW, (position.seq,)).fetchone()
+    if position.cut is not None:
+        (old,) = catalog.execute(_FIRST_OLD, (position.cut, position.seq)).fetchone()
+        found = found if old is None else (old,)
+    return found[0] if found else None

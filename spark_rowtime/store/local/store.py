@@ -1,5 +1,6 @@
 """LocalStore: a stream in a directory, for all processes of one machine."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,11 +10,14 @@ import pyarrow as pa
 
 from spark_rowtime.bound import stronger
 from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.errors import RowtimeError, StoreCorruptError
 from spark_rowtime.store.base import (
+    Collected,
     Commit,
     Head,
     Position,
     ProducerInfo,
+    ReaderInfo,
     Receipt,
     Rejected,
     Slice,
@@ -23,23 +27,27 @@ from spark_rowtime.store.base import (
     bounds_table,
     fenced,
     never_attached,
-    overdue,
     redeclared,
     rejected_schema,
     rejected_table,
-    strongest_first,
 )
-from spark_rowtime.store.local import producers, rejections
+from spark_rowtime.store.local import producers, readers, rejections
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
-from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter
-from spark_rowtime.store.local.spans import slices_between
+from spark_rowtime.store.local.removal import held_back, last_old, remove_files, remove_trains
+from spark_rowtime.store.local.seal import Damaged
+from spark_rowtime.store.local.segment import FULL, SEGMENTS, SegmentReader, SegmentWriter
+from spark_rowtime.store.local.spans import missing_between, slices_between
+from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept, staged_gone
 from spark_rowtime.train import floors_between, span
 
+LOG = logging.getLogger(__name__)
 POLL = 0.001
 """Seconds between two looks for news from other processes."""
+PORTION = 8
+"""A stream that keeps so much of it is cleaned after each eighth."""
 
 
 class LocalStore(Store):
@@ -61,8 +69,15 @@ class LocalStore(Store):
         self.stream, self.schema, self.settings = catalog.meta()
         self._guard = Guard(path)
         self._log = Log(catalog, self.settings, lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
-        self._writer = SegmentWriter(Path(path), self.schema, durable=durability == "power")
+        full = FULL if self.settings.retainBytes is None else min(FULL, self.settings.retainBytes // PORTION)
+        self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
+        self._header = self.schema.serialize().size
+        self._cleaned: int | None = None
+        self._indexed = False
+        for table in ("meta", "producers", "readers"):
+            catalog.verify(table)
+        self._log.verify()
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
@@ -81,7 +96,7 @@ class LocalStore(Store):
             self._expire()
             known = producers.find(self._catalog, producer)
             if known is None:
-                known = Known(producer, Status.ATTACHED.value, 0, None, 0, 0, 0, None, declaration, "", "", 0, None)
+                known = producers.newcomer(producer, declaration)
             if known.declaration != declaration:
                 raise redeclared(producer, known.declaration, declaration)
             known.lease, known.seen = lease, self.now()
@@ -106,12 +121,7 @@ class LocalStore(Store):
             return self._expire()
 
     def _overdue(self) -> list[Event]:
-        now, timeout = self.now(), self.settings.idleTimeout
-        found: list[tuple[int, Event]] = []
-        for name, status, floor, lease, seen, sent in producers.ticking(self._catalog):
-            what = overdue(now, timeout, Status(status), lease, seen, sent)
-            found += [(floor or 0, what(name))] if what else []
-        return strongest_first(found)
+        return producers.overdue(self._catalog, self.now(), self.settings.idleTimeout)
 
     def _expire(self, but: str = "") -> bool:
         due = [event for event in self._overdue() if event.producer != but]
@@ -131,6 +141,7 @@ class LocalStore(Store):
             self._expire(but=commit.producer)
             if commit.number <= known.number:
                 return self._receipt(known)
+            self._require_staged(commit)
             trains, late = admit(self, commit.trains, self._log.clock.floor)
             known.seen = self.now()
             if self._land(commit, trains, known):
@@ -142,7 +153,32 @@ class LocalStore(Store):
             known.checkpoint = known.checkpoint if commit.checkpoint is None else commit.checkpoint
             known.receipt_seq, known.receipt_floor = self._log.last.seq, self._log.last.floor
             producers.save(self._catalog, known)
+        self._retain(trains)
         return Receipt(known.receipt_seq, known.receipt_floor, late)
+
+    def _require_staged(self, commit: Commit) -> None:
+        for segment in {train.location.segment for train in commit.trains}:
+            if not self._writer.holds(segment) and not (Path(self.path) / SEGMENTS / segment).exists():
+                raise staged_gone(self.path)
+
+    def _retain(self, trains: tuple[Staged, ...]) -> None:
+        """After a commit: ``gc``, where the stream has settings for it and it is time. It landed, whatever comes."""
+        if not self._due(trains):
+            return
+        self._cleaned = self.now()
+        try:
+            rows, _ = self._remove(self.settings.retainAge, self.settings.retainBytes, force=False)
+            if rows:
+                self._sweep()
+        except RowtimeError:
+            LOG.warning("Old rows of %s could not be removed; the next commits try again", self.path, exc_info=True)
+
+    def _due(self, trains: tuple[Staged, ...]) -> bool:
+        """By age after each portion of it, and in a process's first commit; by size when a segment is begun."""
+        age, size = self.settings.retainAge, self.settings.retainBytes
+        if age is not None and (self._cleaned is None or self.now() >= self._cleaned + age // PORTION):
+            return True
+        return size is not None and any(train.location.offset == self._header for train in trains)
 
     def _current(self, producer: str, epoch: int) -> Known:
         known = self._find(producer)
@@ -200,16 +236,74 @@ class LocalStore(Store):
 
     def at(self, seq: int) -> Head:
         with self._guard:
-            return self._log.at(seq)
+            head = self._log.at(seq)
+            if head is None:
+                raise lost_error(f"the log at seq {seq}", self._log.horizon(), self.path)
+            return head
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         with self._guard:
-            return slices_between(self._catalog, after, upto)
+            if after.cut is not None and not self._indexed:
+                self._catalog.verify("events")
+                self._indexed = True
+            found, missing = slices_between(self._catalog, after, upto), missing_between(self._catalog, after, upto)
+            require_kept(
+                after, self._log.horizon(), self.path
+            )  # behind: what was found is whole if nothing is lost now
+            if missing:
+                raise Damaged(f"{missing} events between seq {after.seq} and {upto.seq} are missing from the log")
+            return found
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
         train = f"train {piece.seq} of {piece.producer!r}" if isinstance(piece, Slice) else "a train of this commit"
         with self._guard:
-            return self._reader.read(piece.location, piece.rows, train)
+            try:
+                return self._reader.read(piece.location, piece.rows, train)
+            except StoreCorruptError:
+                if isinstance(piece, Slice) and piece.seq <= (horizon := self._log.horizon()).seq:
+                    raise lost_error(train, horizon, self.path) from None
+                raise
+
+    def keep(self, reader: str, position: Position) -> None:
+        with self._guard:
+            self._catalog.require()
+            readers.keep(self._catalog, reader, position, self.now())
+
+    def forget(self, reader: str) -> None:
+        with self._guard:
+            if not readers.forget(self._catalog, reader):
+                raise never_registered(reader, self.readers())
+
+    def readers(self) -> list[ReaderInfo]:
+        with self._guard:
+            return readers.everyone(self._catalog)
+
+    def horizon(self) -> Head:
+        with self._guard:
+            return self._log.horizon()
+
+    def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
+        age = self.settings.retainAge if age is None else age
+        size = self.settings.retainBytes if size is None else size
+        rows, held = self._remove(age, size, force)
+        return Collected(rows, *self._sweep(), held)
+
+    def _remove(self, age: int | None, size: int | None, force: bool) -> tuple[int, str | None]:
+        """Takes trains out of the log: how many rows, and who holds the next one."""
+        with self._transaction():
+            before, head = self._log.horizon(), self._log.last
+            last = last_old(self._catalog, head.seq, None if age is None else self.now() - age, size)
+            last, held = held_back(self._catalog, last, needs(self.readers(), head, force))
+            if last > before.seq:
+                for table in ("readers", "events"):  # what damage hides might be needed
+                    self._catalog.verify(table)
+                remove_trains(self._catalog, last)
+            return self._log.horizon().rows - before.rows, held
+
+    def _sweep(self) -> tuple[int, int]:
+        """Removes the files of trains that are gone, and what crashes left: how many, and their bytes."""
+        with self._transaction():
+            return remove_files(self._catalog, Path(self.path), self._header, self.now())
 
     def producers(self) -> list[ProducerInfo]:
         with self._guard:
@@ -222,20 +316,30 @@ class LocalStore(Store):
     def rejected(self) -> pa.Table:
         schema = rejected_schema(self.schema)
         with self._guard:
+            self._catalog.verify("rejected")
             found = [rejected_table(n, r, schema) for n, r in rejections.everything(self._catalog, self.schema)]
         return pa.concat_tables([schema.empty_table(), *found])
 
     def bounds(self) -> pa.Table:
         with self._guard:
+            self._catalog.verify("events")
             return bounds_table(self._log.columns())
 
     def wait(self, seq: int, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
+        known = self._version()
         while self.head().seq <= seq:
-            if deadline is not None and time.monotonic() >= deadline:
-                return False
-            self._pause(POLL)
+            while (version := self._version()) == known:
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+                self._pause(POLL)
+            known = version
         return True
+
+    def _version(self) -> tuple[int, int]:
+        """Another after each commit, of this handle or any other; much cheaper than to read the log's end."""
+        with self._guard:
+            return self._catalog.version(), self._log.last.seq
 
     def close(self) -> None:
         if self._guard.shut():

@@ -6,9 +6,13 @@ import java.util.concurrent.ThreadLocalRandom;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.CalendarInterval;
@@ -72,32 +76,46 @@ final class AutoWatermark {
 
   /** select((rowtime + INTERVAL 1 HOUR).alias("rowtime")): Spark's mark is lost, so the node moves. */
   static LogicalPlan movedUp(Project project) {
-    Alias derived = project.resolved() && losesMark(project) ? derived(project) : null;
-    if (derived == null) {
-      return project;
-    }
-    return on(derived.toAttribute(), with(project, List.of(without(project.child()))));
+    boolean loses = project.resolved() && Scala.list(project.output()).stream().noneMatch(Rowtime::isWatermarked);
+    Alias derived = loses ? derived(project) : null;
+    return derived == null ? project : movedTo(derived, project);
   }
 
-  private static boolean losesMark(Project project) {
-    return isSingleAutomatic(project.child())
-        && Scala.list(project.child().output()).stream().anyMatch(Rowtime::isWatermarked)
-        && Scala.list(project.output()).stream().noneMatch(Rowtime::isWatermarked);
+  /** The automatic node, which is below {@code project}, above it and on a column of it. */
+  static LogicalPlan movedTo(Alias column, Project project) {
+    return on(column.toAttribute(), with(project, List.of(without(project.child()))));
   }
 
-  /** An automatic node that nothing but operators with one input lies above. */
+  /** An automatic node with nothing above it that keeps rows: what does needs a watermark below it. */
   private static boolean isSingleAutomatic(LogicalPlan plan) {
-    return isAutomatic(plan)
-        || plan.children().size() == 1 && isSingleAutomatic(plan.children().apply(0));
+    return isAutomatic(plan) || passes(plan) && isSingleAutomatic(plan.children().apply(0));
+  }
+
+  private static boolean passes(LogicalPlan plan) {
+    return plan instanceof Project
+        || plan instanceof Filter
+        || plan instanceof SubqueryAlias
+        || plan instanceof View
+        || plan instanceof Generate;
+  }
+
+  /** The automatic node of a plan can be moved to expressions with a bound; null where it has none, or several. */
+  static ExprBounds boundsOver(LogicalPlan plan) {
+    Columns marked = new Columns();
+    List<Attribute> times =
+        Scala.list(plan.output()).stream()
+            .filter(a -> Rowtime.isWatermarked(a) && a.dataType() instanceof TimestampType)
+            .toList();
+    times.forEach(a -> marked.put(a.exprId(), "", Bound.of(0L)));
+    return times.isEmpty() || !isSingleAutomatic(plan) ? null : new ExprBounds(marked);
   }
 
   /** The column named rowtime if it is one that the bound can follow, else the only such column. */
   private static Alias derived(Project project) {
-    Columns marked = new Columns();
-    Scala.list(project.child().output()).stream()
-        .filter(a -> Rowtime.isWatermarked(a) && a.dataType() instanceof TimestampType)
-        .forEach(a -> marked.put(a.exprId(), "", Bound.of(0L)));
-    ExprBounds bounds = new ExprBounds(marked);
+    ExprBounds bounds = boundsOver(project.child());
+    if (bounds == null) {
+      return null;
+    }
     List<Alias> candidates =
         Scala.list(project.projectList()).stream()
             .filter(e -> e instanceof Alias a && a.dataType() instanceof TimestampType)
@@ -139,7 +157,7 @@ final class AutoWatermark {
     return plan.exists(type::isInstance);
   }
 
-  private static LogicalPlan with(LogicalPlan node, List<LogicalPlan> children) {
+  static LogicalPlan with(LogicalPlan node, List<LogicalPlan> children) {
     return node.withNewChildren(Scala.seq(children).toIndexedSeq());
   }
 }

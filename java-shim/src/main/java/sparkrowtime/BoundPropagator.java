@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.streaming.runtime.WatermarkPropagator;
 final class BoundPropagator implements WatermarkPropagator {
   private final BoundedQuery query;
   private final OutputBounds output;
+  private final StateAdvice advice = new StateAdvice();
   private final TreeMap<Long, Map<Long, Long>> inputs = new TreeMap<>();
   private Map<Long, JoinSides> sides = Map.of();
 
@@ -31,9 +32,12 @@ final class BoundPropagator implements WatermarkPropagator {
 
   @Override
   public void propagate(long batchId, SparkPlan plan, long watermarkMs) {
-    if (batchId < 0) {
-      return;
+    if (batchId >= 0) {
+      ShimMismatch.guarded(() -> visit(batchId, plan, watermarkMs));
     }
+  }
+
+  private void visit(long batchId, SparkPlan plan, long watermarkMs) {
     var floors = query.floorsOf(batchId);
     long floor = query.nodes().weakestFloor(floors);
     Propagation batch =
@@ -42,6 +46,7 @@ final class BoundPropagator implements WatermarkPropagator {
     inputs.put(batchId, batch.inputs());
     if (query.isCurrent(batchId)) {
       sides = batch.sides();
+      advice.give(plan, sides, query.cores());
       output.publishInput(floor);
       output.publish(batchId, batch.evicted());
     }

@@ -33,7 +33,9 @@ final class BoundedQuery {
   /** The query of this thread, with bounds from now on. */
   static BoundedQuery running() {
     MicroBatchExecution execution = execution();
-    if (execution == null) {
+    if (execution == null && isStopping()) {
+      throw new IllegalStateException("The query, or its session, was stopped.");
+    } else if (execution == null) {
       throw new ShimMismatch(
           "the running micro-batch query under the local property " + StreamExecution.QUERY_ID_KEY(), null);
     }
@@ -46,6 +48,11 @@ final class BoundedQuery {
     MicroBatchExecution execution = execution();
     BoundPropagator ours = execution == null ? null : propagator(execution);
     return ours == null ? null : ours.query();
+  }
+
+  private static boolean isStopping() {
+    SparkSession session = Scala.orNull(SparkSession.getActiveSession());
+    return Thread.currentThread().isInterrupted() || session != null && session.sparkContext().isStopped();
   }
 
   private static MicroBatchExecution execution() {
@@ -140,9 +147,19 @@ final class BoundedQuery {
 
   /** The floors at the end of a batch: the current one, or the one before it. */
   ToLongFunction<BoundedStream> floorsOf(long batchId) {
-    var context = execution.getLatestExecutionContext();
-    StreamProgress progress = batchId >= context.batchId() ? context.endOffsets() : context.startOffsets();
+    StreamProgress progress = endOf(batchId);
     return stream -> floor(progress, stream);
+  }
+
+  /** The rows that the streams have sent by the end of a batch. */
+  RowsSeen seenIn(long batchId) {
+    StreamProgress progress = endOf(batchId);
+    return new RowsSeen(stream -> Scala.orNull(progress.get(stream)));
+  }
+
+  private StreamProgress endOf(long batchId) {
+    var context = execution.getLatestExecutionContext();
+    return batchId >= context.batchId() ? context.endOffsets() : context.startOffsets();
   }
 
   /** How a join of the batch that is being planned evicts. */
@@ -152,6 +169,11 @@ final class BoundedQuery {
 
   boolean isCurrent(long batchId) {
     return batchId >= execution.getLatestExecutionContext().batchId();
+  }
+
+  /** As many tasks as Spark runs at once. */
+  int cores() {
+    return execution.sparkSessionForStream().sparkContext().defaultParallelism();
   }
 
   MicroBatchExecution spark() {

@@ -19,7 +19,7 @@ final class BoundedScan implements Scan {
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
     return BoundedStream.over(
-        scan.toMicroBatchStream(checkpointLocation), scan.readSchema(), options);
+        scan.toMicroBatchStream(checkpointLocation), scan.readSchema(), options, checkpointLocation);
   }
 
   @Override

@@ -1,5 +1,6 @@
 package sparkrowtime;
 
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -28,27 +29,37 @@ class BoundedStream
         SupportsAdmissionControl,
         AcceptsLatestSeenOffset,
         ReportsSourceMetrics {
+  private static final int MOST_ANSWERS = 8;
+
   private final SupportsAdmissionControl admission;
   private final MicroBatchStream stream;
   private final NativeRead read;
   private final boolean speaks;
+  private final String location;
   private Map<String, String> metrics = Map.of();
+  private final Map<String, Long> answers = new HashMap<>();
 
-  private BoundedStream(MicroBatchStream stream, StructType schema, boolean speaks) {
+  private BoundedStream(
+      MicroBatchStream stream, StructType schema, boolean speaks, String location) {
     this.stream = stream;
     this.read = new NativeRead(stream, schema);
     this.admission = (SupportsAdmissionControl) stream;
     this.speaks = speaks;
+    this.location = location;
   }
 
+  /** {@code location}: of the source's part of the checkpoint, its name in the stream's retention. */
   static BoundedStream over(
-      MicroBatchStream stream, StructType schema, CaseInsensitiveStringMap options) {
+      MicroBatchStream stream,
+      StructType schema,
+      CaseInsensitiveStringMap options,
+      String location) {
     boolean speaks = options.getBoolean("punctuate", false);
     if (stream instanceof SupportsTriggerAvailableNow) {
-      return new AvailableNow(stream, schema, speaks);
+      return new AvailableNow(stream, schema, speaks, location);
     }
     if (stream instanceof SupportsAdmissionControl) {
-      return new BoundedStream(stream, schema, speaks);
+      return new BoundedStream(stream, schema, speaks, location);
     }
     throw new ShimMismatch("a Python stream with admission control, not " + stream.getClass(), null);
   }
@@ -60,7 +71,7 @@ class BoundedStream
 
   @Override
   public void setLatestSeenOffset(Offset offset) {
-    BoundedQuery.running().install();
+    ShimMismatch.guarded(() -> BoundedQuery.running().install());
     if (stream instanceof AcceptsLatestSeenOffset accepts) {
       accepts.setLatestSeenOffset(offset);
     }
@@ -68,15 +79,36 @@ class BoundedStream
 
   @Override
   public Offset latestOffset(Offset start, ReadLimit limit) {
-    BoundedQuery query = BoundedQuery.running();
-    Offset end = admission.latestOffset(withShim(start), limit);
-    query.reached(this, end == null ? start : end);
-    return end;
+    return ShimMismatch.guarded(
+        () -> {
+          BoundedQuery query = BoundedQuery.running();
+          Offset end = Planner.answer(() -> admission.latestOffset(withShim(start), limit));
+          query.reached(this, end == null ? start : end);
+          return end;
+        });
+  }
+
+  /**
+   * The least rowtime at or above {@code from} in what was sent up to {@code end}; {@link
+   * Bound#UNLIMITED} for none. What was sent up to an offset never changes: the last answers are kept.
+   */
+  long leastSent(Offset end, long from) {
+    String question = OffsetJson.leastSent(end.json(), from);
+    if (answers.size() > MOST_ANSWERS) {
+      answers.clear();
+    }
+    return answers.computeIfAbsent(question, q -> OffsetJson.least(Planner.answer(() -> ask(stream, q)).json()));
+  }
+
+  /** A question to the Python side: a start offset that no log ever sees. */
+  static Offset ask(MicroBatchStream stream, String question) {
+    return ((SupportsAdmissionControl) stream)
+        .latestOffset(stream.deserializeOffset(question), ReadLimit.allAvailable());
   }
 
   @Override
   public Offset reportLatestOffset() {
-    Offset latest = admission.reportLatestOffset();
+    Offset latest = Planner.answer(admission::reportLatestOffset);
     if (latest == null) {
       return null;
     }
@@ -91,11 +123,11 @@ class BoundedStream
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    return read.partitions(withShim(start), end);
+    return Planner.answer(() -> read.partitions(withShim(start), end));
   }
 
   private Offset withShim(Offset offset) {
-    return stream.deserializeOffset(OffsetJson.withShim(offset.json()));
+    return stream.deserializeOffset(OffsetJson.withShim(offset.json(), location));
   }
 
   @Override
@@ -143,8 +175,9 @@ class BoundedStream
       implements SupportsTriggerAvailableNow {
     private final SupportsTriggerAvailableNow available;
 
-    AvailableNow(MicroBatchStream stream, StructType schema, boolean speaks) {
-      super(stream, schema, speaks);
+    AvailableNow(
+        MicroBatchStream stream, StructType schema, boolean speaks, String location) {
+      super(stream, schema, speaks, location);
       this.available = (SupportsTriggerAvailableNow) stream;
     }
 

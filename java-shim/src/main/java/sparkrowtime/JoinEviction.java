@@ -19,7 +19,7 @@ final class JoinEviction extends ColumnarRule {
     return new Rule<>() {
       @Override
       public SparkPlan apply(SparkPlan plan) {
-        return plan.transformUp(Scala.rewriting(JoinEviction::rewrite));
+        return ShimMismatch.guarded(() -> plan.transformUp(Scala.rewriting(JoinEviction::rewrite)));
       }
     };
   }
@@ -30,20 +30,6 @@ final class JoinEviction extends ColumnarRule {
     }
     BoundedQuery query = BoundedQuery.ofThisThread();
     JoinSides sides = query == null ? null : query.sidesOf(join.stateInfo().get().operatorId());
-    return sides == null ? join : with(join, sides.predicates());
-  }
-
-  private static SparkPlan with(StreamingSymmetricHashJoinExec join, JoinStateWatermarkPredicates by) {
-    Object[] fields = new Object[join.productArity()];
-    int replaced = 0;
-    for (int i = 0; i < fields.length; i++) {
-      boolean predicates = join.productElement(i) instanceof JoinStateWatermarkPredicates;
-      fields[i] = predicates ? by : join.productElement(i);
-      replaced += predicates ? 1 : 0;
-    }
-    if (replaced != 1) {
-      throw new ShimMismatch("one JoinStateWatermarkPredicates in a join, found " + replaced, null);
-    }
-    return join.makeCopy(fields);
+    return sides == null ? join : Scala.copy(join, JoinStateWatermarkPredicates.class, sides.evicting(join));
   }
 }

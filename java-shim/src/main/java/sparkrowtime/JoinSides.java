@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.UUID;
 import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
@@ -42,6 +43,20 @@ record JoinSides(JoinStateWatermarkPredicates predicates) {
     long right = watermark(join.right(), raw, operatorMs, nodes);
     return new JoinSides(
         new JoinStateWatermarkPredicates(at(join, right).left(), at(join, left).right()));
+  }
+
+  /**
+   * How the join is to evict in this batch. A left semi join frees its right state by the watermark of
+   * the batch before, which no row of this one lies below: since SPARK-55973 Spark looks at the right
+   * rows first, does not keep those that the batch evicts, and so loses their matches with left rows
+   * of the batch. What the join promises does not depend on it.
+   */
+  JoinStateWatermarkPredicates evicting(StreamingSymmetricHashJoinExec join) {
+    if (!join.joinType().equals(LeftSemi$.MODULE$)) {
+      return predicates;
+    }
+    Object late = Scala.orNull(join.eventTimeWatermarkForLateEvents());
+    return new JoinStateWatermarkPredicates(predicates.left(), at(join, late == null ? 0 : (Long) late).right());
   }
 
   /** No previous watermark: state format 4 then looks at all that it has, not at a range. */
@@ -83,6 +98,14 @@ record JoinSides(JoinStateWatermarkPredicates predicates) {
   /** False where a row of one side is kept forever: its results may be of any time. */
   boolean evictsBoth() {
     return predicates.left().isDefined() && predicates.right().isDefined();
+  }
+
+  /** Whose rows are, in words. */
+  String keptForEver() {
+    if (predicates.left().isDefined()) {
+      return "the right stream's";
+    }
+    return predicates.right().isDefined() ? "the left stream's" : "both streams'";
   }
 
   /** The watermark of the join's results: none is earlier than what either state still has. */

@@ -5,8 +5,6 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
-import org.apache.spark.sql.connector.read.streaming.ReadLimit;
-import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
@@ -43,11 +41,8 @@ final class NativeRead {
 
   private NativePlan plan(Offset start, Offset end) {
     int parallelism = SparkSession.active().sparkContext().defaultParallelism();
-    Offset question =
-        stream.deserializeOffset(NativePlan.question(start.json(), end.json(), parallelism));
-    Offset answer =
-        ((SupportsAdmissionControl) stream).latestOffset(question, ReadLimit.allAvailable());
-    return new NativePlan(answer.json());
+    String question = NativePlan.question(start.json(), end.json(), parallelism);
+    return new NativePlan(BoundedStream.ask(stream, question).json());
   }
 
   private static boolean isOn() {

@@ -28,9 +28,19 @@ final class OffsetJson {
     return floor.isNull() ? Bound.UNKNOWN_YET : floor.asLong();
   }
 
-  /** The handshake: tells the Python side that bounds are applied. Never written to a log. */
-  static String withShim(String json) {
-    return parse(json).put("shim", "1").toString();
+  /** The handshake: tells the Python side that bounds are applied, and who reads. Never written to a log. */
+  static String withShim(String json, String reader) {
+    return parse(json).put("shim", "1").put("reader", reader).toString();
+  }
+
+  /** The question for the least rowtime at or above {@code from} up to an offset. Never written to a log. */
+  static String leastSent(String json, long from) {
+    return parse(json).put("shim", "1").put("leastSent", from).toString();
+  }
+
+  /** Its answer. */
+  static long least(String json) {
+    return parse(json).path("least").asLong(Bound.UNLIMITED);
   }
 
   static String without(String json, String key) {

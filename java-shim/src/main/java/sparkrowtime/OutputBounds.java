@@ -2,8 +2,10 @@ package sparkrowtime;
 
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.slf4j.Logger;
@@ -32,10 +34,22 @@ final class OutputBounds {
     MicroBatchExecution spark = query.spark();
     // Complete mode writes all results again in every batch.
     boolean again = spark.outputMode().equals(OutputMode.Complete());
-    PlanBounds bounds = new PlanBounds(query.floorsOf(batchId), evicted);
+    PlanBounds bounds = new PlanBounds(query.floorsOf(batchId), evicted, query.seenIn(batchId));
     Map<String, Long> floors =
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
     spark.sparkSessionForStream().sparkContext().setLocalProperty(PROPERTY, OffsetJson.write(floors));
+    publishEnd();
+  }
+
+  /** Where the batch ends in its sources: the same when it is run again, not so in a copy of the checkpoint. */
+  private void publishEnd() {
+    MicroBatchExecution spark = query.spark();
+    String end =
+        Scala.list(spark.getLatestExecutionContext().endOffsets().values().toSeq()).stream()
+            .map(Offset::json)
+            .sorted()
+            .collect(Collectors.joining("\n"));
+    spark.sparkSessionForStream().sparkContext().setLocalProperty("rowtime.batchEnd", end);
   }
 
   /** The floor below which operators on raw time have seen everything, to the microsecond. */

@@ -22,14 +22,22 @@ import org.apache.spark.sql.types.TimestampType;
 final class PlanBounds {
   private final ToLongFunction<BoundedStream> floors;
   private final Evictions evicted;
+  private final RowsSeen seen;
 
   /**
    * @param floors the floor of each rowtime stream
    * @param evicted what the stateful operators keep of the past
+   * @param seen the rows that they can have kept
    */
-  PlanBounds(ToLongFunction<BoundedStream> floors, Evictions evicted) {
+  PlanBounds(ToLongFunction<BoundedStream> floors, Evictions evicted, RowsSeen seen) {
     this.floors = floors;
     this.evicted = evicted;
+    this.seen = seen;
+  }
+
+  /** Where operators keep rows nothing is known: for the columns below all of them. */
+  PlanBounds(ToLongFunction<BoundedStream> floors) {
+    this(floors, new Evictions(), new RowsSeen(stream -> null));
   }
 
   Columns of(LogicalPlan plan) {
@@ -160,7 +168,7 @@ final class PlanBounds {
     Columns groups = new Columns();
     for (Expression e : by) {
       if (e instanceof Attribute a) {
-        keep(groups, a, input, evicted.ofGroups(a), false);
+        keep(groups, a, input, above(evicted.ofGroups(a)), false);
       }
     }
     return groups;
@@ -183,26 +191,36 @@ final class PlanBounds {
     Columns input = of(side);
     Columns columns = new Columns();
     Scala.list(side.output())
-        .forEach(a -> keep(columns, a, input, evicted.ofJoins(a), true));
+        .forEach(a -> keep(columns, a, input, leastKept(side, a), true));
     return columns;
+  }
+
+  /** No row of a join's state is below what was evicted, and none was made up. */
+  private Long leastKept(LogicalPlan side, Attribute a) {
+    Long least = above(evicted.ofJoins(a));
+    return least == null ? null : (Long) seen.least(side, a, least).orElse(least);
+  }
+
+  private static Long above(Long evicted) {
+    return evicted == null ? null : (Long) (evicted + 1);
   }
 
   /** The bound of a column by which rows are kept in state, and of new ones if they pass at once. */
   private static void keep(
-      Columns columns, Attribute a, Columns input, Long above, boolean alsoNew) {
-    if (above == null) {
+      Columns columns, Attribute a, Columns input, Long least, boolean alsoNew) {
+    if (least == null) {
       return;
     }
     if (!(a.dataType() instanceof StructType)) {
-      columns.put(a.exprId(), "", with(Bound.of(above + 1), input.get(a), alsoNew));
+      columns.put(a.exprId(), "", with(Bound.of(least), input.get(a), alsoNew));
       return;
     }
     Bound start = input.get(a.exprId(), "start");
     Bound end = input.get(a.exprId(), "end");
-    columns.put(a.exprId(), "end", with(Bound.of(above + 1), end, alsoNew));
+    columns.put(a.exprId(), "end", with(Bound.of(least), end, alsoNew));
     if (WindowBounds.isFixedSize(a) && start != null && end != null && end.isKnown()) {
       long size = end.floor() - start.floor();
-      columns.put(a.exprId(), "start", with(Bound.of(above + 1 - size), start, alsoNew));
+      columns.put(a.exprId(), "start", with(Bound.of(least - size), start, alsoNew));
     }
   }
 

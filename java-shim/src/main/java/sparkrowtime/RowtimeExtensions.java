@@ -11,7 +11,7 @@ import scala.runtime.BoxedUnit;
 public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations()));
+    extensions.injectResolutionRule(Scala.function(RowtimeRelations::new));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
     return BoxedUnit.UNIT;

@@ -1,5 +1,8 @@
 package sparkrowtime;
 
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -16,11 +19,35 @@ import org.apache.spark.sql.connector.catalog.Table;
  * bounds=ignore, and the plans of batches, which Spark analyzes again.
  */
 final class RowtimeRelations extends Rule<LogicalPlan> {
+  private final SparkSession session;
+
+  RowtimeRelations(SparkSession session) {
+    this.session = session;
+  }
+
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return plan.exists(RowtimeRelations::isRowtime)
-        ? plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite))
-        : plan;
+    return ShimMismatch.guarded(() -> bounded(plan.exists(TableOptions::concern) ? told(plan) : plan));
+  }
+
+  /** The session has its catalog when the first plan is analyzed, not yet when the rule is made. */
+  private LogicalPlan told(LogicalPlan plan) {
+    SessionCatalog tables = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
+    return plan.resolveOperatorsUp(Scala.rewriting(node -> TableOptions.given(node, tables)));
+  }
+
+  private static LogicalPlan bounded(LogicalPlan plan) {
+    if (!plan.exists(RowtimeRelations::isRowtime)) {
+      return plan;
+    }
+    LogicalPlan bounded = plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite));
+    return GroupedTimes.isAwaited(plan)
+        ? bounded
+        : bounded.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::grouped));
+  }
+
+  private static LogicalPlan grouped(LogicalPlan node) {
+    return node instanceof Aggregate aggregate ? GroupedTimes.asColumn(aggregate) : node;
   }
 
   /** A relation as the user has it; in the plan of a batch Spark has put others in its place. */
@@ -44,13 +71,7 @@ final class RowtimeRelations extends Rule<LogicalPlan> {
     return node;
   }
 
-  /** The same relation with another table; the number of its fields differs between versions. */
   private static StreamingRelationV2 bounded(StreamingRelationV2 relation) {
-    Object[] fields = new Object[relation.productArity()];
-    for (int i = 0; i < fields.length; i++) {
-      Object field = relation.productElement(i);
-      fields[i] = field instanceof Table table ? BoundedTable.over(table) : field;
-    }
-    return (StreamingRelationV2) relation.makeCopy(fields);
+    return Scala.copy(relation, Table.class, BoundedTable.over(relation.table()));
   }
 }

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import scala.Function1;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -13,7 +14,7 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
-/** Java values for Scala parameters and back; nothing in here knows about bounds. */
+/** Java values for Scala parameters and back, and Spark's trees; nothing in here knows about bounds. */
 final class Scala {
   private Scala() {}
 
@@ -74,5 +75,22 @@ final class Scala {
 
   static <A> A orNull(Option<A> option) {
     return option.isDefined() ? option.get() : null;
+  }
+
+  /** The same node with another value in its one field of a type; how many it has differs between versions. */
+  static <N extends TreeNode<?>, F> N copy(N node, Class<F> type, F value) {
+    Object[] fields = new Object[node.productArity()];
+    int replaced = 0;
+    for (int i = 0; i < fields.length; i++) {
+      boolean other = type.isInstance(node.productElement(i));
+      fields[i] = other ? value : node.productElement(i);
+      replaced += other ? 1 : 0;
+    }
+    if (replaced != 1) {
+      throw new ShimMismatch("one " + type.getSimpleName() + " in " + node.getClass() + ", found " + replaced, null);
+    }
+    @SuppressWarnings("unchecked")
+    N copy = (N) node.makeCopy(fields);
+    return copy;
   }
 }

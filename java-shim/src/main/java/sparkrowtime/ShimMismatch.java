@@ -1,5 +1,7 @@
 package sparkrowtime;
 
+import java.util.function.Supplier;
+
 /**
  * A Spark internal is not what this library was written for. The message starts with
  * {@code ShimMismatchError:}, names the Spark version and says what was expected; the Python side
@@ -20,5 +22,23 @@ final class ShimMismatch extends IllegalStateException {
             + expected
             + ". Use one of those versions, or read with option bounds=ignore.",
         cause);
+  }
+
+  /** Around each way in from Spark: a class, method or field that is gone is a mismatch too. */
+  static void guarded(Runnable body) {
+    guarded(
+        () -> {
+          body.run();
+          return null;
+        });
+  }
+
+  /** The same, with a result. */
+  static <T> T guarded(Supplier<T> body) {
+    try {
+      return body.get();
+    } catch (LinkageError e) {
+      throw new ShimMismatch("what it does not find: " + e, e);
+    }
   }
 }

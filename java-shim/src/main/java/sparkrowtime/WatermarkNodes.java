@@ -32,7 +32,7 @@ final class WatermarkNodes {
   }
 
   private Map<EventTimeWatermark, Bound> bounds(ToLongFunction<BoundedStream> floors) {
-    PlanBounds plan = new PlanBounds(floors, new Evictions());
+    PlanBounds plan = new PlanBounds(floors);
     Map<EventTimeWatermark, Bound> bounds = new IdentityHashMap<>();
     nodes.forEach(n -> bounds.put(n, plan.of(n.child()).get(n.eventTime())));
     return bounds;

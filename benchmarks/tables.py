@@ -1,0 +1,108 @@
+"""What ``run_all.py`` has kept, as the tables of benchmarks/README.md and docs/performance.md, in Markdown."""
+
+import json
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table: what was measured, against which baseline, and what is wanted of their ratio."""
+
+    what: str
+    base: str | None
+    least: str
+    aim: str
+
+
+PHASES = "a batch with a bound and no rows"
+HEARTBEAT = "plain Spark, heartbeat row"
+PYTHON, PARQUET, IPC = "bare Python Arrow source", "parquet file stream", "Arrow IPC file writer"
+SAME, BOTH = "bound to result, both as Spark comes", "bound to result, both as rt.configure sets up"
+AT_REST, READING = "rows at rest, minute count and sum", "rows at rest, reading only"
+SENDS = [f"sendRows, {rows} rows a train" for rows in ("1", "100", "10,000", "100,000")]
+LINES = (
+    Line(SAME, HEARTBEAT, "0.5", "0.35"),
+    Line(BOTH, HEARTBEAT, "0.5", "0.35"),
+    Line("bound to result, rt.configure against Spark as it comes", HEARTBEAT, "0.25", "0.15"),
+    Line(AT_REST, PYTHON, "1.05", ""),
+    Line(AT_REST, PARQUET, "", "1.0"),
+    Line(READING, PYTHON, "1.05", ""),
+    Line(READING, PARQUET, "", "1.0"),
+    *(Line(what, IPC, least, "0.9") for what, least in zip(SENDS, ("0.5", "0.9", "0.4", "1.0"), strict=True)),
+    *(Line(f"{what}, each committed", IPC, "", "") for what in SENDS),
+    Line("sendRow, one at a time", None, "1.2M rows/s", "2M rows/s"),
+    Line("durability=power, small trains", None, "1,200 commits/s", "5,000 commits/s"),
+    Line("commit to seen by a reader", None, "1 ms", ""),
+    Line("core of an idle reader", None, "2 %", ""),
+    Line("poll, 10^6 trains against 10^3", "10^3 trains", "flat", ""),
+    Line("plan, 10^6 trains against 10^3", "10^3 trains", "flat", ""),
+    Line("plan, 256 producers against 1", "1 producer", "256", ""),
+    Line("sliding hour, 100 keys", "SQL window function in batch", "", ""),
+    Line("sliding hour, 10,000 keys", "SQL window function in batch", "", ""),
+)
+Results = dict[tuple[str, str | None], dict[str, Any]]
+
+
+def kept(file: Path) -> Results:
+    """By what and baseline."""
+    if not file.exists():
+        return {}
+    found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return {(result["what"], result.get("base")): result for result in found}
+
+
+def table(results: Results) -> str:
+    """The table, in Markdown."""
+    head = "| work | measured | baseline, same run | ratio | at least | aim |\n|---|---|---|---|---|---|\n"
+    return head + "".join(row(line, found(line, results)) for line in LINES)
+
+
+def found(line: Line, results: Results) -> dict[str, Any] | None:
+    """What was measured for a line; without a baseline of its own, beside whichever there is."""
+    same = (result for (what, base), result in results.items() if what == line.what and line.base in (None, base))
+    return next(same, None)
+
+
+def row(line: Line, result: dict[str, Any] | None) -> str:
+    """One line; without a figure where the program was not run."""
+    cells = [line.what, "not measured", "", "", line.least, line.aim]
+    if result is not None:
+        unit, mine = result["unit"], statistics.median(result["ours"])
+        cells[1] = f"{mine:,.4g} {unit}"
+        if "baseline" in result:
+            theirs = statistics.median(result["baseline"])
+            cells[2:4] = [f"{result['base']}: {theirs:,.4g} {unit}", f"{mine / theirs:.2f}"]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def settings(results: Results) -> str:
+    """What each setting gains, and what an idle query costs."""
+    text = "| | a bound to its result | as rt.configure sets up, same run |\n|---|---|---|\n"
+    for (what, base), result in results.items():
+        if what == "settings of rt.configure":
+            theirs, mine = statistics.median(result["baseline"]), statistics.median(result["ours"])
+            text += f"| {base} | {theirs:,.0f} ms | {mine:,.0f} ms |\n"
+    idle = [(what, result) for (what, _), result in results.items() if what.startswith("core of an idle query")]
+    return text + "".join(f"\n{what}: {100 * statistics.median(result['ours']):.0f} %.\n" for what, result in idle)
+
+
+def phases(results: Results) -> str:
+    """Where Spark says that a batch's time goes."""
+    found = {base: result["medians"] for (what, base), result in results.items() if what == PHASES}
+    names = list(next(iter(found.values()), {}))
+    text = f"| ms | {' | '.join(names)} |\n|---|{'---|' * len(names)}\n"
+    return text + "".join(f"| {base} | {' | '.join(f'{m[n]:.0f}' for n in names)} |\n" for base, m in found.items())
+
+
+def growth(results: Results) -> str:
+    """A poll without news / one with a batch to plan."""
+    cases = [f"{state}, {order}" for state in ("unreleased", "released") for order in ("arrival", "rowtime")]
+    text = f"| CPU ms | {' | '.join(cases)} |\n|---|---|---|---|---|\n"
+    for (what, base), result in results.items():
+        if what == "growth":
+            pairs = zip(result["medians"][::2], result["medians"][1::2], strict=True)
+            text += f"| {base} | {' | '.join(f'{poll:.2f} / {plan:.2f}' for poll, plan in pairs)} |\n"
+    return text

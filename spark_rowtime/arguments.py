@@ -1,0 +1,26 @@
+"""Arguments of the public functions that any value could be given for."""
+
+from typing import Any
+
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.shown import shown
+
+
+def to_text(value: Any, name: str) -> str:
+    """A text that a stream keeps (a producer's or reader's name, a checkpoint) as a plain str.
+
+    InvalidOptionError, which names ``name``, for other values and for text that UTF-8 does not have.
+    """
+    if isinstance(value, str) and "\x00" not in value:
+        try:
+            return value.encode().decode()
+        except UnicodeEncodeError:
+            pass
+    raise InvalidOptionError(f"{name}={shown(value)} must be a text without NUL and half surrogates.", option=name)
+
+
+def to_flag(value: Any, name: str) -> bool:
+    """True or False; InvalidOptionError, which names ``name``, for what Python only takes for one, such as "no"."""
+    if isinstance(value, bool):
+        return value
+    raise InvalidOptionError(f"{name}={shown(value)} must be True or False.", option=name)

@@ -1,0 +1,77 @@
+"""What a user has told Spark before a session starts, and what suits a local master beside that."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.find_spark_home import _find_spark_home
+
+FILES = "spark.sql.streaming.checkpointFileManagerClass"
+POLLING = "spark.sql.streaming.pollingDelay"
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
+
+
+def said(builder: Any) -> dict[str, str]:
+    """All that the user has set so far: on the builder, for spark-submit, in spark-defaults.conf."""
+    set_here = {key: str(value) for key, value in builder._options.items()}  # noqa: SLF001  (it cannot be asked)
+    return {**_master(), **_defaults(), **_submitted(), **set_here}
+
+
+def suited(told: dict[str, str]) -> dict[str, str]:
+    """Settings for a driver that is the whole cluster, without those that are ``told``.
+
+    None for other masters, and none where Spark runs already. docs/performance.md has the reasons.
+    """
+    cores = _local_cores(told.get("spark.remote", told.get("spark.master", "local[*]")))
+    if cores is None or SparkContext._active_spark_context is not None:  # noqa: SLF001
+        return {}
+    wanted = {FILES: _FILE_SYSTEM, POLLING: "1ms", PARTITIONS: str(cores)}
+    return {key: value for key, value in wanted.items() if key not in told}
+
+
+def _local_cores(master: str) -> int | None:
+    """How many tasks a local master runs at once; None for any other master."""
+    local = _LOCAL.fullmatch(master.strip())
+    if local is None:
+        return None
+    return (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+
+
+def _master() -> dict[str, str]:
+    names = {"spark.master": "MASTER", "spark.remote": "SPARK_REMOTE"}
+    return {key: os.environ[name] for key, name in names.items() if name in os.environ}
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was told: the process that it started asks its JVM, any other will start it with these."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        SparkContext._ensure_initialized()  # noqa: SLF001  (connects; the JVM is there)
+        return dict(SparkConf().getAll())
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    return dict(_options(words))
+
+
+def _options(words: list[str]) -> Iterator[tuple[str, str]]:
+    for option, value in pairwise(words):
+        if option in ("--conf", "-c") and "=" in value:
+            key, _, text = value.partition("=")
+            yield key, text
+        if option in ("--master", "--remote", "--jars"):
+            yield f"spark.{option[2:]}", value
+
+
+def _defaults() -> dict[str, str]:
+    """spark-defaults.conf, where there is one."""
+    home = Path(os.environ.get("SPARK_HOME") or _find_spark_home())
+    file = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf") / "spark-defaults.conf"
+    lines = file.read_text().splitlines() if file.is_file() else []
+    pairs = (line.replace("=", " ", 1).split(None, 1) for line in lines if not line.lstrip().startswith("#"))
+    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}

@@ -1,0 +1,33 @@
+"""Checksums of the catalog's rows: SQLite has none of its own, and would hand out what a disk made of them."""
+
+import sqlite3
+import zlib
+from typing import Any
+
+from spark_rowtime.shown import shown
+
+_FORMATS = ["|".join(["%s"] * count) for count in range(20)]
+
+
+class Damaged(sqlite3.DatabaseError):
+    """A row of the catalog is not the one that was written."""
+
+
+def seal(values: tuple[Any, ...]) -> int:
+    """The CRC-32 of ``values`` as UTF-8 text, joined by ``|``: numbers in decimal, NULL as ``None``.
+
+    In place of a BLOB its own CRC-32.
+    """
+    return zlib.crc32((_FORMATS[len(values)] % values).encode("utf-8", "surrogatepass"))
+
+
+def crc(blob: Any) -> Any:
+    """What stands for ``blob`` in a seal."""
+    return zlib.crc32(blob) if isinstance(blob, bytes) else blob
+
+
+def intact(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:
+    """``row`` without its last column, its seal. Damaged if that does not fit; ``table`` and the first say which."""
+    if seal(row[:-1]) != row[-1]:
+        raise Damaged(f"row {shown(row[0])} of the table {table} does not fit its checksum")
+    return row[:-1]

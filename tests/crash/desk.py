@@ -1,0 +1,114 @@
+"""A desk: sinks and a store's handle in one process, and what they are told to do; the same over every store."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spark_rowtime import streamsink
+from spark_rowtime.disorder import declared
+from spark_rowtime.errors import RowtimeError
+from spark_rowtime.release import Release
+from spark_rowtime.store.base import Position, Store, rows_between
+from spark_rowtime.store.local import open_local
+from spark_rowtime.streamsink import StreamSink
+from tests.store.streams import SCHEMA, batch
+
+
+class Still:
+    """A pulse without a thread: it beats when it is told to."""
+
+    def __init__(self, _lock: object, beat: Callable[[], object], _name: str) -> None:
+        self.beat = beat
+
+    def wake(self) -> None:
+        """It will be told."""
+
+    stop = wake
+
+
+class Desk:
+    """``do("flush", ...)`` and so on; what a call gives, or its error, as something that can be compared."""
+
+    def __init__(self, open_store: Callable[[], Store], time: int) -> None:
+        self._open_store, self.time = open_store, time
+        self._store = self._opened()
+        self.sinks: dict[str, StreamSink] = {}
+
+    def do(self, what: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self, what)(*arguments)
+        except RowtimeError as error:
+            return type(error).__name__, str(error).replace(self._store.path, "PATH")
+
+    def _opened(self) -> Store:
+        store = self._open_store()
+        store.now = lambda: self.time
+        return store
+
+    def pass_time(self, micros: int) -> None:
+        self.time += micros
+
+    def open(self, name: str, order: dict[str, Any], how: dict[str, Any]) -> Any:
+        self.sinks.pop(name, None)
+        sink = StreamSink(self._opened(), name, declared(SCHEMA, **order), now=lambda: self.time, **how)
+        self.sinks[name] = sink
+        return sink.checkpoint, sink.getRowtimeBound()
+
+    def send(self, name: str, seconds: list[float]) -> None:
+        self.sinks[name].sendRows(batch(*seconds))
+
+    def send_one(self, name: str, second: float) -> None:
+        self.sinks[name].sendRow(batch(second).to_pylist()[0])
+
+    def bound(self, name: str, second: float, strict: bool) -> Any:
+        sink = self.sinks[name]
+        sink.sendRowtimeBound(batch(second).column("rowtime")[0], strict=strict)
+        return sink.getRowtimeBound()
+
+    def flush(self, name: str, checkpoint: str | None) -> Any:
+        self.sinks[name].flush(checkpoint)
+        return self.sinks[name].checkpoint
+
+    def beat(self, name: str) -> None:
+        self.sinks[name]._pulse.beat()
+
+    def close(self, name: str) -> None:
+        self.sinks[name].close()
+
+    def abandon(self, name: str) -> None:
+        self.sinks[name].abandon()
+
+    def detach(self, name: str) -> None:
+        self._store.detach(name)
+
+    def expire(self) -> bool:
+        return self._store.expire()
+
+    def keep(self, reader: str, position: Position) -> None:
+        self._store.keep(reader, position)
+
+    def forget(self, reader: str) -> None:
+        self._store.forget(reader)
+
+    def gc(self, age: int, force: bool) -> Any:
+        done = self._store.gc(age=age, force=force)
+        return done.rows, done.held
+
+    def read(self, after: Position, upto: Position) -> list[Any]:
+        """The rows between two positions."""
+        pieces = self._store.slices(after, upto)
+        return [(p.seq, rows_between(self._store.read(p), p.seq, after, upto).to_pylist()) for p in pieces]
+
+    def step(self, how: Release, position: Position | None) -> Any:
+        """A reader's next step: where it is then, and what it got."""
+        position = how.earliest(self._store) if position is None else position
+        to = how.step(self._store, position)
+        pieces = how.slices(self._store, position, to)
+        return to, [how.rows(self._store, piece, position, to).to_pylist() for piece in pieces]
+
+
+def serve(pipe: Any, path: str, time: int) -> None:
+    """A desk at a local stream, that does what it hears through the pipe."""
+    streamsink.Pulse = Still
+    desk = Desk(lambda: open_local(path), time)
+    while True:
+        pipe.send(desk.do(*pipe.recv()))

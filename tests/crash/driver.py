@@ -1,0 +1,65 @@
+"""A Spark driver that is made to be killed: counts of ten minutes from a stream with bounds into another stream.
+
+``python -m tests.crash.driver FOLDER...`` runs a query for each folder. It reads commands from its standard input, a
+line each: ``go`` does all that is there, ``reference`` the same undisturbed, into another stream; its answer is the
+same line.
+"""
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from tests.crash.killing import KillingDataSource
+from tests.sparksession import make_session, settle
+
+SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.master": "local[2,2]",
+}
+"""For a JVM that lives a few seconds, and tasks that are tried twice."""
+
+
+def counts(spark: SparkSession, folder: Path) -> DataFrame:
+    """Small batches, each with a bound: there is much to kill."""
+    rows = spark.readStream.format("rowtime").option("maxRowsPerTrigger", "30").load(str(folder / "source.rowtime"))
+    tumbling = rows.groupBy(F.window("rowtime", "10 minutes"), "k").agg(
+        F.count("*").alias("rows"), F.sum("n").alias("n")
+    )
+    return tumbling.select(F.col("window.end").alias("rowtime"), "k", "rows", "n")
+
+
+def go_on(spark: SparkSession, folder: Path) -> StreamingQuery:
+    """Starts the query of that folder from its checkpoint."""
+    spark.dataSource.register(KillingDataSource)
+    sink = counts(spark, folder).writeStream.format("killing").option("checkpointLocation", str(folder / "checkpoint"))
+    return sink.start(str(folder / "counts.rowtime"))
+
+
+def undisturbed(spark: SparkSession, folder: Path) -> None:
+    """The same from the beginning, in one run, into another stream."""
+    sink = counts(spark, folder).writeStream.format("rowtime").option("checkpointLocation", str(folder / "undisturbed"))
+    sink.trigger(availableNow=True).start(str(folder / "reference.rowtime")).awaitTermination()
+
+
+def main(folders: list[Path]) -> None:
+    spark = make_session(**SETTINGS)
+    queries: list[StreamingQuery] = []
+    for command in map(str.strip, sys.stdin):
+        if command == "go":
+            queries = queries or [go_on(spark, folder) for folder in folders]
+            for query in queries:
+                settle(query)
+        elif command == "reference":
+            for folder in folders:
+                undisturbed(spark, folder)
+        print(command, flush=True)
+    for query in queries:
+        query.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main([Path(folder) for folder in sys.argv[1:]])

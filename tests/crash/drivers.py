@@ -1,0 +1,228 @@
+"""What the tests of killed drivers share: the stream that is read, the driver's process, and what must hold."""
+
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any, Self
+
+import spark_rowtime as rt
+from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.store import open_store
+from tests.crash.tally import Tally
+from tests.store.streams import EMPTY, WHOLE
+from tests.streams import QUIET
+
+ROOT = Path(__file__).parents[2]
+WINDOW = 600_000_000
+"""The driver's windows, in microseconds."""
+START = 1_157_932_800_000_000
+MINUTE = 60_000_000
+
+
+def moment(minutes: float) -> str:
+    """So many minutes into 2006-09-11."""
+    return rt.RowtimeBound.fromFloor(START + round(minutes * MINUTE)).time.isoformat()
+
+
+class Feed:
+    """Two producers of ``folder/source.rowtime``, the second one behind, some rows late; the same for one seed."""
+
+    def __init__(self, folder: Path, seed: int = 1) -> None:
+        self.path, self._dice, self._step = str(folder / "source.rowtime"), random.Random(seed), 0
+        rt.createStream(self.path, "rowtime TIMESTAMP NOT NULL, k STRING, n BIGINT")
+        self._sinks = [
+            rt.openSink(self.path, producer=name, onLate="reject", rowsImplyBounds=False, lease=None, linger=QUIET)
+            for name in ("ahead", "behind")
+        ]
+
+    def send(self, steps: int) -> None:
+        """Five minutes of rows a step, each of two commits with its bound."""
+        for _ in range(steps):
+            for sink, behind in zip(self._sinks, (0, 4), strict=True):
+                self._commit(sink, self._step * 5 - behind)
+            self._step += 1
+
+    def _commit(self, sink: Any, minute: float) -> None:
+        dice = self._dice
+        times = [max(minute + dice.uniform(-1, 8), 0.01) for _ in range(dice.randint(0, 25))]
+        sink.sendRows([(moment(time), dice.choice("abc"), n) for n, time in enumerate(times)])
+        sink.sendRowtimeBound(moment(max(minute + 5, 0.01)), strict=dice.random() < 0.5)
+        sink.flush()
+
+    def close(self) -> None:
+        for sink in self._sinks:
+            sink.close()
+
+
+class Driver:
+    """A process of tests.crash.driver, and a process group of its own. ``sink``: that of the first folder."""
+
+    def __init__(self, *folders: Path, python: str = sys.executable) -> None:
+        self.sink = str(folders[0] / "counts.rowtime")
+        self._errors = (folders[0] / f"driver-{len(list(folders[0].glob('driver-*')))}.log").open("ab")
+        self.process = subprocess.Popen(
+            [python, "-m", "tests.crash.driver", *map(str, folders)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            start_new_session=True,
+        )
+
+    def tell(self, command: str) -> None:
+        """Sends a command."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+
+    def answers(self, seconds: float = 0) -> bool:
+        """Waits for so long; whether it has answered, or ended, by then."""
+        return bool(select.select([self.process.stdout], [], [], seconds)[0])
+
+    def heard(self) -> str:
+        """Its next answer; empty when it has ended."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def do(self, command: str) -> None:
+        """Waits until it has done it."""
+        self.tell(command)
+        assert self.heard() == command, self.said()
+
+    def kill(self) -> None:
+        """kill -9 of Python and JVM at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        assert self.ended() == -signal.SIGKILL, self.said()
+
+    def ended(self) -> int:
+        """Waits for its end; its exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        code = self.process.wait(120)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._errors.close()
+        return code
+
+    def said(self) -> str:
+        """What it printed last."""
+        return Path(self._errors.name).read_text()[-5000:]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def logged(folder: Path, log: str) -> int:
+    """The last batch in ``checkpoint/offsets`` or ``checkpoint/commits``; -1 without any."""
+    files = (folder / "checkpoint" / log).glob("*")
+    return max((int(file.name) for file in files if file.name.isdecimal()), default=-1)
+
+
+def landed(path: str) -> int:
+    """The last batch that the sink has; -1 without any."""
+    try:
+        store = open_store(path)
+    except rt.StreamNotFoundError:
+        return -1
+    try:
+        return max((p.number - 1 for p in store.producers()), default=-1)
+    finally:
+        store.close()
+
+
+def rows(path: str) -> list[tuple[Any, ...]]:
+    """All rows of a stream, sorted."""
+    with rt.openReader(path, order="arrival") as reader:
+        return sorted(tuple(row.values()) for train in reader for row in train.rows.to_pylist())
+
+
+def expected(source: str) -> list[tuple[Any, ...]]:
+    """The batch result over the accepted rows: window end, k, rows, sum of n, of the windows that the bound closes."""
+    store = open_store(source)
+    try:
+        sums: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
+        for piece in store.slices(EMPTY, WHOLE):
+            batch = store.read(piece)
+            for time, row in zip(rowtime_micros(batch).to_pylist(), batch.to_pylist(), strict=True):
+                sums[(time // WINDOW + 1) * WINDOW, row["k"]].update(rows=1, n=row["n"])
+        bound = store.head().floor or 0
+    finally:
+        store.close()
+    found = [
+        (rt.RowtimeBound.fromFloor(end).time, k, s["rows"], s["n"]) for (end, k), s in sums.items() if end <= bound
+    ]
+    return sorted(found)
+
+
+def lawful(path: str) -> None:
+    """No bound of the stream's log is weaker than the one before it, and no row lies below the one before it."""
+    store = open_store(path)
+    try:
+        floors = [store.at(seq).floor or 0 for seq in range(store.head().seq + 1)]
+        assert floors == sorted(floors)
+        assert all(piece.least >= floors[piece.seq - 1] for piece in store.slices(EMPTY, WHOLE))
+    finally:
+        store.close()
+
+
+class Account:
+    """What a consumer of the sink has seen so far: no row goes or comes twice, the bound never falls."""
+
+    def __init__(self, folder: Path, tally: Tally) -> None:
+        self._source, self._sink, self._tally = str(folder / "source.rowtime"), str(folder / "counts.rowtime"), tally
+        self._rows: list[tuple[Any, ...]] = []
+        self._bound = 0
+
+    def killed(self) -> None:
+        """After each kill."""
+        self._tally.fault()
+        self._check()
+
+    def _check(self) -> None:
+        if landed(self._sink) < 0:
+            return
+        found, bound = rows(self._sink), rt.describeStream(self._sink).bound
+        self._tally.account(found, self._rows, expected(self._source))
+        assert (bound.floor if bound else 0) >= self._bound
+        self._rows, self._bound = found, bound.floor if bound else 0
+
+    def close(self, reference: str) -> None:
+        """In the end: the batch result, each row once, with the bound of a query that nobody disturbed."""
+        self._check()
+        whole = expected(self._source)
+        assert whole
+        self._tally.account(self._rows, whole, whole)
+        assert rows(reference) == whole
+        assert rt.describeStream(self._sink).bound == rt.describeStream(reference).bound
+        assert rt.describeStream(self._sink).rejected == 0
+        lawful(self._sink)
+
+
+def growth(folder: Path) -> int:
+    """A number that grows with each batch that is planned or done."""
+    return logged(folder, "offsets") + logged(folder, "commits")
+
+
+BETWEEN, MID_BATCH, IN_SINK = "between batches", "logged, not in the sink", "in the sink, not in Spark's commit log"
+"""Where a driver can be when it is killed."""
+
+
+def phase(folder: Path) -> str:
+    """Where the driver that was killed had been."""
+    planned, done, sunk = logged(folder, "offsets"), logged(folder, "commits"), landed(str(folder / "counts.rowtime"))
+    assert done <= sunk <= planned <= done + 1
+    if planned == done:
+        return BETWEEN
+    return IN_SINK if sunk == planned else MID_BATCH

@@ -1,0 +1,103 @@
+"""``format("killing")``: the rowtime sink, which hits its own or another process at a point that the test names."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from spark_rowtime.spark.datasource import RowtimeDataSource
+from spark_rowtime.spark.options import WRITE, Options
+from spark_rowtime.spark.sink import RowtimeStreamWriter, TaskOutput
+from spark_rowtime.spark.taskbound import local_property
+
+POINTS = IN_TASK, BEFORE_COMMIT, AFTER_COMMIT = "in a task", "before the store's commit", "after the store's commit"
+
+
+class Hit(NamedTuple):
+    """What is to happen once, at a point of a batch or of a later one: laid beside the sink's stream as a file.
+
+    ``group``: the process group that gets the signal; 0: Spark's worker that has come to the point.
+    """
+
+    point: str
+    batch: int
+    group: int = 0
+    signal: int = signal.SIGKILL
+
+    def lay(self, path: str) -> None:
+        """For the sink at ``path``."""
+        file = _file(path)
+        file.with_suffix(".tmp").write_text("\n".join(map(str, self)))
+        file.with_suffix(".tmp").rename(file)
+
+    @classmethod
+    def laid(cls, path: str) -> Self | None:
+        """What is there for ``path``."""
+        try:
+            point, *numbers = _file(path).read_text().split("\n")
+        except FileNotFoundError:
+            return None
+        return cls(point, *map(int, numbers))
+
+
+def stopped(path: str) -> int | None:
+    """The worker that a SIGSTOP has hit."""
+    file = _file(path).with_suffix(".worker")
+    return int(file.read_text()) if file.exists() else None
+
+
+def _file(path: str) -> Path:
+    return Path(f"{path}.hit")
+
+
+def _come_to(point: str, batch: int, path: str) -> None:
+    hit = Hit.laid(path)
+    if hit is None or hit.point != point or batch < hit.batch:
+        return
+    try:
+        _file(path).rename(_file(path).with_suffix(".done"))
+    except FileNotFoundError:  # another task was quicker
+        return
+    if hit.group:
+        os.killpg(hit.group, hit.signal)
+        while True:
+            signal.pause()  # until Spark's daemon, which is in no group of the driver's, ends its workers
+    if hit.signal == signal.SIGSTOP:
+        _file(path).with_suffix(".tmp").write_text(str(os.getpid()))
+        _file(path).with_suffix(".tmp").rename(_file(path).with_suffix(".worker"))
+    os.kill(os.getpid(), hit.signal)
+
+
+class KillingWriter(RowtimeStreamWriter):
+    """Runs in Spark's workers: a process for each task, and one for each commit."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._sink = options.path
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
+        output = super().write(iterator)
+        _come_to(IN_TASK, int(local_property("streaming.sql.batchId") or 0), self._sink)
+        return output
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        _come_to(BEFORE_COMMIT, batchId, self._sink)
+        super().commit(messages, batchId)
+        _come_to(AFTER_COMMIT, batchId, self._sink)
+
+
+class KillingDataSource(RowtimeDataSource):
+    """For writing only."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "killing"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> KillingWriter:
+        assert not overwrite
+        return KillingWriter(Options(self.options, WRITE), schema)

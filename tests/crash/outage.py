@@ -1,0 +1,106 @@
+"""A layer between the store and the file system that knows what a loss of power would leave."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from spark_rowtime.store.local import open_local
+from tests.store.streams import Writer
+
+
+class Outage:
+    """Keeps, for each file in the folders of rows and marks, how many bytes are synced, and whether its name is.
+
+    Law: what is not synced may be gone. It looks at os.open, os.close, os.pwrite, os.ftruncate, os.fsync and
+    os.fdatasync, which the store writes with; SQLite's own syncs are SQLite's promise.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._paths: dict[int, Path] = {}
+        self.bytes: dict[str, int] = {}
+        """How far each file, by name, is synced."""
+        self.names: set[str] = set()
+        """The names that are synced."""
+        for name in ("open", "close", "pwrite", "ftruncate", "fsync", "fdatasync"):
+            setattr(os, name, self._watched(getattr(self, f"_{name}"), getattr(os, name)))
+
+    def _watched(self, note: Any, call: Any) -> Any:
+        def watched(*arguments: Any, **more: Any) -> Any:
+            result = call(*arguments, **more)
+            note(result, *arguments)
+            return result
+
+        return watched
+
+    def _open(self, fd: int, path: Any, *_: Any) -> None:
+        if self._folder in Path(path).parents or Path(path) == self._folder:
+            self._paths[fd] = Path(path)
+            if not Path(path).is_dir():
+                self.bytes.setdefault(Path(path).name, 0)
+
+    def _close(self, _: None, fd: int) -> None:
+        self._paths.pop(fd, None)
+
+    def _pwrite(self, _: int, fd: int, _data: Any, offset: int) -> None:
+        self._unsynced_from(fd, offset)
+
+    def _ftruncate(self, _: None, fd: int, length: int) -> None:
+        self._unsynced_from(fd, length)
+
+    def _unsynced_from(self, fd: int, offset: int) -> None:
+        if fd in self._paths:
+            name = self._paths[fd].name
+            self.bytes[name] = min(self.bytes[name], offset)
+
+    def _fsync(self, _: None, fd: int) -> None:
+        path = self._paths.get(fd)
+        if path is not None and path.is_dir():
+            self.names |= {entry.name for entry in path.iterdir()}
+        elif path is not None:
+            self.bytes[path.name] = os.fstat(fd).st_size
+
+    _fdatasync = _fsync
+
+    def left(self) -> tuple[dict[str, int], set[str]]:
+        """What a loss of power would leave now: how much of each file, and the names."""
+        return dict(self.bytes), set(self.names)
+
+
+def tell(pipe: Any, path: str) -> None:
+    """Writers with durability power, the first after one without; small trains and large ones, in new and old segments.
+
+    Says for each commit the seq after it and what a loss of power would leave at two moments: when the catalog is
+    about to commit, and when the caller knows.
+    """
+    outage, second = Outage(Path(path) / "segments"), 1.0
+    moments: list[Any] = []
+
+    def note(sql: str) -> None:
+        if sql == "COMMIT":
+            moments.append(outage.left())
+
+    for durability in ("process", "power", "power"):
+        store = open_local(path, durability)
+        writer = Writer(store, "a", holder=str(second))
+        store._catalog._db.set_trace_callback(note)
+        for full in (store._writer._full, 1):
+            store._writer._full = full
+            for count in (1, 5000):
+                moments.clear()
+                seq = writer.send([second + n / 1e6 for n in range(count)], floor=second).seq
+                if durability == "power":
+                    pipe.send((seq, [*moments, outage.left()]))
+                second += 1
+        store._writer._full = 256 << 20
+        writer.send([second], floor=second)
+        store.close()
+
+
+def cut(path: str, left: dict[str, int], names: set[str]) -> None:
+    """Does to a stream's directory what the loss of power does."""
+    for file in (Path(path) / "segments").iterdir():
+        if file.name in names:
+            os.truncate(file, left[file.name])
+        else:
+            file.unlink()

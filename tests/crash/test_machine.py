@@ -1,0 +1,177 @@
+"""The local store, in real processes that are killed, does what the reference in memory does: random lives of a stream.
+
+A few examples in CI; ``ROWTIME_KILLS=500 python -m pytest tests/crash/test_machine.py`` for many.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from spark_rowtime import streamsink
+from spark_rowtime.release import Release
+from spark_rowtime.store.base import Position, StreamSettings
+from spark_rowtime.store.local import create_local, open_local
+from spark_rowtime.store.memory import MemoryStore
+from tests.crash.desk import Desk, Still, serve
+from tests.crash.tally import FAULTS, Tally
+from tests.crash.victims import Victim, how_many
+from tests.store.streams import SCHEMA, SECOND, START, at
+from tests.store.visible import rows_of, visible
+
+FEW = 15
+HOUR = 3_600_000_000
+ORDERS: dict[str, dict[str, Any]] = {
+    "in order": {},
+    "any": {"rowsImplyBounds": False},
+    "late": {"lateness": "5 seconds"},
+}
+"""How the producers of these names are declared."""
+NAMES = st.sampled_from(list(ORDERS))
+DESKS = st.integers(0, 1)
+TIMES = st.integers(1, 60)
+HOW = st.fixed_dictionaries(
+    {
+        "onLate": st.sampled_from(["reject", "raise"]),
+        "linger": st.sampled_from([0, SECOND, HOUR]),
+        "lease": st.sampled_from([None, 10 * SECOND]),
+        "maxTrainRows": st.sampled_from([2, 100]),
+    }
+)
+SETTINGS = st.builds(
+    StreamSettings,
+    boundsBeforeRows=st.booleans(),
+    maxLag=st.sampled_from([None, None, 10 * SECOND]),
+    idleTimeout=st.sampled_from([None, 20 * SECOND]),
+    maxAhead=st.sampled_from([None, None, 40 * SECOND]),
+)
+RELEASES = [Release("arrival"), Release("rowtime"), Release("rowtime", hold=5 * SECOND, max_rows=3)]
+POSITIONS = st.builds(lambda seq, cut: Position(seq, at(cut), None), st.integers(0, 40), st.none() | st.integers(0, 62))
+
+
+class Streams(RuleBasedStateMachine):
+    """Two desks in processes of their own at one local stream, and two in this one at its model."""
+
+    @initialize(how=SETTINGS)
+    def create(self, how: StreamSettings) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.path, self.time = str(Path(self.folder.name) / "s"), START
+        create_local(self.path, SCHEMA, how)
+        self.model = MemoryStore("memory://model", SCHEMA, how, now=lambda: self.time)
+        self.store = open_local(self.path, now=lambda: self.time)
+        self.desks = [self.new_desk(), self.new_desk()]
+        self.readers: list[Position | None] = [None] * len(RELEASES)
+        self.defaults = {"onLate": "reject", "linger": HOUR, "lease": None, "maxTrainRows": 100}
+
+    def new_desk(self) -> tuple[Victim, Desk]:
+        return Victim(serve, self.path, self.time), Desk(lambda: self.model, self.time)
+
+    def tell(self, which: int, *command: Any) -> Any:
+        victim, desk = self.desks[which]
+        expected = desk.do(*command)
+        assert victim.ask(*command) == expected, command
+        return expected
+
+    def tell_sink(self, which: int, what: str, name: str, *arguments: Any) -> None:
+        if name not in self.desks[which][1].sinks:
+            self.open(which, name, self.defaults)
+        if name in self.desks[which][1].sinks:
+            self.tell(which, what, name, *arguments)
+
+    @rule(which=DESKS, name=NAMES, how=HOW)
+    def open(self, which: int, name: str, how: dict[str, Any]) -> None:
+        """Opens, opens again, or takes over from the other desk."""
+        self.tell(which, "open", name, ORDERS[name], how)
+
+    @rule(which=DESKS, name=NAMES, seconds=st.lists(TIMES, min_size=1, max_size=5), in_order=st.booleans())
+    def send(self, which: int, name: str, seconds: list[int], in_order: bool) -> None:
+        self.tell_sink(which, "send", name, sorted(seconds) if in_order else seconds)
+
+    @rule(which=DESKS, name=NAMES, second=TIMES)
+    def send_one(self, which: int, name: str, second: int) -> None:
+        self.tell_sink(which, "send_one", name, second)
+
+    @rule(which=DESKS, name=NAMES, second=TIMES, strict=st.booleans())
+    def bound(self, which: int, name: str, second: int, strict: bool) -> None:
+        self.tell_sink(which, "bound", name, second, strict)
+
+    @rule(which=DESKS, name=NAMES, checkpoint=st.sampled_from([None, "c", "d"]))
+    def flush(self, which: int, name: str, checkpoint: str | None) -> None:
+        self.tell_sink(which, "flush", name, checkpoint)
+
+    @rule(which=DESKS, name=NAMES, what=st.sampled_from(["close", "abandon", "beat", "beat"]))
+    def end_or_beat(self, which: int, name: str, what: str) -> None:
+        self.tell_sink(which, what, name)
+
+    @rule(which=DESKS)
+    def kill(self, which: int) -> None:
+        """kill -9; what the process had not committed is gone, and another sits down at its desk."""
+        assert self.desks[which][0].kill()
+        self.desks[which] = self.new_desk()
+        expected = rows_of(visible(self.model))
+        line = FAULTS.setdefault("kill -9 of a process under the state machine", Tally())
+        line.fault()
+        line.account(rows_of(visible(self.store)).elements(), expected.elements(), expected.elements())
+
+    @rule(seconds=st.sampled_from([0.5, 2, 11, 21]))
+    def pass_time(self, seconds: float) -> None:
+        """Leases end and producers go idle by this clock alone."""
+        self.time += round(seconds * SECOND)
+        for which in (0, 1):
+            self.tell(which, "pass_time", round(seconds * SECOND))
+
+    @rule(which=DESKS, name=NAMES)
+    def detach(self, which: int, name: str) -> None:
+        self.tell(which, "detach", name)
+
+    @rule(which=DESKS)
+    def expire(self, which: int) -> None:
+        self.tell(which, "expire")
+
+    @rule(which=DESKS, after=POSITIONS, upto=POSITIONS)
+    def read(self, which: int, after: Position, upto: Position) -> None:
+        self.tell(which, "read", after, upto)
+
+    @rule(which=DESKS, reader=st.integers(0, len(RELEASES) - 1))
+    def step(self, which: int, reader: int) -> None:
+        """A reader goes on from where it was, in whichever process."""
+        answer = self.tell(which, "step", RELEASES[reader], self.readers[reader])
+        if isinstance(answer[0], Position):
+            self.readers[reader] = answer[0]
+
+    @rule(which=DESKS, reader=st.integers(0, len(RELEASES) - 1))
+    def keep(self, which: int, reader: int) -> None:
+        """A reader says where it is: what it has not read stays."""
+        position = self.readers[reader]
+        if position is not None:
+            self.tell(which, "keep", f"reader {reader}", position)
+
+    @rule(which=DESKS, reader=st.integers(0, len(RELEASES) - 1))
+    def forget(self, which: int, reader: int) -> None:
+        self.tell(which, "forget", f"reader {reader}")
+
+    @rule(which=DESKS, age=st.sampled_from([0, 0, 5 * SECOND]), force=st.booleans())
+    def gc(self, which: int, age: int, force: bool) -> None:
+        self.tell(which, "gc", age, force)
+
+    @invariant()
+    def same(self) -> None:
+        """What anybody can see of the stream is what the model shows."""
+        if hasattr(self, "store"):
+            assert visible(self.store) == visible(self.model)
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            for victim, _ in self.desks:
+                victim.kill()
+            self.store.close()
+            self.folder.cleanup()
+
+
+def test_local_in_processes_does_what_memory_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamsink, "Pulse", Still)
+    run_state_machine_as_test(Streams, settings=settings(max_examples=how_many(FEW), stateful_step_count=30))

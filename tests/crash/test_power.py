@@ -1,0 +1,38 @@
+"""durability="power": what a commit has made visible is on the disk, whatever the system still had in its memory."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.local import create_local, open_local
+from tests.crash import outage
+from tests.crash.tally import Tally
+from tests.crash.victims import Victim
+from tests.store.streams import SCHEMA, place, read
+
+
+def test_a_loss_of_power_at_or_after_a_commit(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    """Bytes and file names that nobody has synced are taken away; the rows of the commit, and those before, are there.
+
+    All that came after the first writer's, which had durability="process".
+    """
+    path, copy, line = tmp_path / "s", tmp_path / "copy", tally("loss of power (files as they were synced)")
+    create_local(str(path), SCHEMA, StreamSettings())
+    heard, code = Victim(outage.tell, str(path)).end()
+    assert (len(heard), code) == (8, 0)
+    whole = open_local(str(path), durability="power")
+    assert whole._catalog.execute("PRAGMA synchronous").fetchone() == (2,), "SQLite syncs at each commit"
+    first = place(heard[0][0] - 1)
+    for seq, moments in heard:
+        expected = read(whole, first, place(seq))
+        assert len(moments) == 2
+        assert expected
+        for left, names in moments:
+            shutil.copytree(path, copy)
+            outage.cut(str(copy), left, names)
+            store = open_local(str(copy))
+            line.fault()
+            line.account(read(store, first, place(seq)), expected, expected)
+            store.close()
+            shutil.rmtree(copy)

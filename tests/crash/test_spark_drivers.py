@@ -1,0 +1,115 @@
+"""kill -9 of a Spark driver, its Python and its JVM, at each point of a batch and at random moments.
+
+A driver takes about 8 s to start, so CI has six. ``ROWTIME_KILLS=100 python -m pytest -s tests/crash -k drivers`` kills
+so many queries at random moments, four to a driver (with ROWTIME_SEED=2 others), and prints where they were.
+"""
+
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.crash.drivers import BETWEEN, IN_SINK, MID_BATCH, Account, Driver, Feed, landed, logged, phase
+from tests.crash.killing import BEFORE_COMMIT, IN_TASK, POINTS, Hit, stopped
+from tests.crash.tally import Tally
+from tests.crash.victims import how_many
+from tests.sparksession import wait_for
+
+QUERIES = 4
+"""In a driver that is killed at a random moment: each of them is somewhere else."""
+MEASURES: list[Callable[[Path], int]] = [
+    lambda folder: logged(folder, "offsets"),
+    lambda folder: landed(str(folder / "counts.rowtime")),
+    lambda folder: logged(folder, "commits"),
+]
+LINE = "kill -9 of a Spark driver: {}"
+
+
+def test_a_driver_killed_at_each_point_of_a_batch(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    feed, accounts = Feed(tmp_path), [Account(tmp_path, tally(LINE.format(point))) for point in (*POINTS, BETWEEN)]
+    for point, where, account in zip(POINTS, (MID_BATCH, MID_BATCH, IN_SINK), accounts, strict=False):
+        feed.send(2)
+        with Driver(tmp_path) as driver:
+            Hit(point, batch := logged(tmp_path, "offsets") + 1, driver.process.pid).lay(driver.sink)
+            driver.tell("go")
+            assert driver.ended() == -signal.SIGKILL
+        assert (logged(tmp_path, "offsets"), phase(tmp_path)) == (batch, where)
+        account.killed()
+    with Driver(tmp_path) as driver:
+        driver.do("go")
+        driver.kill()
+    assert phase(tmp_path) == BETWEEN
+    accounts[-1].killed()
+    feed.send(2)
+    taken_over(tmp_path, feed, tally)
+
+
+def taken_over(folder: Path, feed: Feed, tally: Callable[[str], Tally]) -> None:
+    """A driver that hangs in the sink's commit while another goes on from its checkpoint, and then wakes up."""
+    account = Account(folder, tally("a Spark driver that hangs is replaced and wakes up"))
+    with Driver(folder) as old, Driver(folder) as new:
+        Hit(BEFORE_COMMIT, hung := logged(folder, "commits") + 1, signal=signal.SIGSTOP).lay(old.sink)
+        old.tell("go")
+        worker = wait_for(lambda: stopped(old.sink), "the commit's worker to hang", 120)
+        feed.send(1)
+        Hit(IN_TASK, hung + 1).lay(new.sink)
+        new.do("go")
+        assert Hit.laid(new.sink) is None, "a task's worker was killed, and Spark tried it again"
+        tally("kill -9 of a task's Python worker, which Spark tries again").fault()
+        assert landed(new.sink) > hung
+        os.kill(worker, signal.SIGCONT)
+        assert (old.heard(), old.ended()) == ("", 1)
+        assert "ProducerFencedError" in old.said()
+        assert "Another process runs this query" in old.said()
+        account.killed()
+        feed.send(1)
+        new.do("go")
+        new.do("reference")
+        assert new.ended() == 0
+    account.close(str(folder / "reference.rowtime"))
+
+
+@pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="minutes; ROWTIME_KILLS=100 has it")
+def test_drivers_killed_at_random_moments(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    seed = int(os.environ.get("ROWTIME_SEED", "1"))
+    dice, where = random.Random(seed), Counter[str]()
+    folders = [tmp_path / str(number) for number in range(QUERIES)]
+    for folder in folders:
+        folder.mkdir()
+    feeds = [Feed(folder, seed) for seed, folder in enumerate(folders, QUERIES * seed)]
+    accounts = [Account(folder, tally("kill -9 of a Spark driver: at a random moment, by query")) for folder in folders]
+    for kill in range(-(-how_many(0) // QUERIES)):
+        for feed in feeds:
+            feed.send(dice.randint(1, 3))
+        with Driver(*folders) as driver:
+            come_some_way(driver, folders, dice)
+            if driver.process.poll() is not None:
+                assert "failed to connect back" in driver.said(), "Spark gives a worker 10 s, a busy machine does not"
+                continue
+            driver.kill()
+        for folder, account in zip(folders, accounts, strict=True):
+            where[phase(folder)] += 1
+            account.killed()
+        print(f"driver {kill + 1}, queries: {dict(where)}", flush=True)
+    with Driver(*folders) as driver:
+        driver.do("go")
+        driver.do("reference")
+        assert driver.ended() == 0
+    for folder, account in zip(folders, accounts, strict=True):
+        account.close(str(folder / "reference.rowtime"))
+
+
+def come_some_way(driver: Driver, folders: list[Path], dice: random.Random) -> None:
+    """Some way into its start; or so many batches planned, in the sink or done, and a moment more; or to its end."""
+    driver.tell("go")
+    if dice.random() < 0.1:
+        driver.answers(dice.uniform(0, 5))
+        return
+    measure = dice.choice(MEASURES)
+    goal = sum(map(measure, folders)) + dice.randint(1, 3 * QUERIES)
+    wait_for(lambda: sum(map(measure, folders)) >= goal or driver.answers(), "the driver's batches", 180)
+    driver.answers(dice.uniform(0, 0.1))

@@ -1,0 +1,115 @@
+"""kill -9 of writers and consumers at random moments.
+
+A few times in CI, ROWTIME_KILLS times by the command
+``ROWTIME_KILLS=100 python -m pytest tests/crash``, which prints the table of docs/guarantees.md.
+"""
+
+import random
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+
+import spark_rowtime as rt
+from spark_rowtime.disorder import declared
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.local import open_local
+from tests.crash import feeds
+from tests.crash.checks import PATIENCE, check_log, kill_at_random, numbers
+from tests.crash.tally import Tally
+from tests.crash.victims import KILLED, Victim, how_many
+
+FEW = 8
+
+
+def test_writers_killed_at_random_moments(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    """Three producers at once, grouped by linger; what a flush has acknowledged is there, the rest by whole calls."""
+    path, names, dice, line = (
+        str(tmp_path / "s"),
+        ["a", "b", "c"],
+        random.Random(3),
+        tally("kill -9 of one of 3 writers"),
+    )
+    store = new_stream(path, *names)
+    pouring = {name: (0, Victim(feeds.pour, path, name, 0)) for name in names}
+    flushed: dict[tuple[str, int], int] = {}
+    for turn in range(how_many(FEW) + len(names)):
+        name = dice.choice(sorted(pouring))
+        generation, victim = pouring.pop(name)
+        assert kill_at_random(victim, dice)
+        line.fault()
+        flushed[name, generation], floor = victim.heard[-1] if victim.heard else (0, None)
+        (known,) = [p for p in store.producers() if p.name == name]
+        assert floor is None or known.floor >= floor
+        if turn < how_many(FEW):
+            pouring[name] = generation + 1, Victim(feeds.pour, path, name, generation + 1)
+    check_calls(store, flushed, line)
+    check_log(store)
+    store.close()
+
+
+def new_stream(path: str, *names: str) -> Store:
+    """These producers have joined before anyone's rows, so that nobody joins behind the stream."""
+    rt.createStream(path, feeds.DDL)
+    store = open_local(path)
+    for name in names:
+        store.attach(name, "nobody", declared(store.schema).declaration)
+    return store
+
+
+def check_calls(store: Store, flushed: dict[tuple[str, int], int], line: Tally) -> None:
+    """Of each process the rows of its first calls, whole and in order, and at least those that it had flushed."""
+    calls = list(accumulate(map(feeds.call_size, range(100_000)), initial=0))
+    for name in {name for name, _ in flushed}:
+        rows = numbers(store, name)
+        generations = [generation for of, generation in flushed if of == name]
+        sent: list[int] = []
+        for generation in generations:
+            mine = [n % 10**9 for n in rows if n // 10**9 == generation]
+            assert len(mine) in calls, "a call is whole or not there"
+            line.account(mine, range(flushed[name, generation]), range(len(mine)))
+            sent += [generation * 10**9 + n for n in range(len(mine))]
+        assert rows == sent
+
+
+def test_consumers_and_pumps_killed_at_random_moments(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    """While two producers write: a ledger with the position in it, and a stream with the position as checkpoint."""
+    source, target, ledger = (str(tmp_path / name) for name in ("s", "t", "ledger"))
+    store, pumped = new_stream(source, "a", "b"), new_stream(target)
+    dice, line = random.Random(5), tally("kill -9 of a consumer")
+    pouring = [Victim(feeds.pour, source, name, 0, 40 * how_many(FEW)) for name in ("a", "b")]
+    for turn in range(how_many(FEW)):
+        work, to = (feeds.drain, ledger) if turn % 2 else (feeds.pump, target)
+        assert kill_at_random(Victim(work, source, to), dice, patience=0.5)
+        line.fault()
+    assert [victim.end()[1] for victim in pouring] == [0, 0]
+    everything = numbers(store)
+    finish(Victim(feeds.drain, source, ledger), lambda: len(drained(ledger)) >= len(everything))
+    finish(Victim(feeds.pump, source, target), lambda: pumped.head()[1] == store.head().floor)
+    line.account(drained(ledger), everything, everything)
+    assert drained(ledger) == everything
+    line.account(numbers(pumped), everything, everything)
+    check_log(pumped)
+
+
+def test_a_pump_that_dies_before_its_first_position_is_stored_repeats_nothing(
+    tmp_path: Path, tally: Callable[[str], Tally]
+) -> None:
+    """Nothing of the first train is seen by then, whatever the sink's linger."""
+    source, target, line = str(tmp_path / "s"), str(tmp_path / "t"), tally("kill -9 of a consumer")
+    store, pumped = new_stream(source), new_stream(target)
+    assert Victim(feeds.pour, source, "a", 0, 20).end()[1] == 0
+    assert Victim(feeds.pump, source, target, True).end()[1] == KILLED
+    line.fault()
+    finish(Victim(feeds.pump, source, target), lambda: pumped.head()[1] == store.head().floor)
+    line.account(numbers(pumped), numbers(store), numbers(store))
+
+
+def drained(ledger: str) -> list[int]:
+    return [n for line in feeds.lines(ledger) for n in line["n"]]
+
+
+def finish(victim: Victim, done: Callable[[], bool]) -> None:
+    """Lets it run until all is done; it says when there is something new to look at."""
+    while not done():
+        assert victim.listen(PATIENCE, len(victim.heard) + 1)
+    assert victim.kill()

@@ -1,0 +1,133 @@
+"""What writers do until they are killed."""
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from spark_rowtime.store import local
+from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.local import create_local, open_local
+from tests.store.streams import SCHEMA, Writer, place
+
+LARGE = [6 + n / 1000 for n in range(500)]
+SENDS: list[tuple[list[list[float]], dict[str, Any]]] = [
+    ([[1, 2]], {"floor": 2, "checkpoint": "1"}),
+    ([[3], [4, 5]], {"floor": 5, "late": [1.5], "checkpoint": "2", "disorder": "[5]"}),
+    ([], {"floor": 6, "checkpoint": "3"}),
+    ([LARGE], {"floor": 9, "checkpoint": "4"}),
+    ([[10]], {}),
+    ([[11, 12], [13]], {"floor": 14, "checkpoint": "6"}),
+]
+"""What the story's first producer sends: trains, and what goes with them."""
+CODE = str(Path(local.__file__).parent)
+
+
+def story(store: Store) -> Iterator[None]:
+    """The life of two producers and a reader; at each ``yield`` the caller knows that the last step is done."""
+    writer = Writer(store, "a", holder="first", lease=30_000_000)
+    yield
+    for trains, more in SENDS:
+        writer.send(*trains, **more)
+        yield
+    beside = Writer(store, "b")
+    yield
+    beside.send([20], floor=20)
+    yield
+    store.renew("a", writer.epoch)
+    yield
+    store.keep("reader", place(4))
+    yield
+    store.detach("a")
+    yield
+    store.gc(age=0)
+    yield
+    writer.send([15], [19, 21], floor=21)  # 15 and 19 have become late
+    yield
+    beside.leave()
+    yield
+    writer.leave()
+    yield
+    store.forget("reader")
+    yield
+    store.gc(age=0)
+    yield
+    store.close()
+    yield
+
+
+def again(store: Store) -> None:
+    """The next process under the name of ``a`` repeats all that the story's first had to send."""
+    writer = Writer(store, "a", holder="next")
+    writer.number = 0
+    for trains, more in SENDS:
+        writer.send(*trains, **more)
+    store.close()
+
+
+def open_still(path: str, durability: str = "process") -> Store:
+    """The stream at ``path`` where the wall clock stands still, with segments that are full at once."""
+    store = open_local(path, durability, now=lambda: 0)
+    store._writer._full = 1
+    return store
+
+
+def tell(pipe: Any, path: str) -> None:
+    """Tells the story, and says so after each step."""
+    for step, _ in enumerate(story(open_still(path)), 1):
+        pipe.send(step)
+
+
+def create(pipe: Any, path: str) -> None:
+    """Creates a stream, and says so."""
+    create_local(path, SCHEMA, StreamSettings())
+    pipe.send(1)
+
+
+def lines(pipe: Any, work: Callable[..., object], path: str) -> None:
+    """Does the work and then says, in order, which lines of the store's code it has run."""
+    seen: list[tuple[str, int]] = []
+
+    def note(file: str, line: int) -> None:
+        seen.append((os.path.relpath(file, CODE), line))
+
+    class Mute:
+        send = staticmethod(lambda _: None)
+
+    sys.settrace(_on_each_line(note))
+    work(Mute, path)
+    sys.settrace(None)
+    pipe.send(seen)
+
+
+def killed_at(pipe: Any, work: Callable[..., object], path: str, count: int) -> None:
+    """Does the work until just before the line of the store's code that would be the ``count``-th."""
+    left = [count]
+
+    def note(_file: str, _line: int) -> None:
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.settrace(_on_each_line(note))
+    work(pipe, path)
+
+
+def torn_at(pipe: Any, work: Callable[..., object], path: str, size: int) -> None:
+    """Does the work until a file, whichever, grows to ``size`` bytes: that write is torn there, the process dies."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    work(pipe, path)
+
+
+def _on_each_line(note: Callable[[str, int], None]) -> Any:
+    def inside(frame: Any, event: str, _: object) -> Any:
+        if event == "line":
+            note(frame.f_code.co_filename, frame.f_lineno)
+        return inside
+
+    return lambda frame, _event, _arg: inside if frame.f_code.co_filename.startswith(CODE) else None

@@ -1,0 +1,69 @@
+"""Any value through sendRow and sendRows: it goes round exactly, or the call is refused and nothing of it lands."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+import spark_rowtime as rt
+from spark_rowtime.shown import shown
+from tests.hostile.feeds import MANY, TIME, Feed
+from tests.hostile.kinds import ANYTHING, KINDS, Odd, same
+
+
+def refused_by_name(error: rt.SchemaMismatchError, value: Any) -> None:
+    assert error.values["column"] == "v"
+    assert error.values["value"] == shown(value)
+    assert shown(value) in str(error)
+    assert len(str(error)) < 1000
+
+
+def one_by_one(feed: Feed, value: Any) -> None:
+    by_row = feed.outcome(lambda: feed.sink.sendRow((TIME, value)))
+    by_rows = feed.outcome(lambda: feed.sink.sendRows([(TIME, None), {"rowtime": TIME, "v": value}]))
+    if isinstance(by_row, rt.SchemaMismatchError):
+        refused_by_name(by_row, value)
+        assert isinstance(by_rows, rt.SchemaMismatchError)
+        refused_by_name(by_rows, value)
+        return
+    [got] = by_row
+    assert same(value, got, feed.kind)
+    assert not isinstance(by_rows, rt.SchemaMismatchError)
+    assert same(None, by_rows[0], feed.kind)
+    assert same(value, by_rows[1], feed.kind)
+    by_arrow = feed.outcome(lambda: feed.sink.sendRows(feed.arrow(pa.array([got], feed.kind))))
+    assert not isinstance(by_arrow, rt.SchemaMismatchError)
+    assert same(got, by_arrow[0], feed.kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_value_of_the_type_goes_round(kind: str) -> None:
+    with Feed(kind) as feed:
+
+        @MANY
+        @given(KINDS[kind])
+        def check(value: Any) -> None:
+            one_by_one(feed, value)
+
+        check()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_value_goes_round_or_is_refused(kind: str) -> None:
+    with Feed(kind) as feed:
+
+        @MANY
+        @given(ANYTHING)
+        def check(value: Any) -> None:
+            one_by_one(feed, value)
+
+        check()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_value_that_cannot_be_shown_is_refused(kind: str) -> None:
+    with Feed(kind) as feed:
+        for value in (Odd(), [Odd()], -(10**5000), [10**5000]):
+            one_by_one(feed, value)
+            assert feed.landed() == []

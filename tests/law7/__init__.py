@@ -1,0 +1,1 @@
+"""Bounds never change a result, only when it appears: the machine that tries it."""

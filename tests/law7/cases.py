@@ -1,0 +1,162 @@
+"""Random cases: a query out of the grammar, a schedule over the streams that it reads, and what is left out."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.law7.feed import LeftOut
+from tests.law7.grammar import (
+    COLUMNS,
+    ByTime,
+    Distinct,
+    DistinctWithin,
+    Filter,
+    Join,
+    Lookup,
+    Project,
+    Query,
+    Session,
+    Source,
+    Union,
+    WindowJoin,
+    Windows,
+)
+from tests.law7.machine import Case
+from tests.law7.schedule import Send, schedules
+
+SOURCES = ("a", "b")
+FILTERS = ("k <> 0", "v % 2 = 0", "rowtime < '2006-09-11T06:40:00Z'")
+TIMES = (
+    "rowtime",
+    "rowtime + INTERVAL 7 MINUTES",
+    "rowtime - INTERVAL 100 MILLISECONDS",
+    "date_trunc('MINUTE', rowtime)",
+)
+WINDOWS = (("10 minutes", None), ("30 minutes", None), ("20 minutes", "10 minutes"), ("30 minutes", "5 minutes"))
+WINDOW_TIMES = ("w.end", "w.start")
+CARRIED = "window_time(w)"
+"""The window's time that a further operator can be put on."""
+HOUR = "date_trunc('HOUR', rowtime)"
+GAPS = ("5 minutes", "12 minutes")
+WITHIN = (
+    "b BETWEEN a AND a + INTERVAL 10 MINUTES",
+    "b BETWEEN a - INTERVAL 5 MINUTES AND a + INTERVAL 5 MINUTES",
+    "b > a - INTERVAL 15 MINUTES AND b < a",
+    "a = b",
+)
+SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
+"""By join, the sides whose time is never null."""
+
+
+class Drawn:
+    """A query while it is drawn."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.used: set[str] = set()
+
+    def one(self, choices: Any) -> Any:
+        return self.draw(st.sampled_from(choices))
+
+    def source(self) -> Source:
+        """Rather one that is not in the query yet."""
+        fresh = tuple(name for name in SOURCES if name not in self.used)
+        name = self.one((*fresh, *fresh, *SOURCES))
+        self.used.add(name)
+        return Source(name)
+
+    def straight(self) -> Query:
+        """A stream, maybe filtered and projected."""
+        query: Query = self.source()
+        if self.one((False, False, True)):
+            query = Filter(query, self.one(FILTERS))
+        return Project(query, self.one(TIMES)) if self.one((False, False, True)) else query
+
+    def carrying(self, depth: int) -> Query:
+        """A query whose rowtime has a watermark, for another operator to be put on."""
+        return self.straight() if depth == 0 else self.operator(depth, carrying=True)
+
+    def operator(self, depth: int, *, carrying: bool) -> Query:
+        """One operator over others, ``depth`` of them on top of each other."""
+        kinds = (self.windows, self.session, self.by_time, self.distinct, self.union, self.join)
+        return self.one((self.windows, self.join, self.join, *kinds, self.project))(depth - 1, carrying)
+
+    def project(self, below: int, carrying: bool) -> Query:
+        """A changed rowtime, on top of anything; Spark lets another operator above it over straight streams alone."""
+        of = self.carrying(below)
+        return Project(of, self.one(TIMES) if is_straight(of) or not carrying else "rowtime")
+
+    def windows(self, below: int, carrying: bool) -> Query:
+        return Windows(self.carrying(below), *self.one(WINDOWS), self.window_time(carrying))
+
+    def session(self, below: int, carrying: bool) -> Query:
+        return Session(self.carrying(below), self.one(GAPS), self.window_time(carrying))
+
+    def window_time(self, carrying: bool) -> str:
+        return CARRIED if carrying else self.one((*WINDOW_TIMES, CARRIED))
+
+    def by_time(self, below: int, carrying: bool) -> Query:
+        of = self.carrying(below)
+        return ByTime(of, self.one(("rowtime", HOUR)) if is_straight(of) and not carrying else "rowtime")
+
+    def distinct(self, below: int, carrying: bool) -> Query:
+        if below == 0 and self.one((True, False)):
+            return DistinctWithin(self.source(), self.one(("1 minute", "1 hour")))
+        return Distinct(self.carrying(below), self.one((COLUMNS, ("rowtime", "k"))))
+
+    def union(self, below: int, carrying: bool) -> Query:
+        return Union(self.carrying(below), self.straight())
+
+    def join(self, below: int, carrying: bool) -> Query:
+        one, other = self.carrying(below), self.straight()
+        if self.one((True, False)):
+            one, other = other, one
+        kind = self.one(("within", "within", "within", "windows", "windows", "table"))
+        if kind == "table":
+            return Lookup(one, self.one(("inner", "leftouter")))
+        how = self.one(tuple(SIDE) if carrying else (*SIDE, "fullouter"))
+        side = self.one(SIDE.get(how, ("",)))
+        if kind == "within":
+            return Join(one, other, how, self.one(WITHIN), side or "coalesce(a, b)")
+        time = f"window_time({side})" if carrying else f"{side}.end" if side else "coalesce(a.end, b.end)"
+        return WindowJoin(one, other, how, self.one(("10 minutes", "30 minutes")), time)
+
+
+def is_straight(query: Query) -> bool:
+    """One stream, and nothing that keeps rows."""
+    return all(isinstance(part, Source | Filter | Project) for part in query.parts())
+
+
+@st.composite
+def queries(draw: Any) -> Query:
+    """One to three operators deep, or none; sometimes with a filter on top."""
+    drawn = Drawn(draw)
+    depth = drawn.one((0, 1, 1, 1, 1, 2, 2, 2, 2, 3))
+    query = drawn.operator(depth, carrying=False) if depth else drawn.straight()
+    return Filter(query, drawn.one(FILTERS)) if drawn.one((False, False, True)) else query
+
+
+READ = st.builds(
+    lambda *options: tuple((name, value) for name, value in options if value),
+    st.tuples(st.just("order"), st.sampled_from(("arrival", "rowtime"))),
+    st.tuples(st.just("maxRowsPerTrigger"), st.sampled_from(("", "", "3", "6"))),
+    st.tuples(st.just("hold"), st.sampled_from(("", "", "", "20 minutes"))),
+)
+"""Options of the reading of each stream."""
+
+
+@st.composite
+def cases(draw: Any) -> Case:
+    """With enough in it to be worth a run."""
+    query = draw(queries())
+    streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
+    schedule = draw(schedules(streams))
+    some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
+    left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
+    return Case(query, schedule, draw(READ), draw(st.sampled_from((1, 1, 2))), left_out)
+
+
+def lively(case: Case) -> bool:
+    """Some rows, and bounds to leave out."""
+    sent = [event for event in case.schedule.events if isinstance(event, Send)]
+    return sum(len(event.rows) for event in sent) >= 5 and bool(case.schedule.promises)

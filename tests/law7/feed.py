@@ -1,0 +1,79 @@
+"""A schedule's streams and producers, with all bounds or with some left out."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import spark_rowtime as rt
+from tests.law7.schedule import Close, Open, Row, Schedule, Send
+from tests.streams import at, opened
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Bounds that are not given: sent ones, by the number of their event; what rows imply; maxLag."""
+
+    promises: frozenset[int] = frozenset()
+    implied: bool = False
+    lag: bool = False
+
+
+class Feed:
+    """Law: a row that is accepted with all bounds is accepted with fewer."""
+
+    def __init__(self, folder: Path, schedule: Schedule, left_out: LeftOut, only: set[int] | None = None) -> None:
+        """``only``: the ids of the rows that are sent; None: all, the late ones too."""
+        self.folder, self.left_out, self.only = folder, left_out, only
+        self.paths = {stream: str(folder / f"{stream}.rowtime") for stream, _ in schedule.settings}
+        self.sinks: dict[tuple[str, str], Any] = {}
+        self.seqs: dict[str, list[int]] = {stream: [] for stream in self.paths}
+        """By stream, the length of its log after each event."""
+        for stream, settings in schedule.settings:
+            kept = {name: value for name, value in settings if not (left_out.lag and name == "maxLag")}
+            rt.createStream(self.paths[stream], "rowtime TIMESTAMP NOT NULL, id INT, k INT, v INT", **kept)
+
+    def apply(self, number: int, event: Any) -> None:
+        """What the event does to the streams; one for the query does nothing."""
+        match event:
+            case Open():
+                self._open(event)
+            case Send():
+                self._send(number, event)
+            case Close():
+                self.sinks.pop((event.stream, event.producer)).close()
+        for stream, path in self.paths.items():
+            self.seqs[stream].append(rt.describeStream(path).seq)
+
+    def _open(self, event: Open) -> None:
+        order = {"rowsImplyBounds": False} if self.left_out.implied else dict(event.order)
+        sink = opened(self.paths[event.stream], event.producer, onLate="reject", lease=None, **order)
+        self._fenced(self.sinks.pop((event.stream, event.producer), None))
+        self.sinks[event.stream, event.producer] = sink
+
+    @staticmethod
+    def _fenced(sink: Any) -> None:
+        if sink is not None:
+            with suppress(rt.ProducerFencedError):
+                sink.close()
+
+    def _send(self, number: int, event: Send) -> None:
+        sink = self.sinks[event.stream, event.producer]
+        sink.sendRows([self._sent(row) for row in event.rows if self.only is None or row.id in self.only])
+        if event.promise and number not in self.left_out.promises:
+            sink.sendRowtimeBound(at(event.promise.time), strict=event.promise.strict)
+        sink.flush()
+
+    @staticmethod
+    def _sent(row: Row) -> tuple[Any, ...]:
+        return (at(row.rowtime), *row[1:])
+
+    def accepted(self) -> set[int]:
+        """The ids of all rows that have landed, in all streams."""
+        readers = [rt.openReader(path, order="arrival") for path in self.paths.values()]
+        return {row for reader in readers for train in reader for row in train.rows.column("id").to_pylist()}
+
+    def close(self) -> None:
+        """Lets go of all sinks."""
+        for sink in self.sinks.values():
+            sink.abandon()

@@ -1,0 +1,103 @@
+"""One case: the same rows as a batch, streamed with all bounds, and streamed with some left out; all compared."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.law7 import law
+from tests.law7.feed import Feed, LeftOut
+from tests.law7.grammar import Query
+from tests.law7.schedule import Poll, Schedule, Send, Stop
+from tests.law7.streamed import Rows, Step, Streamed
+from tests.spark.observed import clock
+
+
+@dataclass(frozen=True)
+class Case:
+    """``options``: of the reading of each stream; ``partitions``: of Spark's state. All there is to say of it."""
+
+    query: Query
+    schedule: Schedule
+    options: tuple[tuple[str, str], ...]
+    partitions: int
+    left_out: LeftOut
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a variant gave out, and how often its query was started."""
+
+    steps: list[Step]
+    starts: int
+    batches: int
+
+
+def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
+    """Plays it in all three ways; raises where law 7 does not hold. Its figures."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", case.partitions)
+    rehearsal = _fed(case, folder / "rehearsal")
+    accepted = rehearsal.accepted()
+    all_bounds = Feed(folder / "full", case.schedule, LeftOut())
+    fewer_bounds = Feed(folder / "fewer", case.schedule, case.left_out, accepted)
+    with ThreadPoolExecutor(3) as pool:
+        batch = pool.submit(_batch, case, _reading(session.read, rehearsal, {}))
+        full = pool.submit(_play, session, case, all_bounds, accepted)
+        fewer = pool.submit(_play, session, case, fewer_bounds, accepted)
+    figures = _compared(batch.result(), full.result(), fewer.result())
+    sent = sum(len(event.rows) for event in case.schedule.events if isinstance(event, Send))
+    return figures + Counter({"rows": len(accepted), "late rows": sent - len(accepted)})
+
+
+def _fed(case: Case, folder: Path) -> Feed:
+    """The streams alone, with all bounds: which rows are accepted."""
+    feed = Feed(folder, case.schedule, LeftOut())
+    try:
+        for number, event in enumerate(case.schedule.events):
+            feed.apply(number, event)
+    finally:
+        feed.close()
+    return feed
+
+
+def _reading(reader: Any, feed: Feed, options: dict[str, str]) -> Callable[[str], DataFrame]:
+    return lambda stream: reader.format("rowtime").options(**options).load(feed.paths[stream])
+
+
+def _batch(case: Case, read: Callable[[str], DataFrame]) -> Rows:
+    return Counter(clock(tuple(row)) for row in case.query.frame(read).collect())
+
+
+def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Played:
+    query = Streamed(case.query.frame(_reading(spark.readStream, feed, dict(case.options))), feed.folder, feed)
+    try:
+        for number, event in enumerate(case.schedule.events):
+            feed.apply(number, event)
+            if isinstance(event, Poll):
+                query.poll(number)
+            elif isinstance(event, Stop):
+                query.stop(number, event.crashed)
+    finally:
+        query.end()
+        feed.close()
+    assert feed.accepted() == accepted, "a row that is accepted with all bounds is accepted with fewer"
+    return Played(query.steps(), query.starts, len(query.batches))
+
+
+def _compared(batch: Rows, full: Played, fewer: Played) -> Counter[str]:
+    law.same("all bounds", full.steps, batch)
+    law.same("fewer bounds", fewer.steps, batch)
+    law.never_later(full.steps, fewer.steps)
+    return Counter(
+        {
+            "batches": sum(played.batches for played in (full, fewer)),
+            "restarts": full.starts + fewer.starts - 2,
+            "results": batch.total(),
+            "earlier by bounds": law.earlier(full.steps, fewer.steps),
+        }
+    )

@@ -1,0 +1,215 @@
+"""Random schedules: who sends what, when the query looks, where it stops. Values, printed as they are made."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from tests.spark.observed import clock_of_micros, micros
+
+GRID = 5 * 60 * 1_000_000
+"""Rows and bounds lie on the edges of windows, or almost."""
+BESIDE = (0, 0, 0, 0, 1, -1, 999, -999, 1000, -1000)
+"""Microseconds beside the grid."""
+MIDNIGHT = micros("0:00")
+END = "23:59"
+
+
+class Row(NamedTuple):
+    """``id`` tells it from all others."""
+
+    rowtime: str
+    id: int
+    k: int
+    v: int
+
+
+class Promise(NamedTuple):
+    """A bound that is sent."""
+
+    time: str
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Open:
+    """A producer joins; one of that name that is attached is taken over. ``order``: as openSink has it."""
+
+    stream: str
+    producer: str
+    order: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Send:
+    """One commit: rows in one call, then a bound, either of which may be missing."""
+
+    stream: str
+    producer: str
+    rows: tuple[Row, ...]
+    promise: Promise | None = None
+
+
+@dataclass(frozen=True)
+class Close:
+    """A producer leaves."""
+
+    stream: str
+    producer: str
+
+
+@dataclass(frozen=True)
+class Poll:
+    """The query, started if it does not run, does all that is there."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The query stops; ``crashed``: before its last batch was logged as done."""
+
+    crashed: bool
+
+
+Event = Open | Send | Close | Poll | Stop
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """``settings``: createStream's, by stream. The last event but one is the bound that closes everything."""
+
+    settings: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
+    events: tuple[Event, ...]
+
+    @property
+    def promises(self) -> list[int]:
+        """The events whose bound may be left out."""
+        sent = [n for n, e in enumerate(self.events) if isinstance(e, Send) and e.promise]
+        return sent[: -len(self.settings)]
+
+
+ORDERS: list[tuple[tuple[str, Any], ...]] = [
+    (),
+    (("rowsImplyBounds", False),),
+    (("rowsImplyBounds", False),),
+    (("lateness", "15 minutes"),),
+    (("kSort", 2),),
+    (("rowsImplyBounds", False), ("maxTrainRows", 2)),
+]
+SETTINGS: list[tuple[tuple[str, Any], ...]] = [(), (), (("boundsBeforeRows", False),), (("maxLag", "20 minutes"),)]
+ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop")
+MOST = 2
+"""Producers of a stream at once: a silent one holds the clock."""
+
+
+@dataclass
+class Writer:
+    """A producer while its schedule is made: ``least``, about where its next rows may be."""
+
+    name: str
+    order: dict[str, Any]
+    least: int
+    times: list[int] = field(default_factory=list)
+
+    def moved(self, times: list[int]) -> None:
+        """Its own rows move it, as it declared."""
+        self.times = sorted([*self.times, *times])
+        if self.order.get("rowsImplyBounds") is False or not times:
+            return
+        behind = 3 * GRID if "lateness" in self.order else 0
+        kept = self.order.get("kSort", 0)
+        if len(self.times) > kept:
+            self.least = max(self.least, self.times[-1 - kept] - behind)
+
+
+class Making:
+    """A schedule while it is drawn."""
+
+    def __init__(self, draw: Any, streams: list[str]) -> None:
+        self.draw, self.streams = draw, streams
+        self.events: list[Event] = []
+        self.writers: dict[str, list[Writer]] = {stream: [] for stream in streams}
+        self.front = dict.fromkeys(streams, micros("6:00"))
+        self.rows = self.names = 0
+
+    def one(self, choices: Any) -> Any:
+        return self.draw(st.sampled_from(choices))
+
+    def time(self, least: int, most: int) -> int:
+        """Some steps of the grid above ``least``, or a little beside."""
+        on_grid = -(-least // GRID) * GRID
+        return on_grid + GRID * self.draw(st.integers(0, most)) + self.one(BESIDE)
+
+    def step(self) -> None:
+        stream = self.one(self.streams)
+        action = self.one(ACTIONS)
+        attached = self.writers[stream]
+        if action == "poll" and not isinstance(self.events[-1], Poll):
+            self.events.append(Poll())
+        elif action == "stop":
+            self.events.append(Stop(self.draw(st.booleans())))
+        elif (action == "open" and len(attached) < MOST) or not attached:
+            self.open(stream)
+        elif action == "take over":
+            self.take_over(stream, self.one(attached))
+        elif action == "close":
+            self.close(stream, self.one(attached))
+        else:
+            slowest = min(attached, key=lambda writer: writer.least)
+            self.send(stream, self.one((slowest, *attached)))
+
+    def open(self, stream: str) -> None:
+        """A new producer, where the slowest one is."""
+        self.names += 1
+        least = min((w.least for w in self.writers[stream]), default=self.front[stream])
+        order = self.one(ORDERS)
+        writer = Writer(f"p{self.names}", dict(order), least)
+        self.writers[stream].append(writer)
+        self.events.append(Open(stream, writer.name, order))
+
+    def take_over(self, stream: str, writer: Writer) -> None:
+        self.events.append(Open(stream, writer.name, tuple(writer.order.items())))
+
+    def close(self, stream: str, writer: Writer) -> None:
+        self.writers[stream].remove(writer)
+        self.events.append(Close(stream, writer.name))
+
+    def send(self, stream: str, writer: Writer) -> None:
+        times = [self.time(writer.least, 5) for _ in range(self.draw(st.integers(0, 4)))]
+        if writer.order.get("rowsImplyBounds", True) and "lateness" not in writer.order:
+            times.sort()
+        rows = tuple(self.row(time) for time in times)
+        writer.moved(times)
+        promise = self.promise(writer) if not rows or self.draw(st.booleans()) else None
+        self.events.append(Send(stream, writer.name, rows, promise))
+        self.front[stream] = max(self.front[stream], writer.least, *times)
+
+    def row(self, time: int) -> Row:
+        self.rows += 1
+        return Row(clock_of_micros(time), self.rows, self.draw(st.integers(0, 2)), self.draw(st.integers(0, 3)))
+
+    def promise(self, writer: Writer) -> Promise:
+        """Never below what it has said."""
+        time, strict = max(self.time(writer.least, 3), writer.least), self.draw(st.booleans())
+        writer.least = time + strict
+        return Promise(clock_of_micros(time), strict)
+
+    def end(self) -> None:
+        """All leave, and the last windows are closed."""
+        for stream, writers in self.writers.items():
+            self.events += [Close(stream, writer.name) for writer in writers]
+        self.events += [Open(stream, "end", ()) for stream in self.streams]
+        self.events += [Send(stream, "end", (), Promise(END, False)) for stream in self.streams]
+        self.events.append(Poll())
+
+
+@st.composite
+def schedules(draw: Any, streams: list[str]) -> Schedule:
+    """Over these streams; each has a producer from the start on."""
+    settings = tuple((stream, draw(st.sampled_from(SETTINGS))) for stream in streams)
+    making = Making(draw, streams)
+    for stream in streams:
+        making.open(stream)
+    for _ in range(draw(st.integers(8, 14)) + 4 * len(streams)):
+        making.step()
+    making.end()
+    return Schedule(settings, tuple(making.events))

@@ -1,0 +1,111 @@
+"""A query over a feed's streams, played through a schedule: what it gave out, and how far its sources were then."""
+
+import json
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+
+from spark_rowtime.store import open_store
+from tests.law7.feed import Feed
+from tests.spark.observed import Observed, micros
+
+Rows = Counter[tuple[Any, ...]]
+Place = tuple[tuple[int, float], ...]
+"""Of each of a query's sources: the last event it has read, and the rowtime below which its rows were read."""
+
+
+class Step(NamedTuple):
+    """A batch, and the places where it ended: ``surely`` it had read so much, ``at_most`` so much.
+
+    Or the end of a poll, without rows, where all was read that was there.
+    """
+
+    surely: Place
+    at_most: Place
+    rows: Rows
+
+
+class Streamed(Observed):
+    """Started and stopped as its schedule says.
+
+    Laws: nothing comes out below what was promised before; a batch that is run again gives the same.
+    """
+
+    def __init__(self, frame: DataFrame, folder: Path, feed: Feed) -> None:
+        super().__init__(frame, folder)
+        self.feed, self.running, self.starts = feed, False, 0
+        self.settled: dict[int, list[int]] = {}
+        """By batch, the polls that it was the last batch of."""
+        self._given: dict[int, list[tuple[Any, ...]]] = {}
+        self._names = {_id(path): stream for stream, path in feed.paths.items()}
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        super().__call__(frame, batch)
+        rows = self.batches[batch]
+        assert self._given.setdefault(batch, rows) == rows, f"batch {batch} was {self._given[batch]}, is {rows}"
+        promised = [said["rowtime"] for before, said in self.promises.items() if before < batch and "rowtime" in said]
+        floor = max(map(micros, promised), default=0)
+        below = [row for row in rows if micros(row[0]) < floor]
+        assert not below, f"batch {batch}: {below} lie below what was promised: {promised}"
+
+    def poll(self, number: int) -> None:
+        """Does all that is there at the event of that number."""
+        if not self.running:
+            self.__enter__()
+            self.running, self.starts = True, self.starts + 1
+        self.query.processAllAvailable()
+        self.settled.setdefault(max(self._given, default=-1), []).append(number)
+
+    def stop(self, number: int, crashed: bool = False) -> None:
+        """Where it runs: when it has done all."""
+        if not self.running:
+            return
+        self.poll(number)
+        self.end()
+        if crashed and self._given:
+            self.lose_commit()
+
+    def end(self) -> None:
+        """Whatever has happened."""
+        if self.running:
+            self.query.stop()
+        self.running = False
+
+    def steps(self) -> list[Step]:
+        """All batches and all ends of polls, in their order."""
+        found = []
+        for batch in [-1, *sorted(self._given)]:
+            if batch >= 0:
+                found.append(self._step(batch))
+            found += [self._end(number) for number in self.settled.get(batch, [])]
+        return found
+
+    def _end(self, number: int) -> Step:
+        place = ((number, math.inf),) * len(self._sources(max(self._given)))
+        return Step(place, place, Counter())
+
+    def _step(self, batch: int) -> Step:
+        surely, at_most = [], []
+        for source in self._sources(batch):
+            read = json.loads(source) if source != "-" else {"seq": 0, "cut": 0}
+            seqs = self.feed.seqs[self._names[read["stream"]]] if source != "-" else [0]
+            cut = math.inf if read["cut"] is None else read["cut"]
+            surely.append((bisect_right(seqs, read["seq"]) - 1, cut))
+            at_most.append((bisect_left(seqs, read["seq"]), cut))
+        return Step(tuple(surely), tuple(at_most), Counter(self._given[batch]))
+
+    def _sources(self, batch: int) -> list[str]:
+        """The offset log's lines for the sources."""
+        return (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[2:]
+
+
+def _id(path: str) -> str:
+    store = open_store(path)
+    try:
+        return store.stream
+    finally:
+        store.close()

@@ -1,0 +1,63 @@
+"""A stream's retention keeps what a query has still to read, and says so where it is gone."""
+
+from pathlib import Path
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.store import open_store
+from tests.spark.watching import Watched, collected, finish, refused
+from tests.streams import Pipe, opened, send
+
+
+def collect(path: str, force: bool = False) -> int:
+    """What retention removes now, where nothing is young: so many rows."""
+    store = open_store(path)
+    try:
+        return store.gc(age=0, force=force).rows
+    finally:
+        store.close()
+
+
+@pytest.mark.smoke
+def test_what_a_query_has_not_read_is_kept_for_it(pipe: Pipe, tmp_path: Path) -> None:
+    path, checkpoint = pipe.create("orders", "k STRING"), tmp_path / "checkpoint"
+    orders = opened(path, "p")
+    send(orders, ("12:10", "a"), promise="12:20")
+    with Watched().start(pipe.read("orders"), checkpoint) as query:
+        assert query.step() == [("12:10", "a")]
+        send(orders, ("12:30", "b"), promise="12:40")
+        assert query.step() == [("12:30", "b")]
+    send(orders, ("12:50", "c"), promise="13:00")
+
+    (reader,) = rt.describeStream(path).readers
+    assert str(checkpoint / "sources" / "0") in reader.name
+    collect(path)
+    assert "c" in {row[1] for row in collected(pipe.spark.read.format("rowtime").load(path))}
+    with Watched().start(pipe.read("orders"), checkpoint) as again:
+        assert again.step() == [("12:50", "c")]
+        send(orders, promise="13:10")
+        again.step()
+        assert collect(path) > 0
+        assert collected(pipe.spark.read.format("rowtime").load(path)) == []
+        send(orders, ("13:20", "d"), promise="13:30")
+        assert again.step() == [("13:20", "d")]
+    assert rt.describeStream(path).rows == 4
+
+
+def test_a_query_whose_rows_are_gone_says_so(pipe: Pipe, tmp_path: Path) -> None:
+    path, checkpoint = pipe.create("orders", "k STRING"), tmp_path / "checkpoint"
+    orders = opened(path, "p")
+    send(orders, ("12:10", "a"), promise="12:20")
+    with Watched().start(pipe.read("orders"), checkpoint) as query:
+        query.step()
+    send(orders, ("12:30", "b"), promise="12:40")
+    send(orders, ("12:50", "c"), promise="13:00")
+    assert collect(path, force=True) >= 2
+    send(orders, ("13:10", "d"), promise="13:20")
+    watched = Watched().start(pipe.read("orders"), checkpoint)
+    with refused(rt.DataLostError, "gc has removed the 3 rows", "new checkpoint"):
+        assert watched.query is not None
+        finish(watched.query)
+    with Watched().start(pipe.read("orders"), tmp_path / "another") as fresh:
+        assert fresh.step() == [("13:10", "d")]

@@ -1,0 +1,92 @@
+"""rt.configure: what a user has set wins, wherever it was set; only a local master gets settings of ours."""
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import spark_rowtime as rt
+from spark_rowtime.spark.settings import FILES, PARTITIONS, POLLING
+
+EXTENSION = "sparkrowtime.RowtimeExtensions"
+OURS = {FILES, PARTITIONS, POLLING}
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a process that has no Spark yet, and in which nobody has said anything."""
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    for name in ("MASTER", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+
+def configured(**options: str) -> dict[str, str]:
+    """The builder's options after configure; ``_`` stands for a dot."""
+    builder = SparkSession.builder
+    for key, value in options.items():
+        builder = builder.config(key.replace("_", "."), value)
+    return dict(rt.configure(builder)._options)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local", 1), ("local[3]", 3), ("local[4, 2]", 4), ("local[*]", os.cpu_count()), (None, os.cpu_count())],
+)
+def test_a_local_master_gets_settings(master: str | None, cores: int) -> None:
+    options = configured(**({"spark_master": master} if master else {}))
+    assert options[PARTITIONS] == str(cores)
+    assert options[POLLING] == "1ms"
+    assert options[FILES].endswith("FileSystemBasedCheckpointFileManager")
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "local-cluster[2,1,1024]", "k8s://https://host"])
+def test_another_master_gets_the_extension_alone(master: str) -> None:
+    options = configured(spark_master=master)
+    assert options.keys().isdisjoint(OURS)
+    assert options["spark.sql.extensions"] == EXTENSION
+
+
+def test_the_builder_wins_before_and_after() -> None:
+    builder = SparkSession.builder.config(PARTITIONS, 7).config(FILES, "my.Files")
+    options = rt.configure(builder).config(POLLING, "3ms")._options
+    assert [options[PARTITIONS], options[FILES], options[POLLING]] == ["7", "my.Files", "3ms"]
+
+
+def test_spark_defaults_conf_wins(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"# comment\n{PARTITIONS}  9\n{POLLING}=4ms\nspark.jars /a.jar,/b.jar\nspark.sql.extensions=x.Other\n"
+    )
+    options = configured()
+    assert options.keys().isdisjoint({PARTITIONS, POLLING})
+    assert options["spark.jars"] == f"/a.jar,/b.jar,{rt.jarPath()}"
+    assert options["spark.sql.extensions"] == f"x.Other,{EXTENSION}"
+
+
+def test_the_words_for_spark_submit_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = f"--conf {PARTITIONS}=5 --conf '{FILES}=my.Files' --jars /a.jar pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
+    options = configured()
+    assert options.keys().isdisjoint({PARTITIONS, FILES})
+    assert POLLING in options
+    assert options["spark.jars"] == f"/a.jar,{rt.jarPath()}"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master yarn pyspark-shell")
+    assert configured().keys().isdisjoint(OURS)
+
+
+def test_a_master_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host:15002")
+    assert configured().keys().isdisjoint(OURS)
+
+
+def test_twice_is_once() -> None:
+    once = rt.configure(SparkSession.builder)
+    before = dict(once._options)
+    assert rt.configure(once)._options == before
+
+
+def test_where_spark_runs_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object())
+    assert configured().keys().isdisjoint(OURS)

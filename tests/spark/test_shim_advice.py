@@ -1,0 +1,44 @@
+"""Warnings about what a query's state costs: one each, plain, with what to do."""
+
+import pytest
+from pyspark.sql import functions as F
+
+from tests.spark.logged import logged
+from tests.spark.observed import Observed
+from tests.streams import Pipe, opened, send
+
+JOINS = {
+    "": "it keeps both streams' rows for ever",
+    "AND p.rowtime <= o.rowtime + INTERVAL 1 HOUR": "it keeps the right stream's rows for ever",
+}
+
+
+@pytest.mark.parametrize("time", JOINS)
+def test_a_join_that_never_frees_its_state(pipe: Pipe, tmp_path, time) -> None:
+    orders, _ = (opened(pipe.create(name, "id INT"), "p") for name in ("orders", "payments"))
+    sql = f"SELECT o.rowtime, o.id FROM {{o}} o JOIN {{p}} p ON o.id = p.id {time}"
+    frame = pipe.spark.sql(sql, o=pipe.read("orders"), p=pipe.read("payments"))
+    with logged(pipe.spark) as said, Observed(frame, tmp_path) as query:
+        for promise in ("10:00", "10:01"):
+            send(orders, promise=promise)
+            query.step()
+        assert said().count("The join on ") == 1
+        for part in ("id = ", JOINS[time], "BETWEEN a.rowtime AND"):
+            assert part in said()
+
+
+@pytest.mark.parametrize("partitions", ["2", "21"])
+def test_more_partitions_than_the_cores_can_use(pipe: Pipe, tmp_path, partitions) -> None:
+    orders = opened(pipe.create("orders", "id INT"), "p")
+    key = "spark.sql.shuffle.partitions"
+    before = pipe.spark.conf.get(key)
+    pipe.spark.conf.set(key, partitions)
+    try:
+        frame = pipe.read("orders").groupBy(F.window("rowtime", "1 hour")).count()
+        with logged(pipe.spark) as said, Observed(frame, tmp_path) as query:
+            send(orders, promise="10:00")
+            query.step()
+            warned = "in 21 partitions, and there are 2 cores" in said()
+            assert warned is (partitions == "21")
+    finally:
+        pipe.spark.conf.set(key, before)

@@ -1,0 +1,29 @@
+"""All that can be seen of a stream, to compare two stores, or one store at two moments."""
+
+from collections import Counter
+from typing import Any
+
+from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.store.base import Store
+from tests.store.streams import WHOLE, place
+
+
+def visible(store: Store) -> dict[str, Any]:
+    """Everything that the store shows, but its path and its own way of keeping rows."""
+    horizon = store.horizon()
+    trains = store.slices(place(horizon.seq), WHOLE)
+    return {
+        "horizon": horizon,
+        "readers": store.readers(),
+        "producers": store.producers(),
+        "clock": store.clock(),
+        "bounds": store.bounds(),
+        "rejected": store.rejected(),
+        "heads": [store.at(seq) for seq in range(horizon.seq, store.head().seq + 1)],
+        "rows": [(p.seq, p.producer, p.least, p.largest, store.read(p)) for p in trains],
+    }
+
+
+def rows_of(state: dict[str, Any]) -> Counter[tuple[str, int]]:
+    """Whose row, and when, for each row of what ``visible`` gave."""
+    return Counter((name, time) for _, name, _, _, train in state["rows"] for time in rowtime_micros(train).to_pylist())

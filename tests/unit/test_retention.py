@@ -1,0 +1,122 @@
+"""Retention as its users see it: settings, named readers, the command."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import spark_rowtime as rt
+from spark_rowtime.cli import main
+from spark_rowtime.errors import DataLostError, InvalidOptionError
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> str:
+    """A stream with a row a minute, each in a commit of its own, whose producer has left."""
+    path = str(tmp_path / "orders.rowtime")
+    rt.createStream(path, SCHEMA)
+    with rt.openSink(path, producer="shop") as sink:
+        for minute in range(1, 6):
+            sink.sendRow((f"2006-09-11T12:{minute:02d}:00Z", minute))
+            sink.flush()
+    return path
+
+
+def rowtime(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def numbers(reader: rt.RowReader) -> list[int]:
+    return [n for train in reader for n in train.rows.column("n").to_pylist()]
+
+
+class Consumer:
+    """Keeps what it is sent, and the position that comes with it; ends after ``most`` trains."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.checkpoint, self.got = most, None, []
+
+    def sendRows(self, rows) -> None:
+        if not self.most:
+            raise InterruptedError
+        self.most -= 1
+        self.got += rows.column("n").to_pylist()
+
+    def sendRowtimeBound(self, t, strict) -> None:
+        pass
+
+    def flush(self, checkpoint) -> None:
+        self.checkpoint = checkpoint
+
+
+@pytest.mark.parametrize(
+    "how", [{"retainAge": "soon"}, {"retainAge": "-1 s"}, {"retainBytes": -1}, {"retainBytes": "1 GB"}]
+)
+def test_settings_that_are_of_no_use(tmp_path: Path, how: dict) -> None:
+    with pytest.raises(InvalidOptionError, match=next(iter(how))):
+        rt.createStream(str(tmp_path / "s"), SCHEMA, **how)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_named_reader_is_waited_for(orders: str) -> None:
+    """Also while it is not running; a train counts as read when the next is asked for."""
+    consumer = Consumer(most=2)
+    with rt.openReader(orders, order="arrival", name="alerts") as reader:
+        reader._how = type(reader._how)("arrival", max_rows=1)
+        with pytest.raises(InterruptedError):
+            reader.drainTo(consumer)
+    assert "removed 2 rows" in (said := rowtime("gc", orders, "--age", "0 s"))
+    assert "reader 'alerts' needs it" in said
+    assert [r.name for r in rt.describeStream(orders).readers] == ["alerts"]
+    consumer.most = 9
+    with rt.openReader(orders, order="arrival", name="alerts") as reader:
+        reader.drainTo(consumer)
+    assert consumer.got == [1, 2, 3, 4, 5]
+    assert "removed 3 rows" in rowtime("gc", orders, "--age", "0 s")
+
+
+def test_a_stored_position_that_is_gone(orders: str) -> None:
+    with rt.openReader(orders) as reader:
+        start = reader.position
+    rowtime("gc", orders, "--bytes", "300")
+    with rt.openReader(orders, start=start) as reader, pytest.raises(DataLostError, match="gc has removed"):
+        reader.read()
+    with pytest.raises(DataLostError, match="Asked for the rows from 2006-09-11T12:01:00Z on"):
+        rt.openReader(orders, start="2006-09-11T12:01:00Z")
+    removed = rt.describeStream(orders).removed
+    assert 0 < removed < 5
+    with rt.openReader(orders) as reader:
+        assert numbers(reader) == list(range(1 + removed, 6))
+
+
+def test_what_the_command_says(orders: str) -> None:
+    assert rowtime("gc", orders) == f"{orders}: removed 0 rows, and 0 files of 0 bytes\n"
+    rt.openReader(orders, name="nobody").close()
+    said = rowtime("gc", orders, "--age", "0 s").splitlines()
+    assert said[1] == "More is old enough, but of what follows seq 0: reader 'nobody' needs it."
+    assert rowtime("describe", orders).splitlines()[-2].split() == ["reader", "seq", "last", "seen"]
+    assert "No reader 'somebody' is registered here; there are: 'nobody'" in rowtime(
+        "gc", orders, "--forget", "somebody", code=1
+    )
+    assert "removed 5 rows, and 1 files" in rowtime("gc", orders, "--age", "0 s", "--forget", "nobody")
+    assert "removed   the oldest 5 rows" in rowtime("describe", orders)
+    assert rowtime("check", orders).endswith("is whole\n")
+
+
+def test_force(orders: str) -> None:
+    rt.openReader(orders, name="slow").close()
+    assert "removed 5 rows" in rowtime("gc", orders, "--age", "0 s", "--force")
+
+
+def test_created_with_retention(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    rowtime("create", path, "--schema", SCHEMA, "--retain-age", "0 s", "--retain-bytes", "1000")
+    with rt.openSink(path) as sink:
+        for minute in range(1, 4):
+            sink.sendRow((f"2006-09-11T12:{minute:02d}:00Z", minute))
+            sink.flush()
+    assert rt.describeStream(path).removed > 0
