@@ -109,12 +109,9 @@ def test_pruned_columns(pipe: Pipe, columns: str) -> None:
 
 OPTIONS: list[dict[str, Any]] = [
     {},
-    {"order": "rowtime"},
     {"hold": "3 minutes"},
     {"order": "rowtime", "hold": "1 minute"},
-    {"startingPosition": at("10:05")},
     {"order": "rowtime", "startingPosition": at("10:05"), "hold": "30 seconds"},
-    {"maxRowsPerTrigger": 7},
     {"order": "rowtime", "maxRowsPerTrigger": 5},
     {"maxBytesPerTrigger": 2000},
 ]
