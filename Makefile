@@ -13,7 +13,8 @@ PIP := -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/.installed
 	@$(PY) examples/01_hourly_counts.py
 
-# Two halves at once, for two cores. (A shell ignores SIGINT behind &: no test there needs it.)
+# Two halves at once, for two cores. No test hangs for more than its seconds.
+test: export PYTEST_TIMEOUT := 300
 BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/test_examples.py
 SPARK := tests/spark tests/law7
 test: $(VENV)/.installed $(OLD_VENV)/.installed lint

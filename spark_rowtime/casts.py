@@ -14,10 +14,6 @@ from spark_rowtime.values import check_years
 
 _Is = Callable[[pa.DataType], bool]
 MICROS = pa.timestamp("us")
-FIRST_DAY, LAST_DAY = -719_162, 2_932_896
-"""The years 1 to 9999, in days since 1970."""
-
-
 _TYPES = pa.types
 _EXACT: list[tuple[_Is, tuple[_Is, ...]]] = [
     (_TYPES.is_integer, (_TYPES.is_integer, _TYPES.is_floating, _TYPES.is_decimal)),
@@ -92,10 +88,8 @@ def _infinite(array: pa.Array) -> int:
 def _check(array: pa.Array) -> None:
     """What a type forbids and Arrow does not look for; raises ValueError."""
     kind = array.type
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         check_years(array)
-    elif pa.types.is_date(kind):
-        _check_days(array)
     elif pa.types.is_list(kind):
         _check_part(array.flatten(), kind.value_field)
     elif pa.types.is_struct(kind):
@@ -109,13 +103,6 @@ def _check_part(part: pa.Array, field: pa.Field) -> None:
     if part.null_count and not field.nullable:
         raise ValueError(f"{field.name!r} in it is NOT NULL, but {part.null_count} of its values are null")
     _check(part)
-
-
-def _check_days(array: pa.Array) -> None:
-    ends = pc.min_max(array.cast(pa.int32()))
-    for days in (ends["min"].as_py(), ends["max"].as_py()):
-        if days is not None and not FIRST_DAY <= days <= LAST_DAY:
-            raise ValueError(f"{days} days since 1970 is outside the years 1 to 9999")
 
 
 def _check_map(array: pa.MapArray) -> None:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from spark_rowtime.bound import stronger
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.timestamps import show_micros, to_interval
-from spark_rowtime.train import ROWTIME, least_and_largest, micros_of, rises
+from spark_rowtime.train import ROWTIME, Timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Disorder(ABC):
     """Whether each row implies a bound at its own rowtime."""
 
     @abstractmethod
-    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
-        """Which rows are late, where ``floor`` is in force before the call."""
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        """Which of the rows are late, where ``floor`` is in force before the call."""
 
     @abstractmethod
     def take(self, accepted: pa.RecordBatch) -> None:
@@ -71,11 +71,10 @@ class InOrder(Disorder):
 
     declaration, by_floor, implies = "{}", True, True
 
-    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
-        seen = micros_of(rows)
-        if (floor is None or seen[0] >= floor) and rises(seen):
-            return Verdict(None, int(seen[-1]))
-        times = _micros(rows.column(ROWTIME))
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        if timed.rises and (floor is None or timed.least >= floor):
+            return Verdict(None, timed.largest)
+        times = _micros(timed.rows.column(ROWTIME))
         reached = pc.cumulative_max(times, start=floor)
         return Verdict(pc.equal(times, reached), reached[-1].as_py(), "its producer's earlier rows and bounds", reached)
 
@@ -88,11 +87,11 @@ class AnyOrder(Disorder):
 
     declaration, by_floor = '{"rowsImplyBounds": false}', True
 
-    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
-        if floor is None or least_and_largest(rows)[0] >= floor:
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        if floor is None or timed.least >= floor:
             return Verdict(None, None)
-        fits = pc.greater_equal(_micros(rows.column(ROWTIME)), floor)
-        bounds = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows)
+        fits = pc.greater_equal(_micros(timed.rows.column(ROWTIME)), floor)
+        bounds = pa.repeat(pa.scalar(floor, pa.int64()), timed.rows.num_rows)
         return Verdict(fits, None, "the bound in force", bounds)
 
     def take(self, accepted: pa.RecordBatch) -> None:
@@ -111,8 +110,9 @@ class Lateness(Disorder):
         self.declaration = json.dumps({"lateness": self.columns}, sort_keys=True)
         self.largest: dict[str, int] = {}
 
-    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
-        fits, why = AnyOrder().judge(rows, floor).fits, "the bound in force"
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        rows = timed.rows
+        fits, why = AnyOrder().judge(timed, floor).fits, "the bound in force"
         bounds = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows)
         for column, lateness in self.columns.items():
             if column not in self.largest:
@@ -157,9 +157,9 @@ class KSorted(Disorder):
         self.declaration = json.dumps({"kSort": k})
         self.top: list[int] = []
 
-    def judge(self, rows: pa.RecordBatch, floor: int | None) -> Verdict:
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
         top, fits, bounds, reached = list(self.top), [], [], floor
-        for time in _micros(rows.column(ROWTIME)).to_pylist():
+        for time in timed.micros.tolist():
             bounds.append(reached)
             fits.append(reached is None or time >= reached)
             if fits[-1]:

@@ -12,7 +12,7 @@ from spark_rowtime.rowbuffer import RowBuffer
 from spark_rowtime.schema import TIMESTAMP, batch_to_schema, rows_to_batch, rowtime_micros
 from spark_rowtime.store.base import Rejected
 from spark_rowtime.timestamps import LARGEST, LEAST, from_micros, to_datetime
-from spark_rowtime.train import ROWTIME, least_and_largest
+from spark_rowtime.train import ROWTIME, Timed
 
 
 class Intake:
@@ -43,11 +43,17 @@ class Intake:
             return [*row[: self._at], _as_datetime(row[self._at]), *row[self._at + 1 :]]
         return row
 
-    def rows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> pa.RecordBatch:
-        """Many rows as one batch, maybe empty; its schema may say that a column is nullable which is not."""
+    def rows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> Timed | None:
+        """Many rows as one batch, None without any; its schema may say that a column is nullable which is not."""
+        timed = self._as_is(rows) if isinstance(rows, pa.RecordBatch) else None
+        if timed is not None:
+            return timed
+        batch = self._as_batch(rows, floor)
+        return Timed(batch) if batch.num_rows else None
+
+    def _as_batch(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> pa.RecordBatch:
         if isinstance(rows, pa.RecordBatch | pa.Table):
-            whole = self._as_is(rows) if isinstance(rows, pa.RecordBatch) else None
-            return batch_to_schema(self._arrow_with_rowtime(rows, floor), self._schema) if whole is None else whole
+            return batch_to_schema(self._arrow_with_rowtime(rows, floor), self._schema)
         if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
             raise SchemaMismatchError(
                 f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; sendRow takes one row."
@@ -60,15 +66,16 @@ class Intake:
         """The largest rowtime that is not too far ahead of the wall clock, in microseconds; None: any."""
         return None if self._max_ahead is None else self._now() + self._max_ahead
 
-    def split_ahead(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Rejected]]:
-        """The rows that are not too far ahead of the wall clock, and a rejection of those that are."""
+    def split_ahead(self, timed: Timed) -> tuple[Timed | None, list[Rejected]]:
+        """The rows that are not too far ahead of the wall clock, if any, and a rejection of those that are."""
         ceiling = self.ceiling()
-        if ceiling is None or least_and_largest(batch)[1] <= ceiling:
-            return batch, []
-        fits = pc.less_equal(rowtime_micros(batch), ceiling)
-        return batch.filter(fits), [Rejected("ahead", ceiling, batch.filter(pc.invert(fits)))]
+        if ceiling is None or timed.largest <= ceiling:
+            return timed, []
+        fits = pc.less_equal(rowtime_micros(timed.rows), ceiling)
+        rest, ahead = timed.rows.filter(fits), timed.rows.filter(pc.invert(fits))
+        return Timed(rest) if rest.num_rows else None, [Rejected("ahead", ceiling, ahead)]
 
-    def _as_is(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+    def _as_is(self, batch: pa.RecordBatch) -> Timed | None:
         """The batch, where it has the stream's columns already and nothing is wrong with it: a few microseconds."""
         if not batch.num_rows or not self._alike(batch.schema):
             return None
@@ -79,8 +86,8 @@ class Intake:
         for i in self._not_null:
             if batch.column(i).null_count:
                 return None
-        least, largest = least_and_largest(batch)
-        return batch if least >= LEAST and largest <= LARGEST else None
+        timed = Timed(batch)
+        return timed if timed.least >= LEAST and timed.largest <= LARGEST else None
 
     def _alike(self, given: pa.Schema) -> bool:
         """Whether it has the same names and types; what other columns than flat ones hold has to be looked at."""

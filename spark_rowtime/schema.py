@@ -100,26 +100,25 @@ def _check_fields(kind: pa.StructType, column: str) -> None:
         raise SchemaMismatchError(f"Column {column!r} is a STRUCT with {what}.", column=column, type=str(kind))
 
 
-def rows_to_batch(rows: Sequence[Any], schema: pa.Schema, rowtimes: list[int] | None = None) -> pa.RecordBatch:
+def rows_to_batch(rows: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
     """Python rows (mappings, or sequences in schema order) as one batch of ``schema``.
 
-    Column by column; all or nothing. ``rowtimes``: in microseconds, where they are known already.
-    Raises SchemaMismatchError with row number, column and value.
+    Column by column; all or nothing. Raises SchemaMismatchError with row number, column and value.
     """
     names = schema.names
     columns = _columns(rows, names)
     at = schema.get_field_index(ROWTIME)
-    columns[at] = [_rowtime(value, i) for i, value in enumerate(columns[at])] if rowtimes is None else rowtimes
+    columns[at] = [_rowtime(value, i) for i, value in enumerate(columns[at])]
     arrays = [_array(columns[i], field) for i, field in enumerate(schema)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _columns(rows: Sequence[Any], names: list[str]) -> list[list[Any]]:
-    flat = [row_values(row, at, names) for at, row in enumerate(rows)]
+    flat = [_row_values(row, at, names) for at, row in enumerate(rows)]
     return [list(column) for column in zip(*flat, strict=True)] if flat else [[] for _ in names]
 
 
-def row_values(row: Any, at: int, names: list[str]) -> Sequence[Any]:
+def _row_values(row: Any, at: int, names: list[str]) -> Sequence[Any]:
     """The values of row number ``at`` in schema order; SchemaMismatchError where its fields are not those."""
     if isinstance(row, Mapping):
         if len(row) == len(names):

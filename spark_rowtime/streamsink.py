@@ -28,6 +28,7 @@ from spark_rowtime.outbox import Outbox
 from spark_rowtime.pulse import Pulse
 from spark_rowtime.store.base import Receipt, Rejected, Store
 from spark_rowtime.timestamps import show_micros, wall_clock
+from spark_rowtime.train import Timed
 
 LOG = logging.getLogger("spark_rowtime")
 RETRY = 100_000
@@ -109,9 +110,9 @@ class StreamSink:
         """See RowSink. Raises as sendRow does, with the number of the row."""
         with self._lock:
             self._start_send()
-            batch = self._intake.rows(rows, self._known)
-            if batch.num_rows:
-                self._take(batch)
+            timed = self._intake.rows(rows, self._known)
+            if timed is not None:
+                self._take(timed)
             self._settle()
 
     def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
@@ -210,7 +211,9 @@ class StreamSink:
         self._gather()
         self._outbox.rows.shut()
         if not plain:
-            self._take(self._intake.rows([row], self._known))
+            one = self._intake.rows([row], self._known)
+            assert one is not None, "a row that was given"
+            self._take(one)
         self._settle()
         timed = self._outbox.pending and not self._outbox.failing
         if timed or (self._checkpoint is not None and not self._unreported):
@@ -252,23 +255,30 @@ class StreamSink:
         if self._outbox.failing:
             self._commit(None)
 
-    def _take(self, batch: pa.RecordBatch) -> None:
-        batch, ahead = self._intake.split_ahead(batch)
-        verdict = self._disorder.judge(batch, self._known) if batch.num_rows else None
-        late: list[Rejected] = ahead
-        if verdict is not None and verdict.fits is not None:
-            late = [*ahead, *late_rows(batch, verdict)]
-            batch = batch.filter(verdict.fits)
+    def _take(self, given: Timed) -> None:
+        timed, late = self._intake.split_ahead(given)
+        if timed is None:
+            self._refuse(late, "")
+            return
+        verdict, rows = self._disorder.judge(timed, self._known), timed.rows
+        if verdict.fits is not None:
+            late += late_rows(rows, verdict)
+            rows = rows.filter(verdict.fits)
         if late:
-            self._reject(late)
-            if self._raise_late:
-                self._settle()
-                why = f"A row must not be below {verdict.why}. " if verdict is not None and verdict.why else ""
-                raise late_error(self.producer, late, f"{why}Nothing of this call was taken")
-        if verdict is not None and batch.num_rows:
-            self._disorder.take(batch)
-            self._outbox.add_batch(batch)
+            self._refuse(late, verdict.why)
+        if rows.num_rows:
+            self._disorder.take(rows)
+            self._outbox.add_batch(rows)
             self._imply(verdict.floor)
+
+    def _refuse(self, late: list[Rejected], below: str) -> None:
+        """Records rows as rejected; raises where this sink is to. ``below``: what it is that they fell below."""
+        self._outbox.reject(late)
+        self._late_log.note(late)
+        if self._raise_late:
+            self._settle()
+            why = f"A row must not be below {below}. " if below else ""
+            raise late_error(self.producer, late, f"{why}Nothing of this call was taken")
 
     def _imply(self, floor: int | None) -> None:
         if floor is not None:
@@ -276,10 +286,6 @@ class StreamSink:
                 self._said = stronger(self._said, floor)
             self._known = stronger(self._known, floor)
             self._outbox.promise(floor)
-
-    def _reject(self, late: list[Rejected]) -> None:
-        self._outbox.reject(late)
-        self._late_log.note(late)
 
     def _settle(self) -> None:
         """After a call: commits if it is time, or sees to it that the timer will."""

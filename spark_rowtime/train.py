@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from spark_rowtime.bound import RowtimeBound, as_bound, stronger
@@ -43,26 +43,28 @@ class Train:
 
 def span(rows: pa.RecordBatch) -> tuple[int, int] | None:
     """The least and the largest rowtime of ``rows``, in microseconds; None without rows."""
-    return least_and_largest(rows) if rows.num_rows else None
+    if not rows.num_rows:
+        return None
+    timed = Timed(rows)
+    return timed.least, timed.largest
 
 
-def least_and_largest(rows: pa.RecordBatch) -> tuple[int, int]:
-    """The least and the largest rowtime of ``rows``, of which there is at least one, in microseconds."""
-    times = micros_of(rows)
-    return (int(times[0]), int(times[-1])) if rises(times) else (int(times.min()), int(times.max()))
+class Timed:
+    """Rows, of which there is at least one, with what their rowtimes are: looked at once, in numpy.
 
-
-def rises(times: Any) -> bool:
-    """Whether none of ``times`` (see ``micros_of``) is below the one before it."""
-    return len(times) == 1 or bool((times[1:] >= times[:-1]).all())
-
-
-def micros_of(rows: pa.RecordBatch) -> Any:
-    """The rowtimes in microseconds as a numpy array over Arrow's own memory; all of them are there.
-
-    For a few rows several times as quick as Arrow's kernels, which take microseconds a call.
+    For a few rows numpy is several times as quick as Arrow's kernels, which take microseconds a call.
+    ``micros``: the rowtimes in microseconds, over Arrow's own memory; ``rises``: none is below the one
+    before it; ``least``, ``largest``: the ends of them.
     """
-    return rows.column(ROWTIME).to_numpy().view("int64")
+
+    __slots__ = ("largest", "least", "micros", "rises", "rows")
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        times = rows.column(ROWTIME).to_numpy().view("int64")
+        self.rows, self.micros = rows, times
+        self.rises = len(times) == 1 or not np.count_nonzero(times[1:] < times[:-1])
+        ends = (times[0], times[-1]) if self.rises else (times.min(), times.max())
+        self.least, self.largest = int(ends[0]), int(ends[1])
 
 
 def floors_between(later: Sequence[tuple[int, int] | None], final: int | None, before: int | None) -> list[int | None]:

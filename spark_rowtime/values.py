@@ -24,6 +24,12 @@ MISFITS = (pa.ArrowException, ValueError, TypeError, ArithmeticError, InvalidOpt
 """What :func:`column` and a rule raise for values that do not fit."""
 FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999, in microseconds: Python's, and Spark's."""
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""The same in days."""
+_YEARS = {
+    True: (pa.int64(), FIRST_TIME, LAST_TIME, "microseconds"),
+    False: (pa.int32(), FIRST_DAY, LAST_DAY, "days"),
+}
 LARGEST_FLOAT = 3.4028235677973362e38
 """What is below it in a FLOAT rounds to a finite number."""
 
@@ -39,11 +45,12 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def check_years(array: pa.Array | pa.ChunkedArray) -> None:
-    """Raises ValueError where a time, in microseconds, lies outside the years 1 to 9999."""
-    ends = pc.min_max(array.cast(pa.int64()))
-    for micros in (ends["min"].as_py(), ends["max"].as_py()):
-        if micros is not None and not FIRST_TIME <= micros <= LAST_TIME:
-            raise ValueError(f"{micros} microseconds since 1970 is outside the years 1 to 9999 in UTC")
+    """Raises ValueError where a timestamp or a date lies outside the years 1 to 9999."""
+    whole, first, last, unit = _YEARS[pa.types.is_timestamp(array.type)]
+    ends = pc.min_max(array.cast(whole))
+    for at in (ends["min"].as_py(), ends["max"].as_py()):
+        if at is not None and not first <= at <= last:
+            raise ValueError(f"{at} {unit} since 1970 is outside the years 1 to 9999 in UTC")
 
 
 @cache

@@ -26,7 +26,7 @@ from spark_rowtime.spark.taskbound import output_floors
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store, StreamSettings, admit
 from spark_rowtime.timestamps import show_micros, to_interval
-from spark_rowtime.train import ROWTIME
+from spark_rowtime.train import ROWTIME, Timed
 
 
 @dataclass
@@ -134,7 +134,7 @@ def _one_step(
     if not trains or isinstance(disorder, AnyOrder):
         return trains, (), None
     rows = pa.Table.from_batches([store.read(train) for train in trains]).combine_chunks().to_batches()[0]
-    verdict = disorder.judge(rows, None)
+    verdict = disorder.judge(Timed(rows), None)
     fitting = rows if verdict.fits is None else rows.filter(verdict.fits)
     disorder.take(fitting)
     if verdict.fits is None:

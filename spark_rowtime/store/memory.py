@@ -138,7 +138,8 @@ class MemoryStore(Store):
                 disorder=commit.disorder,
             )
             known.receipt = Receipt(len(self._log), self._clock.floor, late)
-            self.gc()
+            if self.settings.retainAge is not None or self.settings.retainBytes is not None:
+                self.gc()
             return known.receipt
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:

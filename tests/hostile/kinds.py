@@ -13,6 +13,20 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+NAMES = [
+    "it's",
+    'say "x"',
+    "a.b",
+    "a`b",
+    "größe-漢字-🚂",
+    " ",
+    "a b",
+    "x\ny",
+    "SELECT",
+    "; DROP TABLE meta",
+    "%s{}",
+]
+"""Odd names of columns, all of which Spark takes as well."""
 WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 ZONES = st.sampled_from([None, dt.UTC, dt.timezone(dt.timedelta(hours=14)), dt.timezone(dt.timedelta(hours=-12))])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

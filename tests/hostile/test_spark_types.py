@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import spark_rowtime as rt
 from spark_rowtime.schema import stream_schema
+from tests.hostile.kinds import NAMES
 from tests.spark.watching import finish, refused
 from tests.sparksession import start
 from tests.streams import at, opened
@@ -50,31 +51,17 @@ EDGES: dict[str, list[Any]] = {
     ],
     "STRUCT<a: INT NOT NULL>": [{"a": 1}, None],
 }
-NAMES = [
-    "it's",
-    'say "x"',
-    "a.b",
-    "a`b",
-    "größe-漢字-🚂",
-    " ",
-    "a b",
-    "x\ny",
-    "SELECT",
-    "; DROP TABLE meta",
-    "%s{}",
-    "_",
-    "1",
-]
 NOT_TO_ARROW = f"c{len(EDGES) - 1}"
 """The last of them: PySpark's toArrow fails where a STRUCT is null whose fields are not."""
 
 
 def schema() -> pa.Schema:
     """A column of each type, the first of them with odd names, and an array whose elements are not null."""
+    names = [*NAMES, "_", "1"]
     fields = [pa.field("rowtime", pa.timestamp("us"), nullable=False)]
     for n, kind in enumerate(EDGES):
         [_, field] = stream_schema(f"rowtime TIMESTAMP, v {kind}")
-        fields.append(field.with_name(NAMES[n] if n < len(NAMES) else f"c{n}"))
+        fields.append(field.with_name(names[n] if n < len(names) else f"c{n}"))
     return pa.schema([*fields, pa.field("sure", pa.list_(pa.field("element", pa.string(), nullable=False)))])
 
 

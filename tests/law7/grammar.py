@@ -72,12 +72,7 @@ class Windows(Query):
 
     def frame(self, read: Read) -> DataFrame:
         windows = F.window("rowtime", self.size, self.slide).alias("w")
-        return (
-            self.of.frame(read)
-            .groupBy(windows, "k")
-            .agg(F.sum("v").alias("v"))
-            .selectExpr(f"{self.time} AS rowtime", "k", "v")
-        )
+        return _summed(self.of.frame(read), windows).selectExpr(f"{self.time} AS rowtime", "k", "v")
 
 
 @dataclass(frozen=True)
@@ -88,12 +83,7 @@ class Session(Query):
 
     def frame(self, read: Read) -> DataFrame:
         sessions = F.session_window("rowtime", self.gap).alias("w")
-        return (
-            self.of.frame(read)
-            .groupBy(sessions, "k")
-            .agg(F.sum("v").alias("v"))
-            .selectExpr(f"{self.time} AS rowtime", "k", "v")
-        )
+        return _summed(self.of.frame(read), sessions).selectExpr(f"{self.time} AS rowtime", "k", "v")
 
 
 @dataclass(frozen=True)
@@ -154,9 +144,7 @@ class Join(Query):
         both = one.join(other, F.expr(f"ak = bk AND {self.on}"), self.how)
         if self.how == "leftsemi":
             return both.toDF(*COLUMNS)
-        return both.selectExpr(
-            f"{self.time} AS rowtime", "coalesce(ak, bk) AS k", "10 * coalesce(av, -1) + coalesce(bv, -1) AS v"
-        )
+        return both.selectExpr(f"{self.time} AS rowtime", *JOINED)
 
 
 @dataclass(frozen=True)
@@ -176,9 +164,7 @@ class WindowJoin(Query):
         both = one.join(other, F.expr("ak = bk AND a = b"), self.how)
         if self.how == "leftsemi":
             both = both.selectExpr("*", "ak AS bk", "av AS bv")
-        return both.selectExpr(
-            f"{self.time} AS rowtime", "coalesce(ak, bk) AS k", "10 * coalesce(av, -1) + coalesce(bv, -1) AS v"
-        )
+        return both.selectExpr(f"{self.time} AS rowtime", *JOINED)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from unit_support import HOUR, MINUTE, accepted, clock_times, new_sink, new_stre
 import spark_rowtime as rt
 from spark_rowtime.disorder import declared
 from spark_rowtime.schema import rows_to_batch, stream_schema
+from spark_rowtime.train import Timed
 
 TIMES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, updated TIMESTAMP")
@@ -31,6 +32,10 @@ DECLARATIONS = st.sampled_from(
 def batch(times) -> pa.RecordBatch:
     column = pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC"))
     return pa.RecordBatch.from_arrays([column, column], schema=SCHEMA)
+
+
+def timed(times) -> Timed:
+    return Timed(batch(times))
 
 
 def fits(verdict, count) -> list[bool]:
@@ -130,7 +135,7 @@ def test_lateness_is_judged_against_earlier_steps(steps, lateness):
     disorder = declared(SCHEMA, lateness=timedelta(microseconds=lateness))
     seen, floor = [], None
     for step in steps:
-        verdict = disorder.judge(batch(step), floor)
+        verdict = disorder.judge(timed(step), floor)
         expected = [not seen or t >= max(seen) - lateness for t in step]
         assert fits(verdict, len(step)) == expected
         kept = [t for t, good in zip(step, expected, strict=True) if good]
@@ -160,23 +165,21 @@ def test_k_sort_never_rejects_a_legal_sequence(k):
             legal += 1
             disorder, floor = declared(SCHEMA, kSort=k), None
             for time in times:
-                verdict = disorder.judge(batch([time]), floor)
+                verdict = disorder.judge(timed([time]), floor)
                 assert verdict.fits is None, (times, time, floor)
                 disorder.take(batch([time]))
                 floor = verdict.floor
         assert legal >= 1
 
 
-@given(TIMES, st.integers(0, 3), st.integers(1, 8))
-def test_k_sort_judges_rows_alike_however_they_are_grouped(times, k, at):
+@given(TIMES, TIMES, st.integers(0, 3))
+def test_k_sort_judges_rows_alike_however_they_are_grouped(earlier, later, k):
     one, two = declared(SCHEMA, kSort=k), declared(SCHEMA, kSort=k)
-    together = one.judge(batch(times), None)
-    first = two.judge(batch(times[:at]), None)
-    kept = batch(times[:at])
+    together = one.judge(timed(earlier + later), None)
+    first, kept = two.judge(timed(earlier), None), batch(earlier)
     two.take(kept if first.fits is None else kept.filter(first.fits))
-    second = two.judge(batch(times[at:]), first.floor)
-    rest = max(len(times) - at, 0)
-    assert fits(together, len(times)) == fits(first, len(times[:at])) + fits(second, rest)
+    second = two.judge(timed(later), first.floor)
+    assert fits(together, len(earlier + later)) == fits(first, len(earlier)) + fits(second, len(later))
     assert together.floor == second.floor
 
 
@@ -185,7 +188,7 @@ def test_k_sort_bound_is_the_k_plus_first_largest_accepted(times, k):
     disorder, seen = declared(SCHEMA, kSort=k), []
     for time in times:
         bound = sorted(seen, reverse=True)[k] if len(seen) > k else None
-        verdict = disorder.judge(batch([time]), bound)
+        verdict = disorder.judge(timed([time]), bound)
         assert fits(verdict, 1) == [bound is None or time >= bound]
         if verdict.fits is None:
             seen.append(time)
@@ -198,7 +201,7 @@ def test_k_sort_bound_is_the_k_plus_first_largest_accepted(times, k):
 
 @given(TIMES, st.none() | st.integers(1, 30))
 def test_in_order(times, floor):
-    verdict = declared(SCHEMA).judge(batch(times), floor)
+    verdict = declared(SCHEMA).judge(timed(times), floor)
     reached, expected, bounds = floor, [], []
     for time in times:
         expected.append(reached is None or time >= reached)
@@ -212,7 +215,7 @@ def test_in_order(times, floor):
 
 @given(TIMES, st.none() | st.integers(1, 30))
 def test_any_order(times, floor):
-    verdict = declared(SCHEMA, rowsImplyBounds=False).judge(batch(times), floor)
+    verdict = declared(SCHEMA, rowsImplyBounds=False).judge(timed(times), floor)
     assert fits(verdict, len(times)) == [floor is None or t >= floor for t in times]
     assert verdict.floor is None
 
@@ -227,9 +230,9 @@ def test_judge_is_pure(declaration, before, times, floor):
     for step in before:
         disorder.take(batch(step))
     state = disorder.state()
-    first = disorder.judge(batch(times), floor)
-    disorder.judge(batch([29, 30, 30]), floor)
-    again = disorder.judge(batch(times), floor)
+    first = disorder.judge(timed(times), floor)
+    disorder.judge(timed([29, 30, 30]), floor)
+    again = disorder.judge(timed(times), floor)
     assert disorder.state() == state
     assert (fits(first, len(times)), first.floor) == (fits(again, len(times)), again.floor)
 
@@ -239,7 +242,7 @@ def test_what_is_judged_by_the_floor_is_judged_so_row_by_row(declaration, times,
     """``by_floor`` and ``implies``, which let rows go the short way, say what judge says."""
     disorder = declared(SCHEMA, **declaration)
     for time in times if disorder.by_floor else ():
-        verdict, late = disorder.judge(batch([time]), floor), floor is not None and time < floor
+        verdict, late = disorder.judge(timed([time]), floor), floor is not None and time < floor
         assert fits(verdict, 1) == [not late]
         assert disorder.implies == (verdict.floor is not None)
         if disorder.implies and not late:
@@ -257,7 +260,7 @@ def test_the_state_goes_round(declaration, before, times):
     assert not state or json.loads(state) is not None
     restored.restore(state)
     assert restored.state() == state
-    here, there = disorder.judge(batch(times), 3), restored.judge(batch(times), 3)
+    here, there = disorder.judge(timed(times), 3), restored.judge(timed(times), 3)
     assert (fits(here, len(times)), here.floor) == (fits(there, len(times)), there.floor)
 
 
@@ -265,7 +268,7 @@ def test_the_state_goes_round(declaration, before, times):
 def test_late_rows_lie_below_the_bound_that_is_named(declaration, times, floor):
     disorder = declared(SCHEMA, **declaration)
     disorder.take(batch([20]))
-    verdict = disorder.judge(batch(times), floor)
+    verdict = disorder.judge(timed(times), floor)
     if verdict.fits is not None:
         assert verdict.why
         for time, good, bound in zip(times, verdict.fits.to_pylist(), verdict.bounds.to_pylist(), strict=True):
@@ -314,7 +317,7 @@ def test_declarations_that_cannot_be(options, said):
 
 def test_lateness_near_the_epoch_is_no_negative_bound():
     disorder = declared(SCHEMA, lateness="1 hour")
-    assert disorder.judge(batch([MINUTE]), None).floor == 1
+    assert disorder.judge(timed([MINUTE]), None).floor == 1
 
 
 def test_rows_to_batch_agrees_with_the_batches_of_these_tests():

@@ -116,11 +116,6 @@ def test_rows_to_batch():
     assert rows_to_batch([], SCHEMA).num_rows == 0
 
 
-def test_rowtimes_may_be_known_already():
-    batch = rows_to_batch([("ignored", 1, "a")], SCHEMA, [us("10:00")])
-    assert rowtime_micros(batch).to_pylist() == [us("10:00")]
-
-
 def test_every_type_goes_in_and_out():
     columns = {
         "flag BOOLEAN": True,

@@ -1,8 +1,9 @@
 """Checksums of the catalog's rows: SQLite has none of its own, and would hand out what a disk made of them."""
 
 import sqlite3
-import zlib
 from typing import Any
+
+from isal.isal_zlib import crc32
 
 from spark_rowtime.shown import shown
 
@@ -18,12 +19,12 @@ def seal(values: tuple[Any, ...]) -> int:
 
     In place of a BLOB its own CRC-32.
     """
-    return zlib.crc32((_FORMATS[len(values)] % values).encode("utf-8", "surrogatepass"))
+    return crc32((_FORMATS[len(values)] % values).encode("utf-8", "surrogatepass"))
 
 
 def crc(blob: Any) -> Any:
     """What stands for ``blob`` in a seal."""
-    return zlib.crc32(blob) if isinstance(blob, bytes) else blob
+    return crc32(blob) if isinstance(blob, bytes) else blob
 
 
 def intact(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:

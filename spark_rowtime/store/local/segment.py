@@ -2,13 +2,13 @@
 
 import fcntl
 import os
-import zlib
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+from isal.isal_zlib import crc32
 
 from spark_rowtime.errors import StoreCorruptError
 
@@ -50,7 +50,7 @@ class SegmentWriter:
             self._roll()
         message, offset = rows.serialize(), self._end
         self._write(message)
-        return Location(self._name, offset, message.size, zlib.crc32(message))
+        return Location(self._name, offset, message.size, crc32(message))
 
     def holds(self, segment: str) -> bool:
         """Whether it is the one that is open."""
@@ -123,7 +123,7 @@ class SegmentReader:
     def read(self, location: Location, rows: int, train: str) -> pa.RecordBatch:
         """The ``rows`` rows at ``location``. StoreCorruptError, which names ``train``, if they are not there."""
         message = self._bytes(location, train)
-        if zlib.crc32(message) != location.checksum:
+        if crc32(message) != location.checksum:
             raise self._corrupt(location, train, "the checksum does not fit")
         try:
             batch = pa.ipc.read_record_batch(message, self._schema)

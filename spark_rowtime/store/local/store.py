@@ -1,6 +1,5 @@
 """LocalStore: a stream in a directory, for all processes of one machine."""
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ import pyarrow as pa
 
 from spark_rowtime.bound import stronger
 from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
-from spark_rowtime.errors import RowtimeError, StoreCorruptError
+from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -33,21 +32,18 @@ from spark_rowtime.store.base import (
 )
 from spark_rowtime.store.local import producers, readers, rejections
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.collector import PORTION, Collector
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
-from spark_rowtime.store.local.removal import held_back, last_old, remove_files, remove_trains
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import FULL, SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import missing_between, slices_between
-from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept, staged_gone
+from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.train import floors_between, span
 
-LOG = logging.getLogger(__name__)
 POLL = 0.001
 """Seconds between two looks for news from other processes."""
-PORTION = 8
-"""A stream that keeps so much of it is cleaned after each eighth."""
 
 
 class LocalStore(Store):
@@ -72,8 +68,7 @@ class LocalStore(Store):
         full = FULL if self.settings.retainBytes is None else min(FULL, self.settings.retainBytes // PORTION)
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
-        self._header = self.schema.serialize().size
-        self._cleaned: int | None = None
+        self._collector = Collector(self, catalog, self._log, self._transaction)
         self._indexed = False
         for table in ("meta", "producers", "readers"):
             catalog.verify(table)
@@ -153,32 +148,13 @@ class LocalStore(Store):
             known.checkpoint = known.checkpoint if commit.checkpoint is None else commit.checkpoint
             known.receipt_seq, known.receipt_floor = self._log.last.seq, self._log.last.floor
             producers.save(self._catalog, known)
-        self._retain(trains)
+        self._collector.after_commit(trains)
         return Receipt(known.receipt_seq, known.receipt_floor, late)
 
     def _require_staged(self, commit: Commit) -> None:
         for segment in {train.location.segment for train in commit.trains}:
             if not self._writer.holds(segment) and not (Path(self.path) / SEGMENTS / segment).exists():
                 raise staged_gone(self.path)
-
-    def _retain(self, trains: tuple[Staged, ...]) -> None:
-        """After a commit: ``gc``, where the stream has settings for it and it is time. It landed, whatever comes."""
-        if not self._due(trains):
-            return
-        self._cleaned = self.now()
-        try:
-            rows, _ = self._remove(self.settings.retainAge, self.settings.retainBytes, force=False)
-            if rows:
-                self._sweep()
-        except RowtimeError:
-            LOG.warning("Old rows of %s could not be removed; the next commits try again", self.path, exc_info=True)
-
-    def _due(self, trains: tuple[Staged, ...]) -> bool:
-        """By age after each portion of it, and in a process's first commit; by size when a segment is begun."""
-        age, size = self.settings.retainAge, self.settings.retainBytes
-        if age is not None and (self._cleaned is None or self.now() >= self._cleaned + age // PORTION):
-            return True
-        return size is not None and any(train.location.offset == self._header for train in trains)
 
     def _current(self, producer: str, epoch: int) -> Known:
         known = self._find(producer)
@@ -283,27 +259,7 @@ class LocalStore(Store):
             return self._log.horizon()
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
-        age = self.settings.retainAge if age is None else age
-        size = self.settings.retainBytes if size is None else size
-        rows, held = self._remove(age, size, force)
-        return Collected(rows, *self._sweep(), held)
-
-    def _remove(self, age: int | None, size: int | None, force: bool) -> tuple[int, str | None]:
-        """Takes trains out of the log: how many rows, and who holds the next one."""
-        with self._transaction():
-            before, head = self._log.horizon(), self._log.last
-            last = last_old(self._catalog, head.seq, None if age is None else self.now() - age, size)
-            last, held = held_back(self._catalog, last, needs(self.readers(), head, force))
-            if last > before.seq:
-                for table in ("readers", "events"):  # what damage hides might be needed
-                    self._catalog.verify(table)
-                remove_trains(self._catalog, last)
-            return self._log.horizon().rows - before.rows, held
-
-    def _sweep(self) -> tuple[int, int]:
-        """Removes the files of trains that are gone, and what crashes left: how many, and their bytes."""
-        with self._transaction():
-            return remove_files(self._catalog, Path(self.path), self._header, self.now())
+        return self._collector.collect(age, size, force)
 
     def producers(self) -> list[ProducerInfo]:
         with self._guard:
