@@ -20,6 +20,7 @@ class Line:
 PHASES = "a batch with a bound and no rows"
 HEARTBEAT = "plain Spark, heartbeat row"
 PYTHON, PARQUET, IPC = "bare Python Arrow source", "parquet file stream", "Arrow IPC file writer"
+BLOB, TWICE = "SQLite blob, one sync", "file and SQLite row, two syncs"
 SAME, BOTH = "bound to result, both as Spark comes", "bound to result, both as rt.configure sets up"
 AT_REST, READING = "rows at rest, minute count and sum", "rows at rest, reading only"
 SENDS = [f"sendRows, {rows} rows a train" for rows in ("1", "100", "10,000", "100,000")]
@@ -34,7 +35,8 @@ LINES = (
     *(Line(what, IPC, least, "0.9") for what, least in zip(SENDS, ("0.5", "0.9", "0.4", "1.0"), strict=True)),
     *(Line(f"{what}, each committed", IPC, "", "") for what in SENDS),
     Line("sendRow, one at a time", None, "1.2M rows/s", "2M rows/s"),
-    Line("durability=power, small trains", None, "1,200 commits/s", "5,000 commits/s"),
+    Line("durability=power, small trains", BLOB, "1,200 commits/s", "5,000 commits/s"),
+    Line("durability=power, small trains", TWICE, "", ""),
     Line("commit to seen by a reader", None, "1 ms", ""),
     Line("core of an idle reader", None, "2 %", ""),
     Line("poll, 10^6 trains against 10^3", "10^3 trains", "flat", ""),

@@ -1,5 +1,6 @@
 """LocalStore: a stream in a directory, for all processes of one machine."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,11 +40,9 @@ from spark_rowtime.store.local.producers import Known
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import FULL, SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import missing_between, slices_between
+from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.train import floors_between, span
-
-POLL = 0.001
-"""Seconds between two looks for news from other processes."""
 
 
 class LocalStore(Store):
@@ -61,13 +60,14 @@ class LocalStore(Store):
         now: Callable[[], int],
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        self.path, self._catalog, self.now, self._pause = path, catalog, now, pause
+        self.path, self._catalog, self.now = path, catalog, now
         self.stream, self.schema, self.settings = catalog.meta()
         self._guard = Guard(path)
         self._log = Log(catalog, self.settings, lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
         full = FULL if self.settings.retainBytes is None else min(FULL, self.settings.retainBytes // PORTION)
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
+        self._watch = Watch(Path(path), pause)
         self._collector = Collector(self, catalog, self._log, self._transaction)
         self._indexed = False
         for table in ("meta", "producers", "readers"):
@@ -286,9 +286,10 @@ class LocalStore(Store):
         known = self._version()
         while self.head().seq <= seq:
             while (version := self._version()) == known:
-                if deadline is not None and time.monotonic() >= deadline:
+                left = math.inf if deadline is None else deadline - time.monotonic()
+                if left <= 0:
                     return False
-                self._pause(POLL)
+                self._watch.pause(left)
             known = version
         return True
 
@@ -301,4 +302,5 @@ class LocalStore(Store):
         if self._guard.shut():
             self._writer.close()
             self._reader.close()
+            self._watch.close()
             self._catalog.close()

@@ -1,0 +1,69 @@
+"""When a reader looks for news."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_rowtime.store.local import watch
+from spark_rowtime.store.local.watch import CALM, FIRST, POLL, Watch
+
+
+def listening(folder: Path, slept: list[float]) -> Watch:
+    """A watch whose pauses have become longer than its short ones."""
+    made = Watch(folder, slept.append)
+    while sum(slept) < POLL - FIRST:
+        made.pause(1)
+    return made
+
+
+def test_pauses_double_while_nothing_is_written(tmp_path: Path) -> None:
+    slept: list[float] = []
+    made = listening(tmp_path, slept)
+    assert slept == [FIRST * 2**n for n in range(len(slept))]
+    for _ in range(10):
+        made.pause(0.001)
+    assert made._step == CALM
+    made.close()
+
+
+def test_what_is_written_ends_the_pause_and_the_next_are_short(tmp_path: Path) -> None:
+    slept: list[float] = []
+    made = listening(tmp_path, slept)
+    (tmp_path / "catalog.db-wal").write_text("news")
+    slept.clear()
+    made.pause(3600)
+    made.pause(3600)
+    assert slept == [FIRST]
+    made.close()
+
+
+def test_no_pause_is_longer_than_asked(tmp_path: Path) -> None:
+    slept: list[float] = []
+    made = Watch(tmp_path, slept.append)
+    made.pause(0.000_01)
+    assert slept == [0.000_01]
+    made.close()
+
+
+def test_where_the_system_has_no_more_watches_it_looks_each_millisecond(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left() -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(watch, "INotify", none_left)
+    slept: list[float] = []
+    made = Watch(tmp_path, slept.append)
+    for most in (1.0, 1.0, 0.0005):
+        made.pause(most)
+    assert slept == [POLL, POLL, 0.0005]
+    made.close()
+
+
+def test_a_folder_that_is_gone_is_looked_at_each_millisecond(tmp_path: Path) -> None:
+    slept: list[float] = []
+    made = Watch(tmp_path / "gone", slept.append)
+    made.pause(1)
+    made.pause(1)
+    assert slept == [POLL, POLL]
+    made.close()
