@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+from tables import BLOB, IPC, TWICE
 
 import spark_rowtime as rt
 from harness import folder, report
-from tables import BLOB, IPC, TWICE
 
 SCHEMA = pa.schema(
     [("rowtime", pa.timestamp("us", "UTC")), ("ticker", pa.string()), ("price", pa.float64()), ("qty", pa.int64())]
