@@ -15,8 +15,8 @@ demo: $(VENV)/.installed
 
 # Two halves at once, for two cores. No test hangs for more than its seconds.
 test: export PYTEST_TIMEOUT := 300
-BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/test_examples.py
-SPARK := tests/spark tests/law7
+BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/law7 tests/test_examples.py
+SPARK := tests/spark
 test: $(VENV)/.installed $(OLD_VENV)/.installed lint
 	@$(PY) -m pytest $(SPARK) >$(VENV)/spark.log 2>&1 & spark=$$!; \
 	$(PY) -m pytest $(BESIDE); beside=$$?; \

@@ -127,7 +127,7 @@ def run(rows: DataFrame, aggregate: bool, meter: CpuMeter) -> tuple[float, float
     return meter.sample() - cpu, time.perf_counter() - wall
 
 
-def main(rows: int = 10_000_000, rounds: int = 3) -> None:
+def main(rows: int = 20_000_000, rounds: int = 3) -> None:
     spark = session()
     spark.dataSource.register(Bare)
     meter = CpuMeter()

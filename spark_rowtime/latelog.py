@@ -8,7 +8,9 @@ import pyarrow.compute as pc
 
 from spark_rowtime.disorder import Verdict
 from spark_rowtime.errors import LateRowError
-from spark_rowtime.store.base import Rejected, show_late
+from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.store.base import Rejected
+from spark_rowtime.timestamps import show_micros
 
 LATE_LOG = logging.getLogger("spark_rowtime.laterow")
 
@@ -49,4 +51,16 @@ def late_error(producer: str, late: list[Rejected], note: str) -> LateRowError:
         producer=producer,
         rows=sum(rejected.rows.num_rows for rejected in late),
         bound=late[0].bound,
+    )
+
+
+def show_late(producer: str, rejected: Rejected) -> str:
+    """One line about rejected rows, for logs and errors."""
+    ends = pc.min_max(rowtime_micros(rejected.rows))
+    first, last = show_micros(ends["min"].as_py()), show_micros(ends["max"].as_py())
+    span = first if first == last else f"{first} .. {last}"
+    word = "below the bound" if rejected.reason == "late" else "too far ahead of"
+    return (
+        f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}, "
+        f"{word} {show_micros(rejected.bound)}"
     )

@@ -17,7 +17,8 @@ from spark_rowtime.bound import RowtimeBound, weaker
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.shown import shown
-from spark_rowtime.store.base import Head, Position, Slice, Store, rows_between
+from spark_rowtime.store.base import Head, Position, Slice, Store
+from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.retention import lost, lost_error, require_kept
 from spark_rowtime.timestamps import show_micros, to_interval
 

@@ -9,7 +9,8 @@ from spark_rowtime.release import Release
 from spark_rowtime.spark.options import VIEWS, Options
 from spark_rowtime.spark.partition import SlicePartition, plan, read_slices
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import BOUNDS_COLUMNS, Store, rejected_schema
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.views import BOUNDS_COLUMNS, rejected_schema
 
 PRODUCERS_COLUMNS = pa.schema(
     [

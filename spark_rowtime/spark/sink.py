@@ -24,7 +24,8 @@ from spark_rowtime.spark.landed import Batch
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.taskbound import output_floors
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store, StreamSettings, admit
+from spark_rowtime.store.admission import admit
+from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store, StreamSettings
 from spark_rowtime.timestamps import show_micros, to_interval
 from spark_rowtime.train import ROWTIME, Timed
 

@@ -6,37 +6,13 @@ object belongs to one process and may be used by several of its threads.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_rowtime.clock import Status, StreamClock
-from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
-from spark_rowtime.schema import rowtime_micros
-from spark_rowtime.timestamps import show_micros
-
-REJECTED_COLUMNS = pa.schema(
-    [
-        pa.field("producer", pa.string(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("bound", pa.timestamp("us", "UTC")),
-    ]
-)
-"""The columns before those of the stream in ``view=rejected``."""
-BOUNDS_COLUMNS = pa.schema(
-    [
-        pa.field("seq", pa.int64(), nullable=False),
-        pa.field("producer", pa.string(), nullable=False),
-        pa.field("event", pa.string(), nullable=False),
-        pa.field("rows", pa.int64(), nullable=False),
-        pa.field("producerBound", pa.timestamp("us", "UTC")),
-        pa.field("bound", pa.timestamp("us", "UTC")),
-    ]
-)
-"""``view=bounds``: one row per event of the log; ``bound`` is the stream's after it, non-strict."""
 
 
 class Position(NamedTuple):
@@ -311,107 +287,3 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Frees what is open; the stream stays."""
-
-
-def between(after: Position, upto: Position, seq: int, least: int, largest: int) -> bool:
-    """Whether a train may have a row in the difference of the two regions (definition of ``slices``)."""
-    if seq > upto.seq or (upto.cut is not None and least >= upto.cut):
-        return False
-    if seq > after.seq:
-        return True
-    return after.cut is not None and largest >= after.cut and (upto.cut is None or after.cut < upto.cut)
-
-
-def rows_between(rows: pa.RecordBatch, seq: int, after: Position, upto: Position) -> pa.RecordBatch:
-    """The rows of the train ``seq`` that lie in the difference of the two regions, in their order."""
-    low = after.cut if seq <= after.seq else None
-    times = rowtime_micros(rows)
-    if low is not None:
-        rows = rows.filter(pc.greater_equal(times, low))
-        times = rowtime_micros(rows)
-    return rows if upto.cut is None else rows.filter(pc.less(times, upto.cut))
-
-
-def split_late(rows: pa.RecordBatch, floor: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows at or above ``floor``, and those below it."""
-    fits = pc.greater_equal(rowtime_micros(rows), floor)
-    return rows.filter(fits), rows.filter(pc.invert(fits))
-
-
-def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
-    """What of ``trains`` is not below the stream's ``floor`` as it stands at the commit, and what is.
-
-    Only what went wrong since the sink looked (idleTimeout, maxLag, a lost lease) is rejected here.
-    """
-    if floor is None or all(train.least >= floor for train in trains):
-        return tuple(trains), ()
-    accepted, rejected = [], []
-    for train in trains:
-        if train.least >= floor:
-            accepted.append(train)
-            continue
-        fits, late = split_late(store.read(train), floor)
-        rejected.append(Rejected("late", floor, late))
-        if fits.num_rows:
-            accepted.append(store.stage(fits))
-    return tuple(accepted), tuple(rejected)
-
-
-def fenced(producer: str, epoch: int, now: int) -> ProducerFencedError:
-    """The error for a call of an epoch that is over."""
-    return ProducerFencedError(
-        f"Producer {producer!r} was taken over: this sink has epoch {epoch}, the stream {now}. Nothing of "
-        "this call has landed. Open a new sink under the name if this process is to go on, and look "
-        "for the other one.",
-        producer=producer,
-        epoch=epoch,
-        current=now,
-    )
-
-
-def never_attached(producer: str) -> InvalidOptionError:
-    """The error for a call in the name of a producer that the stream does not know."""
-    return InvalidOptionError(f"No producer {producer!r} has ever been attached to this stream.", producer=producer)
-
-
-def show_late(producer: str, rejected: Rejected) -> str:
-    """One line about rejected rows, for logs and errors."""
-    ends = pc.min_max(rowtime_micros(rejected.rows))
-    first, last = show_micros(ends["min"].as_py()), show_micros(ends["max"].as_py())
-    span = first if first == last else f"{first} .. {last}"
-    word = "below the bound" if rejected.reason == "late" else "too far ahead of"
-    return (
-        f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}, "
-        f"{word} {show_micros(rejected.bound)}"
-    )
-
-
-def rejected_schema(schema: pa.Schema) -> pa.Schema:
-    """REJECTED_COLUMNS, then the stream's."""
-    return pa.schema([*REJECTED_COLUMNS, *schema])
-
-
-def rejected_table(producer: str, rejected: Rejected, schema: pa.Schema) -> pa.Table:
-    """One rejection in the columns of ``rejected_schema``."""
-    count = rejected.rows.num_rows
-    bound = pa.scalar(rejected.bound, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    extra = [pa.repeat(producer, count), pa.repeat(rejected.reason, count), pa.repeat(bound, count)]
-    return pa.Table.from_arrays([*extra, *rejected.rows.columns], schema=schema)
-
-
-def bounds_table(columns: Sequence[Sequence[object]]) -> pa.Table:
-    """Columns of BOUNDS_COLUMNS, times in microseconds, as a table."""
-    types = [pa.int64() if pa.types.is_timestamp(f.type) else f.type for f in BOUNDS_COLUMNS]
-    arrays = [pa.array(c, t).cast(f.type) for c, t, f in zip(columns, types, BOUNDS_COLUMNS, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=BOUNDS_COLUMNS)
-
-
-def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:
-    """The error for a takeover with another declaration of order."""
-    return InvalidOptionError(
-        f"Producer {producer!r} was declared as {stored}, not {given}. The state of its disorder cannot carry "
-        "over: open it as it was declared, or under another name.",
-        producer=producer,
-        stored=stored,
-        given=given,
-    )

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from spark_rowtime.bound import stronger
 from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -25,17 +26,11 @@ from spark_rowtime.store.base import (
     Staged,
     Store,
     StreamSettings,
-    admit,
-    between,
-    bounds_table,
-    fenced,
-    never_attached,
-    redeclared,
-    rejected_schema,
-    rejected_table,
 )
+from spark_rowtime.store.difference import between
 from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
+from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
 from spark_rowtime.timestamps import wall_clock
 from spark_rowtime.train import floors_between, span
 

@@ -7,7 +7,8 @@ from spark_rowtime import streamsink
 from spark_rowtime.disorder import declared
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.release import Release
-from spark_rowtime.store.base import Position, Store, rows_between
+from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.local import open_local
 from spark_rowtime.streamsink import StreamSink
 from tests.store.streams import SCHEMA, batch

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_rowtime.errors import DataLostError, RowtimeError
-from spark_rowtime.store.base import Commit, Position, Rejected, Store, StreamSettings, rows_between
+from spark_rowtime.store.base import Commit, Position, Rejected, Store, StreamSettings
+from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
 from tests.store.streams import SCHEMA, at, batch

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from spark_rowtime.errors import ProducerFencedError
-from spark_rowtime.store.base import Position, rows_between
+from spark_rowtime.store.base import Position
+from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.local import LocalStore
 from tests.store.processes import run, start
 from tests.store.streams import EMPTY, Writer, read, seconds

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from spark_rowtime.clock import Event, ProducerClock, Sent, StreamClock
 from spark_rowtime.shown import shown
-from spark_rowtime.store.base import BOUNDS_COLUMNS, Head, Staged, StreamSettings
+from spark_rowtime.store.base import Head, Staged, StreamSettings
 from spark_rowtime.store.local import producers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.local.spans import width_class
+from spark_rowtime.store.views import BOUNDS_COLUMNS
 
 EMPTY = Head(0, None, None, 0)
 _LAST = "SELECT seq, stream_floor, stream_largest, stream_rows FROM events ORDER BY seq DESC LIMIT 1"

@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_rowtime.bound import stronger
 from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -23,13 +24,6 @@ from spark_rowtime.store.base import (
     Slice,
     Staged,
     Store,
-    admit,
-    bounds_table,
-    fenced,
-    never_attached,
-    redeclared,
-    rejected_schema,
-    rejected_table,
 )
 from spark_rowtime.store.local import producers, readers, rejections
 from spark_rowtime.store.local.catalog import Catalog
@@ -42,6 +36,7 @@ from spark_rowtime.store.local.segment import FULL, SEGMENTS, SegmentReader, Seg
 from spark_rowtime.store.local.spans import missing_between, slices_between
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
+from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
 from spark_rowtime.train import floors_between, span
 
 

@@ -1,0 +1,26 @@
+"""The difference of two positions: which trains, and which of their rows, lie between them."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.store.base import Position
+
+
+def between(after: Position, upto: Position, seq: int, least: int, largest: int) -> bool:
+    """Whether a train may have a row in the difference of the two regions (definition of ``slices``)."""
+    if seq > upto.seq or (upto.cut is not None and least >= upto.cut):
+        return False
+    if seq > after.seq:
+        return True
+    return after.cut is not None and largest >= after.cut and (upto.cut is None or after.cut < upto.cut)
+
+
+def rows_between(rows: pa.RecordBatch, seq: int, after: Position, upto: Position) -> pa.RecordBatch:
+    """The rows of the train ``seq`` that lie in the difference of the two regions, in their order."""
+    low = after.cut if seq <= after.seq else None
+    times = rowtime_micros(rows)
+    if low is not None:
+        rows = rows.filter(pc.greater_equal(times, low))
+        times = rowtime_micros(rows)
+    return rows if upto.cut is None else rows.filter(pc.less(times, upto.cut))
