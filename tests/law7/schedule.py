@@ -124,11 +124,11 @@ class Writer:
 class Making:
     """A schedule while it is drawn."""
 
-    def __init__(self, draw: Any, streams: list[str]) -> None:
-        self.draw, self.streams = draw, streams
+    def __init__(self, draw: Any, settings: dict[str, dict[str, Any]]) -> None:
+        self.draw, self.settings, self.streams = draw, settings, list(settings)
         self.events: list[Event] = []
-        self.writers: dict[str, list[Writer]] = {stream: [] for stream in streams}
-        self.front = dict.fromkeys(streams, micros("6:00"))
+        self.writers: dict[str, list[Writer]] = {stream: [] for stream in settings}
+        self.front = dict.fromkeys(settings, micros("6:00"))
         self.rows = self.names = 0
 
     def one(self, choices: Any) -> Any:
@@ -198,15 +198,21 @@ class Making:
         for stream, writers in self.writers.items():
             self.events += [Close(stream, writer.name) for writer in writers]
         self.events += [Open(stream, "end", ()) for stream in self.streams]
-        self.events += [Send(stream, "end", (), Promise(END, False)) for stream in self.streams]
+        self.events += [Send(stream, "end", self.last(stream), Promise(END, False)) for stream in self.streams]
         self.events.append(Poll())
+
+    def last(self, stream: str) -> tuple[Row, ...]:
+        """A row beyond all others where no bound counts before there is one, so that the end closes all."""
+        if self.settings[stream].get("boundsBeforeRows", True):
+            return ()
+        return (self.row(-(-self.front[stream] // GRID) * GRID + GRID),)
 
 
 @st.composite
 def schedules(draw: Any, streams: list[str]) -> Schedule:
     """Over these streams; each has a producer from the start on."""
     settings = tuple((stream, draw(st.sampled_from(SETTINGS))) for stream in streams)
-    making = Making(draw, streams)
+    making = Making(draw, {stream: dict(given) for stream, given in settings})
     for stream in streams:
         making.open(stream)
     for _ in range(draw(st.integers(8, 14)) + 4 * len(streams)):

@@ -249,3 +249,50 @@ def assert_promises_hold(query: Observed) -> None:
         for name, floor in promise.items():
             times = [row[names.index(name)] for row in later if row[names.index(name)] is not None]
             assert all(full(time) >= full(floor) for time in times), (batch, name, floor, times)
+
+
+@pytest.mark.smoke
+def test_a_quiet_side_does_not_change_the_order_of_the_operators(pipe, feeds, tmp_path) -> None:
+    """While the right side is empty Spark alone swaps them, so that each reads the other's state."""
+    orders, trades = feeds
+    window = F.window("rowtime", "10 minutes").alias("w")
+    counts = pipe.read("orders").groupBy(window).agg(F.count("*").alias("n"))
+    traded = pipe.read("trades").select(F.window("rowtime", "10 minutes").alias("t"))
+    frame = counts.join(traded, F.expr("w = t"), "leftsemi").select(F.col("w.end").alias("rowtime"), "n")
+    with Observed(frame, tmp_path) as query:
+        send(orders, ("10:01", 1), ("10:02", 2))
+        assert query.step() == []
+        send(trades, ("10:03", 1), ("10:14", 1))
+        assert query.step() == []
+        send(orders, ("10:11", 3), promise="10:20")
+        assert query.step() == [("10:10", 2)]
+        send(trades, promise="10:20")
+        assert query.step() == [("10:20", 1)]
+
+
+@pytest.fixture
+def through_union(pipe: Pipe):
+    key = "spark.sql.optimizer.pushDownJoinThroughUnion.enabled"
+    pipe.spark.conf.set(key, "true")
+    yield
+    pipe.spark.conf.unset(key)
+
+
+@pytest.mark.usefixtures("through_union")
+def test_a_quiet_side_does_not_take_a_join_apart(pipe, feeds, tmp_path) -> None:
+    """Spark has a rule that makes of a join with a union a union of joins, where the other side is small."""
+    orders, trades = feeds
+    extra = opened(pipe.create("extra", "id INT"), "p")
+    both = pipe.read("orders").union(pipe.read("extra"))
+    _, right = sides(pipe)
+    with Observed(both.join(right, F.expr(WITHIN), "leftOuter").select("rowtime", "traded"), tmp_path) as query:
+        send(orders, ("10:00", 1))
+        send(extra, ("10:01", 2))
+        assert query.step() == []
+        send(trades, ("10:02", 1), ("10:03", 2))
+        assert query.step() == [("10:00", "10:02"), ("10:01", "10:03")]
+        send(extra, ("10:05", 3))
+        assert query.step() == []
+        for feed in (orders, extra, trades):
+            send(feed, promise="11:00")
+        assert query.step() == [("10:05", None)]

@@ -73,7 +73,9 @@ final class BoundedQuery {
   }
 
   private BoundedQuery propagating() {
-    refuseSettings(execution.sparkSessionForStream().sessionState().conf());
+    SQLConf conf = execution.sparkSessionForStream().sessionState().conf();
+    refuseSettings(conf);
+    StablePlan.require(conf);
     RefuseLostTotals.check(execution.logicalPlan(), execution.outputMode());
     try {
       propagatorField().set(execution, new BoundPropagator(this));
