@@ -4,10 +4,12 @@ import java.lang.reflect.Field;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
+import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
@@ -25,6 +27,7 @@ import org.apache.spark.sql.internal.SQLConf;
 final class BoundedQuery {
   private final MicroBatchExecution execution;
   private final Map<SparkDataStream, Long> reached = new HashMap<>();
+  private DataWriterFactory writers;
 
   private BoundedQuery(MicroBatchExecution execution) {
     this.execution = execution;
@@ -171,6 +174,14 @@ final class BoundedQuery {
 
   boolean isCurrent(long batchId) {
     return batchId >= execution.getLatestExecutionContext().batchId();
+  }
+
+  /** What the tasks of its sink do, made at the first batch of the run. */
+  DataWriterFactory writers(Supplier<DataWriterFactory> made) {
+    if (writers == null) {
+      writers = made.get();
+    }
+    return writers;
   }
 
   /** As many tasks as Spark runs at once. */

@@ -20,6 +20,9 @@ final class NativeRead {
 
   private final MicroBatchStream stream;
   private final StructType schema;
+  private Offset from;
+  private Offset to;
+  private InputPartition[] partitions;
   private boolean isNative;
 
   NativeRead(MicroBatchStream stream, StructType schema) {
@@ -27,8 +30,18 @@ final class NativeRead {
     this.schema = schema;
   }
 
-  /** Once per batch that has something, with the handshake in {@code start}. */
+  /** Twice per batch that has something, for each copy of its plan; Python is asked once. */
   InputPartition[] partitions(Offset start, Offset end) {
+    if (!start.equals(from) || !end.equals(to)) {
+      partitions = planned(start, end);
+      from = start;
+      to = end;
+    }
+    return partitions;
+  }
+
+  /** With the handshake in {@code start}. */
+  private InputPartition[] planned(Offset start, Offset end) {
     NativePlan plan = isOn() ? plan(start, end) : null;
     isNative = plan != null && plan.gives(schema);
     return isNative ? plan.partitions() : stream.planInputPartitions(start, end);

@@ -1,0 +1,92 @@
+package sparkrowtime;
+
+import java.lang.reflect.Field;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteSummary;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.ColumnarRule;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingWrite;
+import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite;
+
+/**
+ * The physical rule that lets a query with bounds ask Python once a run, not in every batch, for
+ * what the tasks of its rowtime sink do.
+ *
+ * <p>Law: that does not depend on the batch: it is path, columns and options. Tasks have the batch
+ * from their local properties, and look at the stream themselves.
+ */
+final class SinkWriters extends ColumnarRule {
+  private static final String NAME = "rowtime";
+
+  @Override
+  public Rule<SparkPlan> preColumnarTransitions() {
+    return new Rule<>() {
+      @Override
+      public SparkPlan apply(SparkPlan plan) {
+        return ShimMismatch.guarded(() -> rewrite(plan));
+      }
+    };
+  }
+
+  private static SparkPlan rewrite(SparkPlan plan) {
+    if (!(plan instanceof WriteToDataSourceV2Exec write) || !isOurs(write.batchWrite())) {
+      return plan;
+    }
+    BoundedQuery query = BoundedQuery.ofThisThread();
+    return query == null ? plan : Scala.copy(write, BatchWrite.class, new Once(write.batchWrite(), query));
+  }
+
+  private static boolean isOurs(BatchWrite write) {
+    return write instanceof MicroBatchWrite batch
+        && batch.writeSupport() instanceof PythonStreamingWrite python
+        && NAME.equalsIgnoreCase(shortName(python));
+  }
+
+  private static String shortName(PythonStreamingWrite write) {
+    try {
+      Field field = PythonStreamingWrite.class.getDeclaredField("shortName");
+      field.setAccessible(true);
+      return (String) field.get(write);
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      throw new ShimMismatch("a field PythonStreamingWrite.shortName", e);
+    }
+  }
+
+  /** The write of one batch. */
+  private record Once(BatchWrite batch, BoundedQuery query) implements BatchWrite {
+    @Override
+    public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+      return query.writers(() -> batch.createBatchWriterFactory(info));
+    }
+
+    @Override
+    public boolean useCommitCoordinator() {
+      return batch.useCommitCoordinator();
+    }
+
+    @Override
+    public void onDataWriterCommit(WriterCommitMessage message) {
+      batch.onDataWriterCommit(message);
+    }
+
+    @Override
+    public void commit(WriterCommitMessage[] messages) {
+      batch.commit(messages);
+    }
+
+    @Override
+    public void commit(WriterCommitMessage[] messages, WriteSummary summary) {
+      batch.commit(messages, summary);
+    }
+
+    @Override
+    public void abort(WriterCommitMessage[] messages) {
+      batch.abort(messages);
+    }
+  }
+}
