@@ -46,6 +46,18 @@ def test_a_session_goes_on_at_its_very_end(pipe: Pipe, tmp_path) -> None:
         assert query.promised == {"session_window.end": "12:20:00.000001"}
 
 
+def test_a_session_that_ends_within_a_millisecond_is_not_late_above_it(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    session = F.session_window("rowtime", "10 minutes").alias("w")
+    sessions = pipe.read("orders").groupBy(session, "k").agg(F.count("*").alias("n"))
+    timed = sessions.select(F.window_time("w").alias("rowtime"), "n")
+    with Observed(timed.dropDuplicates(["rowtime", "n"]), tmp_path) as query:
+        send(orders, ("12:00:00.000001", "a"), promise="12:10:00.000002")
+        assert query.step() == [], "it ends at 12:10:00.000001, and W is in whole milliseconds"
+        send(orders, promise="12:20")
+        assert query.step() == [("12:10", 1)]
+
+
 def test_grouping_by_rowtime_itself(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     with Observed(pipe.read("orders").groupBy("rowtime").count(), tmp_path) as query:

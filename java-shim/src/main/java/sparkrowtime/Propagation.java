@@ -90,7 +90,9 @@ final class Propagation {
       evicted.followed(exact ? floor : fitting * 1000 + 1);
       return exact ? input : (Long) fitting;
     }
-    return (Long) Scala.orNull(operator.produceOutputWatermark(Operators.holdsRows(operator) ? fitting : input));
+    long below = Operators.isSession(operator) ? 1 : 0;
+    long given = Operators.holdsRows(operator) ? Math.max(0, fitting - below) : input;
+    return (Long) Scala.orNull(operator.produceOutputWatermark(given));
   }
 
   private void refuseAboveEndless(StateStoreWriter operator) {
