@@ -108,9 +108,7 @@ def test_pruned_columns(pipe: Pipe, columns: str) -> None:
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {},
     {"hold": "3 minutes"},
-    {"order": "rowtime", "hold": "1 minute"},
     {"order": "rowtime", "startingPosition": at("10:05"), "hold": "30 seconds"},
     {"order": "rowtime", "maxRowsPerTrigger": 5},
     {"maxBytesPerTrigger": 2000},

@@ -1,12 +1,10 @@
 """Joins of two streams: each side's bound frees the other side's state."""
 
-import random
-
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed, clock
-from tests.streams import Pipe, at, opened, send
+from tests.spark.observed import Observed
+from tests.streams import Pipe, opened, send
 
 WITHIN = "id = trade_id AND traded BETWEEN rowtime AND rowtime + INTERVAL 10 MINUTES"
 
@@ -193,62 +191,6 @@ def test_an_aggregation_over_a_join_without_time_is_refused(pipe, feeds, tmp_pat
     frame = left.join(right, F.expr("id = trade_id")).drop("traded").groupBy(F.window("rowtime", "1 hour")).count()
     with pytest.raises(Exception, match="without a condition on both their times"), Observed(frame, tmp_path) as query:
         query.step()
-
-
-@pytest.mark.parametrize(("how", "seed"), [("leftOuter", 1), ("leftSemi", 2)])
-def test_any_bounds_and_restarts_give_what_the_batch_gives(pipe, feeds, tmp_path, how, seed) -> None:
-    """Law 7, for joins; and nothing comes out below what was promised."""
-    rng = random.Random(seed)
-    query = Observed(joined(pipe, how), tmp_path)
-    clocks, rows = [0, 0], ([], [])
-    for _ in range(4):
-        with query:
-            for _ in range(4):
-                step(rng, feeds, clocks, rows)
-                query.step()
-        if rng.random() < 0.5:
-            query.lose_commit()
-    with query:
-        for feed in feeds:
-            send(feed, promise="12:00")
-        query.step()
-    assert sorted((r for b in query.batches.values() for r in b), key=str) == expected(pipe, rows, how)
-    assert_promises_hold(query)
-
-
-def step(rng, feeds, clocks, rows) -> None:
-    side = rng.randrange(2)
-    for _ in range(rng.randrange(3)):
-        clocks[side] += rng.randrange(4)
-        row = (f"10:{clocks[side]:02d}", rng.randrange(3))
-        rows[side].append(row)
-        send(feeds[side], row)
-    if rng.random() < 0.6:
-        clocks[side] = min(clocks[side] + rng.randrange(6), 59)
-        send(feeds[side], promise=f"10:{clocks[side]:02d}")
-
-
-def expected(pipe: Pipe, rows, how):
-    left, right = ([(at(time), number) for time, number in side] for side in rows)
-    orders = pipe.spark.createDataFrame(left, "rowtime STRING, id INT").withColumn("rowtime", F.to_timestamp("rowtime"))
-    trades = pipe.spark.createDataFrame(right, "traded STRING, trade_id INT")
-    trades = trades.withColumn("traded", F.to_timestamp("traded"))
-    found = orders.join(trades, F.expr(WITHIN), how).collect()
-    return sorted((clock(tuple(row)) for row in found), key=str)
-
-
-def full(text: str) -> str:
-    """A clock time that compares as text."""
-    return f"{text}:00" if len(text) == 5 else text
-
-
-def assert_promises_hold(query: Observed) -> None:
-    names = query.frame.columns
-    for batch, promise in query.promises.items():
-        later = [row for other, rows in query.batches.items() if other > batch for row in rows]
-        for name, floor in promise.items():
-            times = [row[names.index(name)] for row in later if row[names.index(name)] is not None]
-            assert all(full(time) >= full(floor) for time in times), (batch, name, floor, times)
 
 
 @pytest.mark.smoke
