@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from spark_rowtime.disorder import Verdict
 from spark_rowtime.errors import LateRowError
-from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store.base import Rejected
 from spark_rowtime.timestamps import show_micros
+from spark_rowtime.train import Timed
 
 LATE_LOG = logging.getLogger("spark_rowtime.laterow")
 
@@ -56,8 +56,8 @@ def late_error(producer: str, late: list[Rejected], note: str) -> LateRowError:
 
 def show_late(producer: str, rejected: Rejected) -> str:
     """One line about rejected rows, for logs and errors."""
-    ends = pc.min_max(rowtime_micros(rejected.rows))
-    first, last = show_micros(ends["min"].as_py()), show_micros(ends["max"].as_py())
+    timed = Timed(rejected.rows)
+    first, last = show_micros(timed.least), show_micros(timed.largest)
     span = first if first == last else f"{first} .. {last}"
     word = "below the bound" if rejected.reason == "late" else "too far ahead of"
     return (
