@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import spark_rowtime as rt
-from spark_rowtime.spark.settings import FILES, PARTITIONS, POLLING
+from spark_rowtime.spark.settings import FILES, PARTITIONS
 
 RESULTS = "ROWTIME_BENCH_RESULTS"
 """The environment variable that names the file for what was measured: a JSON object a line."""
@@ -51,8 +51,7 @@ def session(**settings: str) -> SparkSession:
 def as_spark_comes(spark: SparkSession, **settings: str) -> SparkSession:
     """A session beside it with what ``rt.configure`` has set taken back, and two shuffle partitions."""
     plain = spark.newSession()
-    for key in (FILES, POLLING):
-        plain.conf.unset(key)
+    plain.conf.unset(FILES)
     for key, value in {PARTITIONS: "2", **settings}.items():
         plain.conf.set(key, value)
     return plain

@@ -14,14 +14,16 @@ from pyspark.sql import SparkSession
 from source_throughput import CpuMeter
 
 from harness import figure, folder, report, session
-from spark_rowtime.spark.settings import FILES, PARTITIONS, POLLING
+from spark_rowtime.spark.settings import FILES, PARTITIONS
 
 STATE = "org.apache.spark.sql.execution.streaming.state"
-WITHOUT = {"checkpoint files": (FILES, None), "polling": (POLLING, None)}
+WITHOUT = {"checkpoint files": (FILES, None)}
 LEFT_ALONE = {
     "no file checksums": ("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false"),
     "RocksDB": ("spark.sql.streaming.stateStore.providerClass", f"{STATE}.RocksDBStateStoreProvider"),
     "one partition": (PARTITIONS, "1"),
+    "polling each millisecond": ("spark.sql.streaming.pollingDelay", "1ms"),
+    "rows written by Python": ("spark.rowtime.nativeWrite", "false"),
 }
 TURNS, SECONDS = 3, 6
 
@@ -63,9 +65,7 @@ def main(rounds: int = 9) -> None:
                 each.turn(rounds // TURNS)
         lanes["partitions"] = lane(spark, root, "partitions", PARTITIONS, None)
         lanes["partitions"].turn(1)
-        meter = CpuMeter()
-        for name, one in (("as configured", ours), ("without polling", lanes["polling"])):
-            figure(f"core of an idle query, {name}", idle(one, meter), "cores")
+        figure("core of an idle query", idle(ours, CpuMeter()), "cores")
         for name, other in lanes.items():
             base = f"with {name}" if name in LEFT_ALONE else f"without {name}"
             report("settings of rt.configure", ours.took, other.took, "ms", base)

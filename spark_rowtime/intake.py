@@ -13,6 +13,7 @@ from spark_rowtime.schema import TIMESTAMP, batch_to_schema, rows_to_batch, rowt
 from spark_rowtime.store.base import Rejected
 from spark_rowtime.timestamps import LARGEST, LEAST, from_micros, to_datetime
 from spark_rowtime.train import ROWTIME, Timed
+from spark_rowtime.validity import is_valid
 
 
 class Intake:
@@ -79,13 +80,8 @@ class Intake:
         """The batch, where it has the stream's columns already and nothing is wrong with it: a few microseconds."""
         if not batch.num_rows or not self._alike(batch.schema):
             return None
-        try:
-            batch.validate(full=True)
-        except pa.ArrowInvalid:
+        if not is_valid(batch) or any(batch.column(i).null_count for i in self._not_null):
             return None
-        for i in self._not_null:
-            if batch.column(i).null_count:
-                return None
         timed = Timed(batch)
         return timed if timed.least >= LEAST and timed.largest <= LARGEST else None
 

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 from spark_rowtime.errors import DataLostError, ProducerFencedError
-from spark_rowtime.spark.taskbound import local_property
 from spark_rowtime.store.base import ProducerInfo
 
 RUNS = 16
@@ -29,10 +29,10 @@ class Batch:
     offsets: str
 
     @classmethod
-    def of_this_task(cls) -> Self:
-        """From the local properties that Spark and the extension set for each batch."""
+    def said_by(cls, said: Callable[[str], str | None]) -> Self:
+        """From the local properties that Spark and the extension set for each batch; ``said`` gives one."""
         names = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId", "rowtime.batchEnd"
-        query, run, batch, end = (local_property(name) or "" for name in names)
+        query, run, batch, end = (said(name) or "" for name in names)
         return cls(query, run, int(batch), hashlib.sha256(end.encode()).hexdigest()[:SHORT] if end else "")
 
     @property

@@ -12,7 +12,6 @@ from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
 
 FILES = "spark.sql.streaming.checkpointFileManagerClass"
-POLLING = "spark.sql.streaming.pollingDelay"
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 _FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -33,7 +32,7 @@ def suited(told: dict[str, str]) -> dict[str, str]:
     cores = _local_cores(told.get("spark.remote", told.get("spark.master", "local[*]")))
     if cores is None or SparkContext._active_spark_context is not None:  # noqa: SLF001
         return {}
-    wanted = {FILES: _FILE_SYSTEM, POLLING: "1ms", PARTITIONS: str(cores)}
+    wanted = {FILES: _FILE_SYSTEM, PARTITIONS: str(cores)}
     return {key: value for key, value in wanted.items() if key not in told}
 
 

@@ -1,7 +1,6 @@
 """The streaming sink: a batch's rows and its output bound in one commit, once."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,22 +21,13 @@ from spark_rowtime.errors import (
 from spark_rowtime.schema import batch_to_schema, fitting_schema, stream_schema
 from spark_rowtime.spark.landed import Batch
 from spark_rowtime.spark.options import Options
-from spark_rowtime.spark.taskbound import output_floors
+from spark_rowtime.spark.taskbound import floors_said, local_property
+from spark_rowtime.spark.taskoutput import TaskOutput
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.admission import admit
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store, StreamSettings
 from spark_rowtime.timestamps import show_micros, to_interval
 from spark_rowtime.train import ROWTIME, Timed
-
-
-@dataclass
-class TaskOutput(WriterCommitMessage):
-    """What a task tells the commit: its rows, already down in ``stream``, and the batch's output floor."""
-
-    trains: list[Staged]
-    floor: int | None
-    stream: str
-    batch: Batch
 
 
 class RowtimeStreamWriter(DataSourceStreamArrowWriter):
@@ -56,13 +46,16 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         self._schema = _schema_at(self._path, wanted)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
-        """Once a task: each Arrow batch goes down as one train; nothing is visible yet."""
-        batch = Batch.of_this_task()
+        """Once a task, with the extension only of many rows: each Arrow batch goes down as one train.
+
+        Nothing is visible yet. Few rows travel to the commit; see :func:`carried`.
+        """
+        batch = Batch.said_by(local_property)
         store = open_store(self._path) if batch.number else _open_or_create(self._path, self._schema)
         try:
             self._schema = fitting_schema(store.schema, self._schema, self._path)
             trains = [store.stage(self._fit(rows)) for rows in iterator if rows.num_rows]
-            return TaskOutput(trains, output_floors().get(self._column), store.stream, batch)
+            return TaskOutput(batch, floors_said(local_property), store.stream, trains)
         finally:
             store.close()
 
@@ -71,23 +64,27 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         outputs = [message for message in messages if isinstance(message, TaskOutput)]
         assert outputs, "Spark starts at least one task, also for a batch without rows"
         assert all(output.batch.number == batchId for output in outputs)
-        store = open_store(self._path)
+        begins = batchId == 0 and not any(output.stream for output in outputs)
+        store = _open_or_create(self._path, self._schema) if begins else open_store(self._path)
         try:
             self._commit(store, outputs)
         finally:
             store.close()
 
     def _commit(self, store: Store, outputs: list[TaskOutput]) -> None:
+        self._schema = fitting_schema(store.schema, self._schema, self._path)
+        travelled = [self._fit(rows) for output in outputs for rows in output.batches()]
         first, disorder = outputs[0], self._disorder()
         info = self._attach(store, outputs, disorder.declaration)
         if first.batch.landed(info, self._path):
             return
         disorder.restore(info.disorder)
-        trains, late, implied = _one_step(store, [train for output in outputs for train in output.trains], disorder)
+        trains = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
+        trains, late, implied = _one_step(store, trains, disorder)
         accepted, disordered = admit(store, trains, stronger(info.floor, store.head().floor))
         if disordered and not self._reject:
             raise _disordered(self._path, disordered)
-        floor = stronger(stronger(info.floor, first.floor), implied)
+        floor = stronger(stronger(info.floor, first.floors.get(self._column)), implied)
         rejected, checkpoint = (*late, *disordered), first.batch.checkpoint(info)
         store.commit(
             Commit(info.name, info.epoch, info.number + 1, accepted, floor, rejected, checkpoint, disorder.state())
@@ -95,7 +92,7 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
 
     def _attach(self, store: Store, outputs: list[TaskOutput], declaration: str) -> ProducerInfo:
         """Looks before it takes over: a run whose turn it is not leaves the one whose turn it is alone."""
-        if any(output.stream != store.stream for output in outputs):
+        if any(output.stream not in ("", store.stream) for output in outputs):
             raise _replaced(self._path)
         batch = outputs[0].batch
         for info in store.producers():

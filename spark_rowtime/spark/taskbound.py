@@ -1,6 +1,7 @@
 """currentRowtimeBound: the output bound of the running batch, inside any task."""
 
 import json
+from collections.abc import Callable
 
 from pyspark import SparkContext, TaskContext
 
@@ -11,10 +12,13 @@ PROPERTY = "rowtime.outputBounds"
 """The local property in which the extension puts the floors of the output's columns, as JSON."""
 
 
-def output_floors() -> dict[str, int]:
-    """The floor in microseconds of each output column that carries a bound; columns of structs by path."""
-    said = local_property(PROPERTY)
-    floors: dict[str, int] = json.loads(said) if said else {}
+def floors_said(said: Callable[[str], str | None]) -> dict[str, int]:
+    """The floor in microseconds of each output column that carries a bound; columns of structs by path.
+
+    ``said`` gives a local property.
+    """
+    text = said(PROPERTY)
+    floors: dict[str, int] = json.loads(text) if text else {}
     return floors
 
 
@@ -34,4 +38,4 @@ def currentRowtimeBound(column: str = ROWTIME) -> RowtimeBound | None:
     foreachBatch. ``column``: an output column, or a path such as ``"window.end"``. None where the
     output carries no bound, and outside a query with a rowtime source.
     """
-    return as_bound(output_floors().get(column))
+    return as_bound(floors_said(local_property).get(column))

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from tests.crash.killing import KillingDataSource
+from tests.crash.killing import Hit, KillingDataSource
 from tests.sparksession import make_session, settle
 
 SETTINGS = {
@@ -32,10 +32,11 @@ def counts(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def go_on(spark: SparkSession, folder: Path) -> StreamingQuery:
-    """Starts the query of that folder from its checkpoint."""
+    """Starts the query of that folder from its checkpoint; into the killing sink where a hit is laid for it."""
     spark.dataSource.register(KillingDataSource)
-    sink = counts(spark, folder).writeStream.format("killing").option("checkpointLocation", str(folder / "checkpoint"))
-    return sink.start(str(folder / "counts.rowtime"))
+    path = str(folder / "counts.rowtime")
+    sink = counts(spark, folder).writeStream.format("killing" if Hit.laid(path) else "rowtime")
+    return sink.option("checkpointLocation", str(folder / "checkpoint")).start(path)
 
 
 def undisturbed(spark: SparkSession, folder: Path) -> None:

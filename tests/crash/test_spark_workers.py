@@ -27,6 +27,7 @@ from tests.sparksession import running, start, wait_for
 
 pytestmark = pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="minutes; ROWTIME_KILLS=4 has it")
 FEW = 4
+SWITCHES = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
@@ -99,11 +100,12 @@ def test_the_planner_killed(spark: SparkSession, tmp_path: Path, tally: Callable
 def test_workers_killed_at_random_moments(
     spark: SparkSession, tmp_path: Path, tally: Callable[[str], Tally], native: str
 ) -> None:
-    """``native=false``: rows are read by Python workers, too."""
+    """``native=false``: rows are read and written by Python workers, too."""
     seed = int(os.environ.get("ROWTIME_SEED", "1"))
     dice, feed, who = random.Random(seed), Feed(tmp_path, seed), Counter[str]()
     account = Account(tmp_path, tally("kill -9 of any Python worker of Spark at a random moment"))
-    spark.conf.set("spark.rowtime.nativeRead", native)
+    for switch in SWITCHES:
+        spark.conf.set(switch, native)
     try:
         for _ in range(how_many(FEW) // 2):
             feed.send(2)
@@ -112,7 +114,8 @@ def test_workers_killed_at_random_moments(
             account.killed()
         finish(spark, tmp_path, account)
     finally:
-        spark.conf.unset("spark.rowtime.nativeRead")
+        for switch in SWITCHES:
+            spark.conf.unset(switch)
     print(f"killed: {dict(who)}")
 
 

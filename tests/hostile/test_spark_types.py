@@ -17,7 +17,7 @@ from tests.spark.watching import finish, refused
 from tests.sparksession import start
 from tests.streams import at, opened
 
-SWITCH = "spark.rowtime.nativeRead"
+SWITCHES = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
 MICRO = dt.timedelta(microseconds=1)
 LAST = dt.datetime.max
 NINES = Decimal("9" * 38)
@@ -87,14 +87,16 @@ def path(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     with opened(path, "feed") as sink:
         sink.sendRows(rows())
     yield path
-    spark.conf.unset(SWITCH)
+    for switch in SWITCHES:
+        spark.conf.unset(switch)
 
 
 def test_every_type_goes_from_stream_to_stream(spark: SparkSession, path: str, tmp_path: Path) -> None:
     sent = read(path)
     assert len(sent) == len(rows())
     for native in ("true", "false"):
-        spark.conf.set(SWITCH, native)
+        for switch in SWITCHES:
+            spark.conf.set(switch, native)
         frame = spark.readStream.format("rowtime").load(path)
         out = tmp_path / f"out-{native}"
         finish(start(frame, out, tmp_path / f"checkpoint-{native}"))

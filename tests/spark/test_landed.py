@@ -28,7 +28,7 @@ class Sink:
         store = open_store(self.path)
         rows = store.stage(rows_to_batch([(at("10:00"), number)], store.schema))
         ends = f"to {number}" if offsets is None else offsets
-        output = TaskOutput([rows], None, stream or store.stream, Batch("q", run, number, ends))
+        output = TaskOutput(Batch("q", run, number, ends), {}, stream or store.stream, [rows])
         store.close()
         RowtimeStreamWriter(Options({"path": self.path}, WRITE), SCHEMA).commit([output], number)
 

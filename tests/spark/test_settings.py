@@ -8,10 +8,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import spark_rowtime as rt
-from spark_rowtime.spark.settings import FILES, PARTITIONS, POLLING
+from spark_rowtime.spark.settings import FILES, PARTITIONS
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"
-OURS = {FILES, PARTITIONS, POLLING}
+OURS = {FILES, PARTITIONS}
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,6 @@ def configured(**options: str) -> dict[str, str]:
 def test_a_local_master_gets_settings(master: str | None, cores: int) -> None:
     options = configured(**({"spark_master": master} if master else {}))
     assert options[PARTITIONS] == str(cores)
-    assert options[POLLING] == "1ms"
     assert options[FILES].endswith("FileSystemBasedCheckpointFileManager")
 
 
@@ -50,27 +49,27 @@ def test_another_master_gets_the_extension_alone(master: str) -> None:
 
 
 def test_the_builder_wins_before_and_after() -> None:
-    builder = SparkSession.builder.config(PARTITIONS, 7).config(FILES, "my.Files")
-    options = rt.configure(builder).config(POLLING, "3ms")._options
-    assert [options[PARTITIONS], options[FILES], options[POLLING]] == ["7", "my.Files", "3ms"]
+    builder = SparkSession.builder.config(PARTITIONS, 7)
+    options = rt.configure(builder).config(FILES, "my.Files")._options
+    assert [options[PARTITIONS], options[FILES]] == ["7", "my.Files"]
 
 
 def test_spark_defaults_conf_wins(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
-        f"# comment\n{PARTITIONS}  9\n{POLLING}=4ms\nspark.jars /a.jar,/b.jar\nspark.sql.extensions=x.Other\n"
+        f"# comment\n{PARTITIONS}  9\n{FILES}=my.Files\nspark.jars /a.jar,/b.jar\nspark.sql.extensions=x.Other\n"
     )
     options = configured()
-    assert options.keys().isdisjoint({PARTITIONS, POLLING})
+    assert options.keys().isdisjoint(OURS)
     assert options["spark.jars"] == f"/a.jar,/b.jar,{rt.jarPath()}"
     assert options["spark.sql.extensions"] == f"x.Other,{EXTENSION}"
 
 
 def test_the_words_for_spark_submit_win(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = f"--conf {PARTITIONS}=5 --conf '{FILES}=my.Files' --jars /a.jar pyspark-shell"
+    words = f"--conf '{FILES}=my.Files' --jars /a.jar pyspark-shell"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
     options = configured()
-    assert options.keys().isdisjoint({PARTITIONS, FILES})
-    assert POLLING in options
+    assert FILES not in options
+    assert PARTITIONS in options
     assert options["spark.jars"] == f"/a.jar,{rt.jarPath()}"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master yarn pyspark-shell")
     assert configured().keys().isdisjoint(OURS)

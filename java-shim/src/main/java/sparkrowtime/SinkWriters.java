@@ -12,6 +12,8 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingWrite;
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * The physical rule that lets a query with bounds ask Python once a run, not in every batch, for
@@ -21,6 +23,9 @@ import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite;
  * from their local properties, and look at the stream themselves.
  */
 final class SinkWriters extends ColumnarRule {
+  /** False: all rows go through Python. For tests that compare the two. */
+  private static final String SWITCH = "spark.rowtime.nativeWrite";
+
   private static final String NAME = "rowtime";
 
   @Override
@@ -38,7 +43,9 @@ final class SinkWriters extends ColumnarRule {
       return plan;
     }
     BoundedQuery query = BoundedQuery.ofThisThread();
-    return query == null ? plan : Scala.copy(write, BatchWrite.class, new Once(write.batchWrite(), query));
+    return query == null
+        ? plan
+        : Scala.copy(write, BatchWrite.class, new Once(write.batchWrite(), query, write.query().schema()));
   }
 
   private static boolean isOurs(BatchWrite write) {
@@ -58,10 +65,16 @@ final class SinkWriters extends ColumnarRule {
   }
 
   /** The write of one batch. */
-  private record Once(BatchWrite batch, BoundedQuery query) implements BatchWrite {
+  private record Once(BatchWrite batch, BoundedQuery query, StructType schema) implements BatchWrite {
     @Override
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      return query.writers(() -> batch.createBatchWriterFactory(info));
+      return query.writers(() -> tasks(batch.createBatchWriterFactory(info)));
+    }
+
+    private DataWriterFactory tasks(DataWriterFactory python) {
+      return Boolean.parseBoolean(SQLConf.get().getConfString(SWITCH, "true"))
+          ? new SinkTasks(python, schema)
+          : python;
     }
 
     @Override

@@ -1,0 +1,81 @@
+package sparkrowtime;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonWriterCommitMessage;
+import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * What a task tells the commit, which runs in Python: a pickled call of
+ * {@code spark_rowtime.spark.taskoutput.carried} with the rows, as an Arrow stream, and the local
+ * properties that say which batch this is.
+ */
+final class SinkMessage {
+  /** Those that spark_rowtime/spark/landed.py and taskbound.py read in a task. */
+  private static final List<String> PROPERTIES =
+      List.of(
+          "sql.streaming.queryId",
+          "spark.jobGroup.id",
+          "streaming.sql.batchId",
+          "rowtime.batchEnd",
+          "rowtime.outputBounds");
+
+  /** Of pickle's protocol 3: bytes and text of up to 4 GB, a pair of them, a call. */
+  private static final byte[] CALL =
+      "\u0080\u0003cspark_rowtime.spark.taskoutput\ncarried\n".getBytes(StandardCharsets.ISO_8859_1);
+
+  private static final byte[] END = "\u0086R.".getBytes(StandardCharsets.ISO_8859_1);
+
+  private SinkMessage() {}
+
+  static WriterCommitMessage of(List<InternalRow> rows, StructType schema) {
+    return new PythonWriterCommitMessage(pickled(arrow(rows, schema), said()));
+  }
+
+  private static byte[] arrow(List<InternalRow> rows, StructType schema) {
+    if (rows.isEmpty()) {
+      return new byte[0];
+    }
+    var all = CollectionConverters.asScala(rows.iterator());
+    return ArrowConverters$.MODULE$
+        .toBatchWithSchemaIterator(all, schema, rows.size(), Long.MAX_VALUE, "UTC", true, false)
+        .next();
+  }
+
+  private static byte[] said() {
+    Map<String, String> said = new LinkedHashMap<>();
+    for (String property : PROPERTIES) {
+      said.put(property, TaskContext.get().getLocalProperty(property));
+    }
+    try {
+      return new ObjectMapper().writeValueAsBytes(said);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static byte[] pickled(byte[] rows, byte[] said) {
+    return ByteBuffer.allocate(CALL.length + 5 + rows.length + 5 + said.length + END.length)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .put(CALL)
+        .put((byte) 'B')
+        .putInt(rows.length)
+        .put(rows)
+        .put((byte) 'X')
+        .putInt(said.length)
+        .put(said)
+        .put(END)
+        .array();
+  }
+}
