@@ -145,9 +145,9 @@ def test_a_hosted_adapter_goes_on_after_its_planner_was_killed(
 ) -> None:
     """It ends with the planner, whose child it is; the next planner's resumes from its checkpoint."""
     path, out = str(tmp_path / "numbers.rowtime"), str(tmp_path / "out.rowtime")
-    line, dice = tally("kill -9 of a planner that hosts an adapter"), random.Random(1)
+    line, dice, kills = tally("kill -9 of a planner that hosts an adapter"), random.Random(1), how_many(2)
     frame = spark.readStream.format("rowtime").option("adapter", "tests.crash.numbers:Numbers").load(path)
-    for _ in range(2):
+    for _ in range(kills):
         with running(start(frame, out, tmp_path / "checkpoint")) as hit:
             wait_for_rows(path, dice.randrange(1, MORE))
             os.kill(planner(spark), signal.SIGKILL)
@@ -158,7 +158,7 @@ def test_a_hosted_adapter_goes_on_after_its_planner_was_killed(
         wait_for_rows(path, MORE)
         last.processAllAvailable()
     numbers = [n for _, n in rows(path)]
-    line.account([n for _, n in rows(out)], numbers, range(3 * MORE))
+    line.account([n for _, n in rows(out)], numbers, range((kills + 1) * MORE))
     assert sorted(numbers) == list(range(len(numbers)))
     assert rt.describeStream(out).bound == rt.describeStream(path).bound
 
