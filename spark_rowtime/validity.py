@@ -28,10 +28,13 @@ def _is_ascii(column: pa.Array) -> bool:
     ``validate`` has looked at the ends, and that the buffers are long enough for them. A column with nulls is
     left to Arrow, which counts them.
     """
-    if column.type != pa.string() or (buffers := column.buffers())[0] is not None or buffers[2] is None:
+    if column.type != pa.string():
         return False
-    starts = np.frombuffer(buffers[1], np.int32)[column.offset : column.offset + len(column) + 1]
-    if np.count_nonzero(starts[1:] < starts[:-1]):
+    nulls, starts, texts = column.buffers()
+    if nulls is not None or texts is None:
         return False
-    texts = np.frombuffer(buffers[2], np.uint8)[starts[0] : starts[-1]]
-    return not len(texts) or int(texts.max()) < 128
+    ends = np.frombuffer(starts, np.int32, len(column) + 1, 4 * column.offset)
+    if np.count_nonzero(ends[1:] < ends[:-1]):
+        return False
+    used = np.frombuffer(texts, np.uint8)[ends[0] : ends[-1]]
+    return not len(used) or int(used.max()) < 128

@@ -46,9 +46,9 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         self._schema = _schema_at(self._path, wanted)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
-        """Once a task, with the extension only of many rows: each Arrow batch goes down as one train.
+        """Once a task; with the extension only for tasks of many rows, as few travel to the commit (``carried``).
 
-        Nothing is visible yet. Few rows travel to the commit; see :func:`carried`.
+        Each Arrow batch goes down as one train; nothing is visible yet.
         """
         batch = Batch.said_by(local_property)
         store = open_store(self._path) if batch.number else _open_or_create(self._path, self._schema)
@@ -72,15 +72,14 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
             store.close()
 
     def _commit(self, store: Store, outputs: list[TaskOutput]) -> None:
-        self._schema = fitting_schema(store.schema, self._schema, self._path)
-        travelled = [self._fit(rows) for output in outputs for rows in output.batches()]
+        travelled = self._travelled(store, outputs)
         first, disorder = outputs[0], self._disorder()
         info = self._attach(store, outputs, disorder.declaration)
         if first.batch.landed(info, self._path):
             return
         disorder.restore(info.disorder)
-        trains = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
-        trains, late, implied = _one_step(store, trains, disorder)
+        down = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
+        trains, late, implied = _one_step(store, down, disorder)
         accepted, disordered = admit(store, trains, stronger(info.floor, store.head().floor))
         if disordered and not self._reject:
             raise _disordered(self._path, disordered)
@@ -89,6 +88,13 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         store.commit(
             Commit(info.name, info.epoch, info.number + 1, accepted, floor, rejected, checkpoint, disorder.state())
         )
+
+    def _travelled(self, store: Store, outputs: list[TaskOutput]) -> list[pa.RecordBatch]:
+        """The rows that came with the tasks' messages, as one train, if there are any."""
+        self._schema = fitting_schema(store.schema, self._schema, self._path)
+        found = [self._fit(rows) for output in outputs for rows in output.batches()]
+        rows = pa.Table.from_batches(found, self._schema).combine_chunks()
+        return rows.to_batches() if found else []
 
     def _attach(self, store: Store, outputs: list[TaskOutput], declaration: str) -> ProducerInfo:
         """Looks before it takes over: a run whose turn it is not leaves the one whose turn it is alone."""

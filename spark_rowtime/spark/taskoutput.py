@@ -16,8 +16,8 @@ from spark_rowtime.store.base import Staged
 class TaskOutput(WriterCommitMessage):
     """A task's rows: ``trains`` that are down in ``stream``, or ``rows`` that travel with it; one of the two at most.
 
-    ``floors``: of the batch's output columns, in microseconds. ``stream``: a stream's id, empty without trains.
-    ``rows``: an Arrow IPC stream, empty where there are none.
+    ``floors``: of the batch's output columns, in microseconds. ``stream``: the id of the one that a Python worker
+    opened, empty where there was none. ``rows``: an Arrow IPC stream, empty where there are none.
     """
 
     batch: Batch
@@ -33,10 +33,10 @@ class TaskOutput(WriterCommitMessage):
                 yield from stream
 
 
-def carried(rows: bytes, said: str) -> TaskOutput:
+def carried(rows: bytes, properties_json: str) -> TaskOutput:
     """Of a task that had few rows and no Python worker: called by the message that the extension made for it.
 
-    ``said``: the local properties that a worker would have asked for, as a JSON object.
+    ``properties_json``: the local properties that a worker would have asked for, as a JSON object.
     """
-    properties: dict[str, str | None] = json.loads(said)
+    properties: dict[str, str | None] = json.loads(properties_json)
     return TaskOutput(Batch.said_by(properties.get), floors_said(properties.get), rows=rows)

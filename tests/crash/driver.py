@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from tests.crash.killing import Hit, KillingDataSource
+from tests.crash.killing import IN_TASK, Hit, KillingDataSource
 from tests.sparksession import make_session, settle
 
 SETTINGS = {
@@ -20,6 +20,7 @@ SETTINGS = {
     "spark.master": "local[2,2]",
 }
 """For a JVM that lives a few seconds, and tasks that are tried twice."""
+NATIVE_WRITE = "spark.rowtime.nativeWrite"
 
 
 def counts(spark: SparkSession, folder: Path) -> DataFrame:
@@ -32,10 +33,12 @@ def counts(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def go_on(spark: SparkSession, folder: Path) -> StreamingQuery:
-    """Starts the query of that folder from its checkpoint; into the killing sink where a hit is laid for it."""
+    """Starts the query of that folder from its checkpoint; through Python where a task is to be hit."""
     spark.dataSource.register(KillingDataSource)
     path = str(folder / "counts.rowtime")
-    sink = counts(spark, folder).writeStream.format("killing" if Hit.laid(path) else "rowtime")
+    if hit := Hit.laid(path):
+        spark.conf.set(NATIVE_WRITE, str(hit.point != IN_TASK).lower())
+    sink = counts(spark, folder).writeStream.format("rowtime")
     return sink.option("checkpointLocation", str(folder / "checkpoint")).start(path)
 
 

@@ -1,10 +1,11 @@
-"""``format("killing")``: the rowtime sink, which hits its own or another process at a point that the test names."""
+"""The rowtime source and sink, which hits its own or another process at a point that the test names."""
 
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
+from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
@@ -12,10 +13,18 @@ from pyspark.sql.types import StructType
 
 from spark_rowtime.spark.datasource import RowtimeDataSource
 from spark_rowtime.spark.options import WRITE, Options
-from spark_rowtime.spark.sink import RowtimeStreamWriter, TaskOutput
+from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.taskbound import local_property
+from spark_rowtime.spark.taskoutput import TaskOutput
+from spark_rowtime.store.base import Commit, Receipt, Store
 
-POINTS = IN_TASK, BEFORE_COMMIT, AFTER_COMMIT = "in a task", "before the store's commit", "after the store's commit"
+POINTS = IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
+    "in a task",
+    "before the sink's commit",
+    "in it, with the rows down",
+    "after it",
+)
+"""The first is one of a task that writes through Python: others have no place for it."""
 
 
 class Hit(NamedTuple):
@@ -90,13 +99,19 @@ class KillingWriter(RowtimeStreamWriter):
         super().commit(messages, batchId)
         _come_to(AFTER_COMMIT, batchId, self._sink)
 
+    def _commit(self, store: Store, outputs: list[TaskOutput]) -> None:
+        land = store.commit
+
+        def hit_and_land(commit: Commit) -> Receipt:
+            _come_to(IN_COMMIT, outputs[0].batch.number, self._sink)
+            return land(commit)
+
+        with patch.object(store, "commit", hit_and_land):
+            super()._commit(store, outputs)
+
 
 class KillingDataSource(RowtimeDataSource):
-    """For writing only."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "killing"
+    """In place of the real one."""
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> KillingWriter:
         assert not overwrite

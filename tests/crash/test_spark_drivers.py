@@ -31,7 +31,7 @@ LINE = "kill -9 of a Spark driver: {}"
 
 def test_a_driver_killed_at_each_point_of_a_batch(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     feed, accounts = Feed(tmp_path), [Account(tmp_path, tally(LINE.format(point))) for point in (*POINTS, BETWEEN)]
-    for point, where, account in zip(POINTS, (MID_BATCH, MID_BATCH, IN_SINK), accounts, strict=False):
+    for point, where, account in zip(POINTS, (MID_BATCH, MID_BATCH, MID_BATCH, IN_SINK), accounts, strict=False):
         feed.send(2)
         with Driver(tmp_path) as driver:
             Hit(point, batch := logged(tmp_path, "offsets") + 1, driver.process.pid).lay(driver.sink)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
-from tests.crash.driver import go_on, undisturbed
+from tests.crash.driver import NATIVE_WRITE, go_on, undisturbed
 from tests.crash.drivers import IN_SINK, MID_BATCH, Account, Feed, growth, logged, phase, rows
 from tests.crash.killing import POINTS, Hit
 from tests.crash.numbers import MORE
@@ -27,8 +27,14 @@ from tests.sparksession import running, start, wait_for
 
 pytestmark = pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="minutes; ROWTIME_KILLS=4 has it")
 FEW = 4
-SWITCHES = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
+SWITCHES = "spark.rowtime.nativeRead", NATIVE_WRITE
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
+
+
+@pytest.fixture
+def spark(spark: SparkSession) -> SparkSession:
+    """A session whose data source kills, beside that of the other tests."""
+    return spark.newSession()
 
 
 def finish(spark: SparkSession, folder: Path, account: Account) -> None:
@@ -72,7 +78,7 @@ def test_workers_killed_at_each_point_of_a_batch(
 ) -> None:
     """Of a task that has staged its rows, and of the commit. The query fails; started again, it goes on."""
     feed, account = Feed(tmp_path), Account(tmp_path, tally("kill -9 of a Python worker of Spark: task, commit"))
-    for point, where in zip(POINTS, (MID_BATCH, MID_BATCH, IN_SINK), strict=True):
+    for point, where in zip(POINTS, (MID_BATCH, MID_BATCH, MID_BATCH, IN_SINK), strict=True):
         feed.send(2)
         Hit(point, batch := logged(tmp_path, "commits") + 2).lay(str(tmp_path / "counts.rowtime"))
         with running(go_on(spark, tmp_path)) as hit, pytest.raises(StreamingQueryException):

@@ -59,6 +59,7 @@ def test_is_valid_where_bytes_are_others(at: int, put: bytes) -> None:
         pa.array(range(ROWS)),
         pa.array([b"\xff"] * ROWS),
         WHOLE.slice(7),
+        pa.Array.from_buffers(pa.string(), ROWS, [None, pa.py_buffer(ENDS.to_pybytes() + b"xx"), BYTES]),
         pa.array(["é", *TEXTS[:ROWS]]).slice(1),
     ],
     ids=str,

@@ -1,6 +1,7 @@
 package sparkrowtime;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -71,6 +72,11 @@ final class Scala {
 
   static <A> Seq<A> seq(List<A> list) {
     return CollectionConverters.asScala(new ArrayList<>(list)).toList();
+  }
+
+  static <A> Iterator<A> chained(Iterator<A> first, Iterator<A> then) {
+    return CollectionConverters.asJava(
+        CollectionConverters.asScala(first).concat(() -> CollectionConverters.asScala(then)));
   }
 
   static <A> A orNull(Option<A> option) {

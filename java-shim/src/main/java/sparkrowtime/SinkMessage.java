@@ -31,11 +31,12 @@ final class SinkMessage {
           "rowtime.batchEnd",
           "rowtime.outputBounds");
 
-  /** Of pickle's protocol 3: bytes and text of up to 4 GB, a pair of them, a call. */
-  private static final byte[] CALL =
-      "\u0080\u0003cspark_rowtime.spark.taskoutput\ncarried\n".getBytes(StandardCharsets.ISO_8859_1);
+  /** Opcodes of pickle: protocol 3 and what is called; bytes and text with their length; the call of the pair. */
+  private static final byte[] CALL = bytes("\u0080\u0003cspark_rowtime.spark.taskoutput\ncarried\n");
 
-  private static final byte[] END = "\u0086R.".getBytes(StandardCharsets.ISO_8859_1);
+  private static final byte BYTES = 'B';
+  private static final byte TEXT = 'X';
+  private static final byte[] END = bytes("\u0086R.");
 
   private SinkMessage() {}
 
@@ -48,8 +49,11 @@ final class SinkMessage {
       return new byte[0];
     }
     var all = CollectionConverters.asScala(rows.iterator());
+    boolean duplicateFieldsFail = true;
+    boolean largeTypes = false; // as for the zone, the commit casts to the stream's
     return ArrowConverters$.MODULE$
-        .toBatchWithSchemaIterator(all, schema, rows.size(), Long.MAX_VALUE, "UTC", true, false)
+        .toBatchWithSchemaIterator(
+            all, schema, rows.size(), Long.MAX_VALUE, "UTC", duplicateFieldsFail, largeTypes)
         .next();
   }
 
@@ -66,16 +70,18 @@ final class SinkMessage {
   }
 
   private static byte[] pickled(byte[] rows, byte[] said) {
-    return ByteBuffer.allocate(CALL.length + 5 + rows.length + 5 + said.length + END.length)
-        .order(ByteOrder.LITTLE_ENDIAN)
-        .put(CALL)
-        .put((byte) 'B')
-        .putInt(rows.length)
-        .put(rows)
-        .put((byte) 'X')
-        .putInt(said.length)
-        .put(said)
-        .put(END)
-        .array();
+    ByteBuffer pickle =
+        ByteBuffer.allocate(CALL.length + 5 + rows.length + 5 + said.length + END.length)
+            .order(ByteOrder.LITTLE_ENDIAN)
+            .put(CALL);
+    return argument(argument(pickle, BYTES, rows), TEXT, said).put(END).array();
+  }
+
+  private static ByteBuffer argument(ByteBuffer pickle, byte kind, byte[] value) {
+    return pickle.put(kind).putInt(value.length).put(value);
+  }
+
+  private static byte[] bytes(String opcodes) {
+    return opcodes.getBytes(StandardCharsets.ISO_8859_1);
   }
 }

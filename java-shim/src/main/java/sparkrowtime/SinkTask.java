@@ -5,23 +5,25 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.function.Supplier;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * One task of a rowtime sink: few rows travel to the commit with the task's message, many are put
- * down by a Python worker, which none is asked for otherwise. Used by the task's thread.
+ * down by a Python worker; otherwise none is asked for. Used by the task's thread.
  *
- * <p>Law: both ways land the same rows; the choice is seen in nothing but speed.
+ * <p>Law: both ways land the same rows. Which way is a function of the rows and of the plan.
  */
 final class SinkTask implements DataWriter<InternalRow> {
-  /** So many bytes of rows are no longer few. */
-  private static final long FEW = 128 << 10;
+  /** Bytes of rows that are no longer few: of a task, and of all tasks of a batch, since they go through the driver. */
+  private static final long TASK = 128 << 10;
+
+  private static final long BATCH = 32 << 20;
 
   private final Supplier<DataWriter<InternalRow>> python;
   private final StructType schema;
@@ -36,16 +38,21 @@ final class SinkTask implements DataWriter<InternalRow> {
   /** Once, with all rows of the task. */
   @Override
   public void writeAll(Iterator<InternalRow> rows) throws IOException {
-    for (long bytes = 0; bytes < FEW && rows.hasNext(); ) {
+    if (!gather(rows)) {
+      many = python.get();
+      many.writeAll(Scala.chained(few.iterator(), rows));
+    }
+  }
+
+  /** Whether that is all, and few. */
+  private boolean gather(Iterator<InternalRow> rows) {
+    long left = Math.min(TASK, BATCH / TaskContext.get().numPartitions());
+    while (left > 0 && rows.hasNext()) {
       InternalRow row = rows.next().copy();
-      bytes += row instanceof UnsafeRow unsafe ? unsafe.getSizeInBytes() : FEW;
+      left -= row instanceof UnsafeRow unsafe ? unsafe.getSizeInBytes() : left;
       few.add(row);
     }
-    if (rows.hasNext()) {
-      many = python.get();
-      many.writeAll(CollectionConverters.asJava(
-          CollectionConverters.asScala(few.iterator()).concat(() -> CollectionConverters.asScala(rows))));
-    }
+    return left > 0;
   }
 
   @Override

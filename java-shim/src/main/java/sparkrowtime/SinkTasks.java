@@ -3,12 +3,12 @@ package sparkrowtime;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
-import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonBatchWriterFactory;
 
-/** Makes the writer of each task of a rowtime sink. Sent to the executors. */
-record SinkTasks(DataWriterFactory python, StructType schema) implements DataWriterFactory {
+/** Makes each task of a rowtime sink. Sent to the executors. */
+record SinkTasks(PythonBatchWriterFactory python) implements DataWriterFactory {
   @Override
   public DataWriter<InternalRow> createWriter(int partition, long task) {
-    return new SinkTask(() -> python.createWriter(partition, task), schema);
+    return new SinkTask(() -> python.createWriter(partition, task), python.inputSchema());
   }
 }

@@ -7,20 +7,22 @@ import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteSummary;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonBatchWriterFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingWrite;
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * The physical rule that lets a query with bounds ask Python once a run, not in every batch, for
- * what the tasks of its rowtime sink do.
+ * what the tasks of its rowtime sink do, and only those tasks that have many rows ask Python at all.
  *
- * <p>Law: that does not depend on the batch: it is path, columns and options. Tasks have the batch
- * from their local properties, and look at the stream themselves.
+ * <p>Law: what they do does not depend on the batch: it is path, columns and options. Tasks have the
+ * batch from their local properties, and look at the stream themselves.
  */
 final class SinkWriters extends ColumnarRule {
   /** False: all rows go through Python. For tests that compare the two. */
@@ -39,19 +41,17 @@ final class SinkWriters extends ColumnarRule {
   }
 
   private static SparkPlan rewrite(SparkPlan plan) {
-    if (!(plan instanceof WriteToDataSourceV2Exec write) || !isOurs(write.batchWrite())) {
+    if (!(plan instanceof WriteToDataSourceV2Exec write)
+        || !(write.batchWrite() instanceof MicroBatchWrite batch)
+        || !isOurs(batch.writeSupport())) {
       return plan;
     }
     BoundedQuery query = BoundedQuery.ofThisThread();
-    return query == null
-        ? plan
-        : Scala.copy(write, BatchWrite.class, new Once(write.batchWrite(), query, write.query().schema()));
+    return query == null ? plan : Scala.copy(write, BatchWrite.class, new Once(batch, query));
   }
 
-  private static boolean isOurs(BatchWrite write) {
-    return write instanceof MicroBatchWrite batch
-        && batch.writeSupport() instanceof PythonStreamingWrite python
-        && NAME.equalsIgnoreCase(shortName(python));
+  private static boolean isOurs(StreamingWrite write) {
+    return write instanceof PythonStreamingWrite python && NAME.equalsIgnoreCase(shortName(python));
   }
 
   private static String shortName(PythonStreamingWrite write) {
@@ -65,16 +65,17 @@ final class SinkWriters extends ColumnarRule {
   }
 
   /** The write of one batch. */
-  private record Once(BatchWrite batch, BoundedQuery query, StructType schema) implements BatchWrite {
+  private record Once(MicroBatchWrite batch, BoundedQuery query) implements BatchWrite {
     @Override
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      return query.writers(() -> tasks(batch.createBatchWriterFactory(info)));
+      return query.writers(() -> tasks(batch.writeSupport().createStreamingWriterFactory(info)));
     }
 
-    private DataWriterFactory tasks(DataWriterFactory python) {
-      return Boolean.parseBoolean(SQLConf.get().getConfString(SWITCH, "true"))
-          ? new SinkTasks(python, schema)
-          : python;
+    private static DataWriterFactory tasks(StreamingDataWriterFactory made) {
+      if (!(made instanceof PythonBatchWriterFactory python)) {
+        throw new ShimMismatch("a PythonBatchWriterFactory of a Python sink, found " + made.getClass(), null);
+      }
+      return Boolean.parseBoolean(SQLConf.get().getConfString(SWITCH, "true")) ? new SinkTasks(python) : python;
     }
 
     @Override

@@ -1,0 +1,47 @@
+"""Which tasks of a rowtime sink were run by a Python worker."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSourceStreamWriter
+from pyspark.sql.types import StructType
+
+from spark_rowtime.spark.datasource import RowtimeDataSource
+from spark_rowtime.spark.options import WRITE, Options
+from spark_rowtime.spark.sink import RowtimeStreamWriter
+from spark_rowtime.spark.taskoutput import TaskOutput
+
+
+class WatchedWriter(RowtimeStreamWriter):
+    """Leaves a file beside the stream for each number of trains that a Python worker has put down in a task."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._sink = options.path
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
+        output = super().write(iterator)
+        Path(f"{self._sink}.{len(output.trains)}-trains").touch()
+        return output
+
+
+class WatchedDataSource(RowtimeDataSource):
+    """In place of the real one."""
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        assert not overwrite
+        return WatchedWriter(Options(self.options, WRITE), schema)
+
+
+def watching(spark: SparkSession) -> SparkSession:
+    """A session beside the given one in which ``python_tasks`` can be asked of a sink."""
+    session = spark.newSession()
+    session.dataSource.register(WatchedDataSource)
+    return session
+
+
+def python_tasks(path: str | Path) -> list[str]:
+    """Of the sink at ``path``: ``1-trains`` for tasks of one train."""
+    return [file.suffix[1:] for file in Path(path).parent.glob(f"{Path(path).name}.*-trains")]
