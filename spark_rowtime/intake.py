@@ -30,7 +30,7 @@ class Intake:
             )
         self._schema, self._promoted, self._now, self._max_ahead = schema, promoted, now, max_ahead
         self._at = schema.get_field_index(ROWTIME)
-        self._not_null = [i for i, field in enumerate(schema) if not field.nullable]
+        self._not_null = [i for i, field in enumerate(schema) if not field.nullable and i != self._at]
         self._flat = all(_is_flat(field.type) for field in schema if field.name != ROWTIME)
         self._like = schema
         self._buffer = RowBuffer(schema, rises=False)
@@ -78,11 +78,15 @@ class Intake:
 
     def _as_is(self, batch: pa.RecordBatch) -> Timed | None:
         """The batch, where it has the stream's columns already and nothing is wrong with it: a few microseconds."""
-        if not batch.num_rows or not self._alike(batch.schema):
+        if not batch.num_rows or not self._alike(batch.schema) or not is_valid(batch):
             return None
-        if not is_valid(batch) or any(batch.column(i).null_count for i in self._not_null):
+        for i in self._not_null:
+            if batch.column(i).null_count:
+                return None
+        try:
+            timed = Timed(batch)
+        except pa.ArrowInvalid:  # a rowtime is null
             return None
-        timed = Timed(batch)
         return timed if timed.least >= LEAST and timed.largest <= LARGEST else None
 
     def _alike(self, given: pa.Schema) -> bool:

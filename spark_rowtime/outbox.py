@@ -112,10 +112,12 @@ class Outbox:
     def _trains(self) -> list[pa.RecordBatch]:
         self._roll()
         trains: list[pa.RecordBatch] = []
+        schema = self._store.schema
         for (small, _), alike in groupby(self._batches, key=_shape):
             rows = pa.Table.from_batches(list(alike))
-            exact = pa.Table.from_arrays(rows.columns, schema=self._store.schema)
-            trains += (exact.combine_chunks() if small else exact).to_batches(max_chunksize=self._max_train_rows)
+            if not rows.schema.equals(schema):
+                rows = pa.Table.from_arrays(rows.columns, schema=schema)
+            trains += (rows.combine_chunks() if small else rows).to_batches(max_chunksize=self._max_train_rows)
         return trains
 
 

@@ -52,9 +52,9 @@ def span(rows: pa.RecordBatch) -> tuple[int, int] | None:
 class Timed:
     """Rows, of which there is at least one, with what their rowtimes are: looked at once, in numpy.
 
-    For a few rows numpy is several times as quick as Arrow's kernels, which take microseconds a call.
-    ``micros``: the rowtimes in microseconds, over Arrow's own memory; ``rises``: none is below the one
-    before it; ``least``, ``largest``: the ends of them.
+    ArrowInvalid where one is null. For a few rows numpy is several times as quick as Arrow's kernels, which
+    take microseconds a call. ``micros``: the rowtimes in microseconds, over Arrow's own memory; ``rises``:
+    none is below the one before it; ``least``, ``largest``: the ends of them.
     """
 
     __slots__ = ("largest", "least", "micros", "rises", "rows")
