@@ -323,17 +323,16 @@ class StreamSink:
 
     def _beat(self) -> float | None:
         """In the pulse's thread, under the lock: does what is due; seconds until something will be."""
-        waits = []
+        if self._outbox.pending and self._checkpoint is None and self._left(self._now()) <= 0:
+            with suppress(ProducerFencedError):
+                self._commit_unasked()
+        now, waits = self._now(), []
         if self._outbox.pending and self._checkpoint is None:
-            if self._left(self._now()) <= 0:
-                with suppress(ProducerFencedError):
-                    self._commit_unasked()
-            if self._outbox.pending:
-                waits.append(self._left(self._now()))
+            waits.append(self._left(now))
         if self._lease is not None:
             waits.append(self._renewed())
         wait = max(min(waits), 0) if waits else None
-        self._beats_at = NEVER if wait is None else self._now() + wait
+        self._beats_at = NEVER if wait is None else now + wait
         return None if wait is None else wait / 1e6
 
     def _renewed(self) -> int:

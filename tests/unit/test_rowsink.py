@@ -1,6 +1,7 @@
 """RowSink over memory streams: what is taken, what is refused, and when it becomes visible."""
 
 import contextlib
+import itertools
 import logging
 import os
 import signal
@@ -27,6 +28,7 @@ from unit_support import (
 )
 
 import spark_rowtime as rt
+from spark_rowtime.pulse import Pulse
 from spark_rowtime.rowsink import StreamSink
 from spark_rowtime.store import STREAMS, open_store
 from spark_rowtime.store.base import Position
@@ -615,6 +617,18 @@ def test_the_timer_commits_while_rows_pour_in(path):
         sent += 1
     sink.close()
     assert rt.describeStream(path).rows == sent
+
+
+def test_under_load_the_timer_is_woken_once_a_linger(path, monkeypatch):
+    """Each look at the clock is a microsecond later, and the timer's thread does what it does between the calls."""
+    woken, times = [], itertools.count(us("9:00"))
+    monkeypatch.setattr(Pulse, "wake", lambda _: woken.append(True))
+    sink = new_sink(path, now=lambda: next(times), linger=HOUR)
+    sink.sendRow(row("10:00"))
+    for minute in range(1, 20):
+        sink.sendRows(rows(f"10:{minute:02}"))
+        sink._beat()
+    assert len(woken) == 1
 
 
 def test_a_row_of_the_wrong_form_leaves_the_short_way_shut(path, clock):
