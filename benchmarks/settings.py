@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from bound_to_result import WARM, Lane
+from bound_to_result import WARM, Lane, in_turns
 from pyspark.sql import SparkSession
 from source_throughput import CpuMeter
 
@@ -25,7 +25,7 @@ LEFT_ALONE = {
     "polling each millisecond": ("spark.sql.streaming.pollingDelay", "1ms"),
     "rows written by Python": ("spark.rowtime.nativeWrite", "false"),
 }
-TURNS, SECONDS = 3, 6
+SECONDS = 6
 
 
 def lane(spark: SparkSession, root: Path, name: str, key: str, value: str | None) -> Lane:
@@ -55,20 +55,20 @@ def cores(meter: CpuMeter) -> float:
     return (meter.sample() - cpu) / (time.perf_counter() - start)
 
 
-def main(rounds: int = 9) -> None:
+def main(rounds: int = 18) -> None:
     spark = session()
     with folder() as root:
         ours = Lane(spark, root, "all", by_bound=True)
         lanes = {name: lane(spark, root, name, *one) for name, one in {**WITHOUT, **LEFT_ALONE}.items()}
-        for _ in range(TURNS):
-            for each in (ours, *lanes.values()):
-                each.turn(rounds // TURNS)
+        in_turns([ours, *lanes.values()], rounds)
         lanes["partitions"] = lane(spark, root, "partitions", PARTITIONS, None)
         lanes["partitions"].turn(1)
         figure("core of an idle query", idle(ours, CpuMeter()), "cores")
         for name, other in lanes.items():
             base = f"with {name}" if name in LEFT_ALONE else f"without {name}"
             report("settings of rt.configure", ours.took, other.took, "ms", base)
+        for each in (ours, *lanes.values()):
+            each.close()
     spark.stop()
 
 
