@@ -115,7 +115,7 @@ class Outbox:
         schema = self._store.schema
         for (small, _), alike in groupby(self._batches, key=_shape):
             rows = pa.Table.from_batches(list(alike))
-            if not rows.schema.equals(schema):
+            if not rows.schema.equals(schema, check_metadata=True):
                 rows = pa.Table.from_arrays(rows.columns, schema=schema)
             trains += (rows.combine_chunks() if small else rows).to_batches(max_chunksize=self._max_train_rows)
         return trains
