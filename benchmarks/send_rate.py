@@ -22,7 +22,7 @@ SCHEMA = pa.schema(
 START = 1_767_225_600_000_000
 SIZES = ((1, 1000, 10_000, 0.5), (100, 1000, 5000, 0.9), (10_000, 60, 300, 0.4), (100_000, 10, 40, 1.0))
 """Rows a train, trains that are committed each and trains under load, and the ratio that is wanted at least."""
-TURNS = 3
+TURNS = 7
 
 
 def batch(first: int, rows: int) -> pa.RecordBatch:
