@@ -26,6 +26,10 @@ SETTINGS = {
 }
 
 
+NATIVE_READ, NATIVE_WRITE = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
+"""The switches of the ways around Python; "false": through Python."""
+
+
 def make_session(**more: str) -> SparkSession:
     """A local session with the extension, as a user would make it."""
     builder = SparkSession.builder.master("local[2]").appName("spark-rowtime tests")

@@ -1,6 +1,7 @@
 """The streaming sink: a batch's rows and its output bound in one commit, once."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,28 +52,30 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         Each Arrow batch goes down as one train; nothing is visible yet.
         """
         batch = Batch.said_by(local_property)
-        store = open_store(self._path) if batch.number else _open_or_create(self._path, self._schema)
-        try:
-            self._schema = fitting_schema(store.schema, self._schema, self._path)
+        with self._opened(begins=batch.number == 0) as store:
             trains = [store.stage(self._fit(rows)) for rows in iterator if rows.num_rows]
             return TaskOutput(batch, floors_said(local_property), store.stream, trains)
-        finally:
-            store.close()
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Once a batch, on the driver, after all its tasks; again if the driver died before it was logged."""
         outputs = [message for message in messages if isinstance(message, TaskOutput)]
         assert outputs, "Spark starts at least one task, also for a batch without rows"
         assert all(output.batch.number == batchId for output in outputs)
-        begins = batchId == 0 and not any(output.stream for output in outputs)
+        with self._opened(begins=batchId == 0 and not any(output.stream for output in outputs)) as store:
+            self._commit(store, outputs)
+
+    @contextmanager
+    def _opened(self, *, begins: bool) -> Iterator[Store]:
+        """The stream, with ``self._schema`` as its own; made where the query ``begins`` and it is not there."""
         store = _open_or_create(self._path, self._schema) if begins else open_store(self._path)
         try:
-            self._commit(store, outputs)
+            self._schema = fitting_schema(store.schema, self._schema, self._path)
+            yield store
         finally:
             store.close()
 
     def _commit(self, store: Store, outputs: list[TaskOutput]) -> None:
-        travelled = self._travelled(store, outputs)
+        travelled = self._travelled(outputs)
         first, disorder = outputs[0], self._disorder()
         info = self._attach(store, outputs, disorder.declaration)
         if first.batch.landed(info, self._path):
@@ -89,12 +92,11 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
             Commit(info.name, info.epoch, info.number + 1, accepted, floor, rejected, checkpoint, disorder.state())
         )
 
-    def _travelled(self, store: Store, outputs: list[TaskOutput]) -> list[pa.RecordBatch]:
+    def _travelled(self, outputs: list[TaskOutput]) -> list[pa.RecordBatch]:
         """The rows that came with the tasks' messages, as one train, if there are any."""
-        self._schema = fitting_schema(store.schema, self._schema, self._path)
         found = [self._fit(rows) for output in outputs for rows in output.batches()]
-        rows = pa.Table.from_batches(found, self._schema).combine_chunks()
-        return rows.to_batches() if found else []
+        train: list[pa.RecordBatch] = pa.Table.from_batches(found, self._schema).combine_chunks().to_batches()
+        return train
 
     def _attach(self, store: Store, outputs: list[TaskOutput], declaration: str) -> ProducerInfo:
         """Looks before it takes over: a run whose turn it is not leaves the one whose turn it is alone."""

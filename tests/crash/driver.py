@@ -13,14 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from tests.crash.killing import IN_TASK, Hit, KillingDataSource
-from tests.sparksession import make_session, settle
+from tests.sparksession import NATIVE_WRITE, make_session, settle
 
 SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.master": "local[2,2]",
 }
 """For a JVM that lives a few seconds, and tasks that are tried twice."""
-NATIVE_WRITE = "spark.rowtime.nativeWrite"
 
 
 def counts(spark: SparkSession, folder: Path) -> DataFrame:

@@ -13,6 +13,7 @@ from typing import Any, Self
 import spark_rowtime as rt
 from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store import open_store
+from tests.crash.killing import AFTER_COMMIT, BEFORE_COMMIT, IN_COMMIT, IN_TASK
 from tests.crash.tally import Tally
 from tests.store.streams import EMPTY, WHOLE
 from tests.streams import QUIET
@@ -216,6 +217,8 @@ def growth(folder: Path) -> int:
 
 
 BETWEEN, MID_BATCH, IN_SINK = "between batches", "logged, not in the sink", "in the sink, not in Spark's commit log"
+LEFT = {IN_TASK: MID_BATCH, BEFORE_COMMIT: MID_BATCH, IN_COMMIT: MID_BATCH, AFTER_COMMIT: IN_SINK}
+"""By the point of a batch at which a process is hit: where the batch is then."""
 """Where a driver can be when it is killed."""
 
 

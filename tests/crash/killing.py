@@ -18,7 +18,7 @@ from spark_rowtime.spark.taskbound import local_property
 from spark_rowtime.spark.taskoutput import TaskOutput
 from spark_rowtime.store.base import Commit, Receipt, Store
 
-POINTS = IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
+IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
     "in a task",
     "before the sink's commit",
     "in it, with the rows down",
@@ -85,25 +85,21 @@ def _come_to(point: str, batch: int, path: str) -> None:
 class KillingWriter(RowtimeStreamWriter):
     """Runs in Spark's workers: a process for each task, and one for each commit."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
-        super().__init__(options, schema)
-        self._sink = options.path
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
         output = super().write(iterator)
-        _come_to(IN_TASK, int(local_property("streaming.sql.batchId") or 0), self._sink)
+        _come_to(IN_TASK, int(local_property("streaming.sql.batchId") or 0), self._path)
         return output
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        _come_to(BEFORE_COMMIT, batchId, self._sink)
+        _come_to(BEFORE_COMMIT, batchId, self._path)
         super().commit(messages, batchId)
-        _come_to(AFTER_COMMIT, batchId, self._sink)
+        _come_to(AFTER_COMMIT, batchId, self._path)
 
     def _commit(self, store: Store, outputs: list[TaskOutput]) -> None:
         land = store.commit
 
         def hit_and_land(commit: Commit) -> Receipt:
-            _come_to(IN_COMMIT, outputs[0].batch.number, self._sink)
+            _come_to(IN_COMMIT, outputs[0].batch.number, self._path)
             return land(commit)
 
         with patch.object(store, "commit", hit_and_land):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.drivers import BETWEEN, IN_SINK, MID_BATCH, Account, Driver, Feed, landed, logged, phase
-from tests.crash.killing import BEFORE_COMMIT, IN_TASK, POINTS, Hit, stopped
+from tests.crash.drivers import BETWEEN, LEFT, Account, Driver, Feed, landed, logged, phase
+from tests.crash.killing import BEFORE_COMMIT, IN_TASK, Hit, stopped
 from tests.crash.tally import Tally
 from tests.crash.victims import how_many
 from tests.sparksession import wait_for
@@ -30,8 +30,8 @@ LINE = "kill -9 of a Spark driver: {}"
 
 
 def test_a_driver_killed_at_each_point_of_a_batch(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
-    feed, accounts = Feed(tmp_path), [Account(tmp_path, tally(LINE.format(point))) for point in (*POINTS, BETWEEN)]
-    for point, where, account in zip(POINTS, (MID_BATCH, MID_BATCH, MID_BATCH, IN_SINK), accounts, strict=False):
+    feed, accounts = Feed(tmp_path), [Account(tmp_path, tally(LINE.format(point))) for point in (*LEFT, BETWEEN)]
+    for (point, where), account in zip(LEFT.items(), accounts, strict=False):
         feed.send(2)
         with Driver(tmp_path) as driver:
             Hit(point, batch := logged(tmp_path, "offsets") + 1, driver.process.pid).lay(driver.sink)

@@ -17,17 +17,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
-from tests.crash.driver import NATIVE_WRITE, go_on, undisturbed
-from tests.crash.drivers import IN_SINK, MID_BATCH, Account, Feed, growth, logged, phase, rows
-from tests.crash.killing import POINTS, Hit
+from tests.crash.driver import go_on, undisturbed
+from tests.crash.drivers import LEFT, Account, Feed, growth, logged, phase, rows
+from tests.crash.killing import Hit
 from tests.crash.numbers import MORE
 from tests.crash.tally import Tally
 from tests.crash.victims import how_many
-from tests.sparksession import running, start, wait_for
+from tests.sparksession import NATIVE_READ, NATIVE_WRITE, running, start, wait_for
 
 pytestmark = pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="minutes; ROWTIME_KILLS=4 has it")
 FEW = 4
-SWITCHES = "spark.rowtime.nativeRead", NATIVE_WRITE
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
@@ -78,7 +77,7 @@ def test_workers_killed_at_each_point_of_a_batch(
 ) -> None:
     """Of a task that has staged its rows, and of the commit. The query fails; started again, it goes on."""
     feed, account = Feed(tmp_path), Account(tmp_path, tally("kill -9 of a Python worker of Spark: task, commit"))
-    for point, where in zip(POINTS, (MID_BATCH, MID_BATCH, MID_BATCH, IN_SINK), strict=True):
+    for point, where in LEFT.items():
         feed.send(2)
         Hit(point, batch := logged(tmp_path, "commits") + 2).lay(str(tmp_path / "counts.rowtime"))
         with running(go_on(spark, tmp_path)) as hit, pytest.raises(StreamingQueryException):
@@ -110,18 +109,14 @@ def test_workers_killed_at_random_moments(
     seed = int(os.environ.get("ROWTIME_SEED", "1"))
     dice, feed, who = random.Random(seed), Feed(tmp_path, seed), Counter[str]()
     account = Account(tmp_path, tally("kill -9 of any Python worker of Spark at a random moment"))
-    for switch in SWITCHES:
+    for switch in (NATIVE_READ, NATIVE_WRITE):
         spark.conf.set(switch, native)
-    try:
-        for _ in range(how_many(FEW) // 2):
-            feed.send(2)
-            with running(go_on(spark, tmp_path)) as hit:
-                who[kill_one(spark, hit, tmp_path, dice)] += 1
-            account.killed()
-        finish(spark, tmp_path, account)
-    finally:
-        for switch in SWITCHES:
-            spark.conf.unset(switch)
+    for _ in range(how_many(FEW) // 2):
+        feed.send(2)
+        with running(go_on(spark, tmp_path)) as hit:
+            who[kill_one(spark, hit, tmp_path, dice)] += 1
+        account.killed()
+    finish(spark, tmp_path, account)
     print(f"killed: {dict(who)}")
 
 

@@ -14,19 +14,19 @@ from spark_rowtime.schema import stream_schema
 from tests.hostile.kinds import NAMES
 from tests.spark.pythontasks import python_tasks, watching
 from tests.spark.watching import finish, refused
-from tests.sparksession import start
+from tests.sparksession import NATIVE_READ, NATIVE_WRITE, start
 from tests.streams import at, opened
 
-READ, WRITE = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
+THROUGH_PYTHON = {NATIVE_READ: "false", NATIVE_WRITE: "false"}
 ODD_SESSION = {
     "spark.sql.session.timeZone": "America/St_Johns",
     "spark.sql.execution.arrow.useLargeVarTypes": "true",
 }
 WAYS: dict[str, dict[str, str]] = {
     "native": {},
-    "Python": {READ: "false", WRITE: "false"},
+    "Python": THROUGH_PYTHON,
     "native in an odd session": ODD_SESSION,
-    "Python in an odd session": {READ: "false", WRITE: "false", **ODD_SESSION},
+    "Python in an odd session": {**THROUGH_PYTHON, **ODD_SESSION},
 }
 MICRO = dt.timedelta(microseconds=1)
 LAST = dt.datetime.max
@@ -110,7 +110,7 @@ def test_every_type_goes_from_stream_to_stream(spark: SparkSession, path: str, t
         finish(start(session.readStream.format("rowtime").load(path), out, tmp_path / f"checkpoint {way}"))
         assert read(str(out)) == sent
         assert rt.describeStream(str(out)).schema == rt.describeStream(path).schema
-        assert bool(python_tasks(out)) == (WRITE in conf)
+        assert bool(python_tasks(out)) == (NATIVE_WRITE in conf)
     batch = spark.read.format("rowtime").load(path).drop(NOT_TO_ARROW).toArrow().sort_by("rowtime")
     assert [repr(row) for row in batch.to_pylist()] == read(path, NOT_TO_ARROW)
 

@@ -17,13 +17,9 @@ from spark_rowtime.spark.taskoutput import TaskOutput
 class WatchedWriter(RowtimeStreamWriter):
     """Leaves a file beside the stream for each number of trains that a Python worker has put down in a task."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
-        super().__init__(options, schema)
-        self._sink = options.path
-
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
         output = super().write(iterator)
-        Path(f"{self._sink}.{len(output.trains)}-trains").touch()
+        Path(f"{self._path}.{len(output.trains)}-trains").touch()
         return output
 
 

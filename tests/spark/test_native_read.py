@@ -19,10 +19,9 @@ from spark_rowtime.spark.partition import LEAST_ROWS, PARTITION_ROWS, native_pla
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Slice, StreamSettings
 from tests.spark.test_source import TYPES, VALUES
-from tests.sparksession import wait_for
+from tests.sparksession import NATIVE_READ, wait_for
 from tests.streams import Pipe, at, opened, send
 
-SWITCH = "spark.rowtime.nativeRead"
 NARROW = "rowtime TIMESTAMP NOT NULL, x INT, s STRUCT<a: STRING, l: ARRAY<INT>>"
 
 
@@ -30,7 +29,7 @@ NARROW = "rowtime TIMESTAMP NOT NULL, x INT, s STRUCT<a: STRING, l: ARRAY<INT>>"
 def switch(spark: SparkSession) -> Iterator[None]:
     """Back to native after each test; whatever a test did, nothing is left off the heap."""
     yield
-    spark.conf.unset(SWITCH)
+    spark.conf.unset(NATIVE_READ)
     wait_for(lambda: off_heap(spark) == 0, "Arrow's memory to be given back")
 
 
@@ -59,7 +58,7 @@ class Twice:
     def run(self, native: bool, checkpoint: str = "") -> list[list[str]]:
         """One way, which is the one that was asked for."""
         frame = self.frame()
-        frame.sparkSession.conf.set(SWITCH, str(native).lower())
+        frame.sparkSession.conf.set(NATIVE_READ, str(native).lower())
         batches: list[list[str]] = []
         writer = frame.writeStream.foreachBatch(lambda f, _: batches.append(sorted(map(repr, f.collect()))))
         writer = writer.option("checkpointLocation", str(self.folder / (checkpoint or str(native))))

@@ -13,9 +13,9 @@ from spark_rowtime.spark.landed import Batch
 from spark_rowtime.spark.taskbound import floors_said
 from tests.spark.pythontasks import python_tasks, watching
 from tests.spark.watching import finish
+from tests.sparksession import NATIVE_WRITE
 from tests.streams import Pipe, opened, send
 
-SWITCH = "spark.rowtime.nativeWrite"
 FEW = 128 << 10
 """Bytes of a task's rows that no longer travel."""
 MESSAGE = Path(__file__).parents[2] / "java-shim/src/main/java/sparkrowtime/SinkMessage.java"
@@ -49,7 +49,7 @@ def landed(pipe: Pipe) -> list[tuple[int, int]]:
     ids=["few", "one that is long", "the last is long", "many", "not so many", "switched off"],
 )
 def test_all_rows_land(watched: Pipe, length: str, native: str, by_python: list[str]) -> None:
-    watched.spark.conf.set(SWITCH, native)
+    watched.spark.conf.set(NATIVE_WRITE, native)
     texts = watched.read("s").coalesce(1).selectExpr("rowtime", "x", f"repeat('a', {length}) AS text")
     lengths = watched.spark.range(40).selectExpr("CAST(id AS INT) AS x").selectExpr("x", f"CAST({length} AS INT)")
     finish(watched.run(texts))

@@ -5,11 +5,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from tests.sparksession import running
+from tests.sparksession import NATIVE_READ, running
 from tests.streams import Pipe, opened, send
 
 STATE_PARTITIONS = 2
-SWITCH = "spark.rowtime.nativeRead"
 
 
 def tasks(spark: SparkSession, query: StreamingQuery) -> int:
@@ -22,7 +21,7 @@ def tasks(spark: SparkSession, query: StreamingQuery) -> int:
 @pytest.mark.parametrize("native", ["true", "false"])
 def test_a_bound_alone_runs_the_tasks_of_the_state_only(pipe: Pipe, tmp_path, native) -> None:
     orders = opened(pipe.create("orders", "k STRING"))
-    pipe.spark.conf.set(SWITCH, native)
+    pipe.spark.conf.set(NATIVE_READ, native)
     hourly = pipe.read("orders").groupBy(F.window("rowtime", "1 hour")).count()
     try:
         writer = hourly.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -35,4 +34,4 @@ def test_a_bound_alone_runs_the_tasks_of_the_state_only(pipe: Pipe, tmp_path, na
             query.processAllAvailable()
             assert tasks(pipe.spark, query) - before == STATE_PARTITIONS
     finally:
-        pipe.spark.conf.unset(SWITCH)
+        pipe.spark.conf.unset(NATIVE_READ)

@@ -5,7 +5,6 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -42,7 +41,7 @@ final class NativeRead {
 
   /** With the handshake in {@code start}. */
   private InputPartition[] planned(Offset start, Offset end) {
-    NativePlan plan = isOn() ? plan(start, end) : null;
+    NativePlan plan = Rowtime.isOn(SWITCH) ? plan(start, end) : null;
     isNative = plan != null && plan.gives(schema);
     return isNative ? plan.partitions() : stream.planInputPartitions(start, end);
   }
@@ -56,9 +55,5 @@ final class NativeRead {
     int parallelism = SparkSession.active().sparkContext().defaultParallelism();
     String question = NativePlan.question(start.json(), end.json(), parallelism);
     return new NativePlan(BoundedStream.ask(stream, question).json());
-  }
-
-  private static boolean isOn() {
-    return Boolean.parseBoolean(SQLConf.get().getConfString(SWITCH, "true"));
   }
 }

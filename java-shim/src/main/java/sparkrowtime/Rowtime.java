@@ -2,9 +2,10 @@ package sparkrowtime;
 
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.TimestampType;
 
-/** The names and marks by which this library knows its own columns. */
+/** The names and marks by which this library knows its own columns, and its switches. */
 final class Rowtime {
   static final String SOURCE = "rowtime";
   static final String COLUMN = "rowtime";
@@ -13,6 +14,11 @@ final class Rowtime {
   static final String FOLLOWS = "rowtime.follows";
 
   private Rowtime() {}
+
+  /** Whether a native path is on in the session of this thread; all are, unless a test says otherwise. */
+  static boolean isOn(String path) {
+    return Boolean.parseBoolean(SQLConf.get().getConfString(path, "true"));
+  }
 
   static boolean follows(Attribute a) {
     return a.metadata().contains(FOLLOWS);

@@ -22,6 +22,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * properties that say which batch this is.
  */
 final class SinkMessage {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
   /** Those that spark_rowtime/spark/landed.py and taskbound.py read in a task. */
   private static final List<String> PROPERTIES =
       List.of(
@@ -63,7 +65,7 @@ final class SinkMessage {
       said.put(property, TaskContext.get().getLocalProperty(property));
     }
     try {
-      return new ObjectMapper().writeValueAsBytes(said);
+      return MAPPER.writeValueAsBytes(said);
     } catch (JsonProcessingException e) {
       throw new IllegalStateException(e);
     }

@@ -15,7 +15,6 @@ import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonBatchWriterFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingWrite;
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite;
-import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * The physical rule that lets a query with bounds ask Python once a run, not in every batch, for
@@ -27,8 +26,6 @@ import org.apache.spark.sql.internal.SQLConf;
 final class SinkWriters extends ColumnarRule {
   /** False: all rows go through Python. For tests that compare the two. */
   private static final String SWITCH = "spark.rowtime.nativeWrite";
-
-  private static final String NAME = "rowtime";
 
   @Override
   public Rule<SparkPlan> preColumnarTransitions() {
@@ -51,7 +48,7 @@ final class SinkWriters extends ColumnarRule {
   }
 
   private static boolean isOurs(StreamingWrite write) {
-    return write instanceof PythonStreamingWrite python && NAME.equalsIgnoreCase(shortName(python));
+    return write instanceof PythonStreamingWrite python && Rowtime.SOURCE.equalsIgnoreCase(shortName(python));
   }
 
   private static String shortName(PythonStreamingWrite write) {
@@ -75,7 +72,7 @@ final class SinkWriters extends ColumnarRule {
       if (!(made instanceof PythonBatchWriterFactory python)) {
         throw new ShimMismatch("a PythonBatchWriterFactory of a Python sink, found " + made.getClass(), null);
       }
-      return Boolean.parseBoolean(SQLConf.get().getConfString(SWITCH, "true")) ? new SinkTasks(python) : python;
+      return Rowtime.isOn(SWITCH) ? new SinkTasks(python) : python;
     }
 
     @Override
