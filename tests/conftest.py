@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "ci", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "explore", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-settings.load_profile("ci")
+settings.register_profile("ci", settings.get_profile("explore"), derandomize=True, database=None)
+settings.load_profile("ci")  # the same examples each time; others: pytest --hypothesis-profile=explore
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored behind &, also by what tests start
 

@@ -22,9 +22,9 @@ READ = (
     "view",
 )
 WRITE = ("path", "rowtime", "lateness", "onDisorder")
-_SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
+SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """What Spark, or the user speaking to Spark, puts among a source's options; lower case."""
-_TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
+TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
 _AGAIN = "option."
 """What Spark puts there for CREATE TABLE ... USING rowtime; it also says each of the table's options again."""
 VIEWS = ("rows", "bounds", "rejected", "producers")
@@ -36,7 +36,7 @@ class Options:
     def __init__(self, given: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
         lower = {name.lower(): name for name in known}
-        passed_over = {*lower, *_SPARKS_OWN, *_TABLES_OWN}
+        passed_over = {*lower, *SPARKS_OWN, *TABLES_OWN}
         for name in given:
             if name.lower().removeprefix(_AGAIN) not in passed_over and not name.startswith("spark."):
                 raise _unknown(name, lower)
