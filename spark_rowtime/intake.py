@@ -73,8 +73,7 @@ class Intake:
         if ceiling is None or timed.largest <= ceiling:
             return timed, []
         fits = pc.less_equal(rowtime_micros(timed.rows), ceiling)
-        rest, ahead = timed.rows.filter(fits), timed.rows.filter(pc.invert(fits))
-        return Timed(rest) if rest.num_rows else None, [Rejected("ahead", ceiling, ahead)]
+        return timed.where(fits), [Rejected("ahead", ceiling, timed.rows.filter(pc.invert(fits)))]
 
     def _as_is(self, batch: pa.RecordBatch) -> Timed | None:
         """The batch, where it has the stream's columns already and nothing is wrong with it: a few microseconds."""

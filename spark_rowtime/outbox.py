@@ -1,5 +1,6 @@
 """Outbox: what a sink has taken and not yet committed."""
 
+from collections.abc import Iterator
 from itertools import groupby
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ from spark_rowtime.bound import stronger
 from spark_rowtime.disorder import Disorder
 from spark_rowtime.rowbuffer import RowBuffer
 from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Store
+from spark_rowtime.train import Timed
 
 SMALL = 4096
 """Batches of fewer rows are joined with their like to longer trains; larger ones are trains without being copied."""
@@ -28,7 +30,7 @@ class Outbox:
         self._disorder, self._committed_disorder = disorder, info.disorder
         self.rows = RowBuffer(store.schema, rises=disorder.implies)
         """The rows that came one by one since the last batch."""
-        self._batches: list[pa.RecordBatch] = []
+        self._batches: list[Timed] = []
         self._count = 0
         self._floor = self._committed_floor = info.floor
         self._rejected: list[Rejected] = []
@@ -50,11 +52,11 @@ class Outbox:
         left = self._max_train_rows - self._count % self._max_train_rows
         self.rows.open(floor, ceiling, left - 1)
 
-    def add_batch(self, batch: pa.RecordBatch) -> None:
+    def add_batch(self, batch: Timed) -> None:
         """Checked rows, after all that were added before; types as in the stream, what may be null as it comes."""
         self._roll()
         self._batches.append(batch)
-        self._count += batch.num_rows
+        self._count += batch.rows.num_rows
 
     def promise(self, floor: int) -> None:
         """The producer's floor after what was added so far."""
@@ -71,7 +73,7 @@ class Outbox:
     def commit(self, checkpoint: str | None, now: int) -> Receipt:
         """Everything pending, in one commit."""
         disorder = self._disorder.state()
-        trains = tuple(self._store.stage(batch) for batch in self._trains())
+        trains = tuple(self._store.stage(rows, ends) for rows, ends in self._trains())
         commit = Commit(
             self.producer,
             self._epoch,
@@ -107,19 +109,21 @@ class Outbox:
     def _roll(self) -> None:
         if len(self.rows):
             self._count += len(self.rows)
-            self._batches += self.rows.drain()
+            self._batches += map(Timed, self.rows.drain())
 
-    def _trains(self) -> list[pa.RecordBatch]:
+    def _trains(self) -> Iterator[tuple[pa.RecordBatch, tuple[int, int] | None]]:
+        """The rows of each, and their ends where they are known."""
         self._roll()
-        trains: list[pa.RecordBatch] = []
         schema = self._store.schema
         for (small, _), alike in groupby(self._batches, key=_shape):
-            rows = pa.Table.from_batches(list(alike))
+            given = list(alike)
+            rows = pa.Table.from_batches([batch.rows for batch in given])
             if not rows.schema.equals(schema, check_metadata=True):
                 rows = pa.Table.from_arrays(rows.columns, schema=schema)
-            trains += (rows.combine_chunks() if small else rows).to_batches(max_chunksize=self._max_train_rows)
-        return trains
+            trains = (rows.combine_chunks() if small else rows).to_batches(max_chunksize=self._max_train_rows)
+            whole = not small and len(trains) == len(given)  # none was cut
+            yield from zip(trains, [batch.ends for batch in given] if whole else [None] * len(trains), strict=True)
 
 
-def _shape(batch: pa.RecordBatch) -> tuple[bool, pa.Schema]:
-    return batch.num_rows < SMALL, batch.schema
+def _shape(batch: Timed) -> tuple[bool, pa.Schema]:
+    return batch.rows.num_rows < SMALL, batch.rows.schema

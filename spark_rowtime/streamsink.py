@@ -260,15 +260,16 @@ class StreamSink:
         if timed is None:
             self._refuse(late, "")
             return
-        verdict, rows = self._disorder.judge(timed, self._known), timed.rows
+        verdict = self._disorder.judge(timed, self._known)
+        fitting: Timed | None = timed
         if verdict.fits is not None:
-            late += late_rows(rows, verdict)
-            rows = rows.filter(verdict.fits)
+            late += late_rows(timed.rows, verdict)
+            fitting = timed.where(verdict.fits)
         if late:
             self._refuse(late, verdict.why)
-        if rows.num_rows:
-            self._disorder.take(rows)
-            self._outbox.add_batch(rows)
+        if fitting is not None:
+            self._disorder.take(fitting.rows)
+            self._outbox.add_batch(fitting)
             self._imply(verdict.floor)
 
     def _refuse(self, late: list[Rejected], below: str) -> None:

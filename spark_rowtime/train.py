@@ -45,8 +45,7 @@ def span(rows: pa.RecordBatch) -> tuple[int, int] | None:
     """The least and the largest rowtime of ``rows``, in microseconds; None without rows."""
     if not rows.num_rows:
         return None
-    timed = Timed(rows)
-    return timed.least, timed.largest
+    return Timed(rows).ends
 
 
 class Timed:
@@ -65,6 +64,16 @@ class Timed:
         self.rises = len(times) == 1 or not np.count_nonzero(times[1:] < times[:-1])
         ends = (times[0], times[-1]) if self.rises else (times.min(), times.max())
         self.least, self.largest = int(ends[0]), int(ends[1])
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest rowtime, in microseconds."""
+        return self.least, self.largest
+
+    def where(self, mask: pa.Array) -> "Timed | None":
+        """The rows for which ``mask`` is true, if there are any."""
+        rows = self.rows.filter(mask)
+        return Timed(rows) if rows.num_rows else None
 
 
 def floors_between(later: Sequence[tuple[int, int] | None], final: int | None, before: int | None) -> list[int | None]:

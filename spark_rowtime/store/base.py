@@ -196,8 +196,11 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def stage(self, rows: pa.RecordBatch) -> Staged:
-        """Puts the bytes of ``rows`` (>= 1 row, of exactly ``schema``) down. Nobody sees them yet."""
+    def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
+        """Puts the bytes of ``rows`` (>= 1 row, of exactly ``schema``) down. Nobody sees them yet.
+
+        ``ends``: their ``span``, from who has looked already.
+        """
 
     @abstractmethod
     def commit(self, commit: Commit) -> Receipt:

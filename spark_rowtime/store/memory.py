@@ -108,8 +108,8 @@ class MemoryStore(Store):
             self._append(event, None)
         return bool(due)
 
-    def stage(self, rows: pa.RecordBatch) -> Staged:
-        ends = span(rows)
+    def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
+        ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
         return Staged(rows.num_rows, *ends, location=rows)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_rowtime.errors import StoreUnavailableError
-from spark_rowtime.store.local import LocalStore, producers
+from spark_rowtime.store.local import LocalStore, check_local, producers
 from tests.store.processes import run
 from tests.store.streams import Writer, at, batch, names, read
 
@@ -198,6 +198,24 @@ def test_a_crashed_creation_is_not_in_the_way(tmp_path: Path) -> None:
         """,
         path,
     )
+
+
+def test_law_8_room_that_was_reserved_behind_a_large_train(open_here: Open, local_path: str) -> None:
+    run(
+        """
+        writer = Writer(open_local(path), "a")
+        writer.send([1 + n / 1e6 for n in range(100_000)], floor=2)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        local_path,
+        code=KILLED,
+    )
+    (file,) = (Path(local_path) / "segments").iterdir()
+    assert file.stat().st_size > 8 << 20
+    assert [rows.num_rows for rows in pa.ipc.open_stream(file)] == [100_000]
+    assert check_local(local_path).damage == []
+    Writer(open_here(), "a", holder="next").send([3], floor=3)
+    assert len(read(open_here())) == 100_001
 
 
 def test_a_free_segment_is_used_again_and_a_dead_writers_is_not(open_here: Open, local_path: str) -> None:

@@ -1,5 +1,8 @@
 """The bytes of the rows: readable by others, checked, in files of a limited size."""
 
+import errno
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,6 +74,32 @@ def test_a_full_segment_is_followed_by_another(tmp_path: Path) -> None:
     writer.close()
     assert len(list((tmp_path / "free").iterdir())) <= 1
     reader.close()
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_a_large_train_reserves_room_which_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: bool
+) -> None:
+    """Where there is none to be had, or the file system has no such thing, the rows go down all the same."""
+    for folder in ("segments", "free"):
+        (tmp_path / folder).mkdir()
+    if not room:
+        monkeypatch.setattr(os, "posix_fallocate", no_room)
+    writer, reader = SegmentWriter(tmp_path, SCHEMA), SegmentReader(tmp_path, SCHEMA)
+    rows = batch(*range(1, 100_001))
+    places = [writer.append(rows) for _ in range(30)]
+    (file,) = (tmp_path / "segments").iterdir()
+    end = places[-1].offset + places[-1].length
+    assert (file.stat().st_size > end) == (room and sys.platform == "linux")
+    assert all(reader.read(place, 100_000, "") == rows for place in places)
+    writer.close()
+    assert file.stat().st_size == end
+    assert [rows.num_rows for rows in pa.ipc.open_stream(file)] == [100_000] * 30
+    reader.close()
+
+
+def no_room(*_: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_more_segments_than_open_files(tmp_path: Path) -> None:

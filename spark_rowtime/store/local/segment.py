@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import sys
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ SEGMENTS, FREE = "segments", "free"
 """The folders of a stream: its segments, and an empty file per segment that is free to be appended to."""
 FULL = 256 << 20
 """A segment of so many bytes is not appended to."""
+LARGE, AHEAD = 1 << 20, 32 << 20
+"""Before a train of so many bytes, so many are reserved on the disk: in pieces, the system takes longer for it."""
 OPEN_FILES = 64
 
 
@@ -42,13 +45,14 @@ class SegmentWriter:
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL, durable: bool = False) -> None:
         self._folder, self._free = stream / SEGMENTS, stream / FREE
         self._schema, self._full, self._durable = schema, full, durable
-        self._name, self._fd, self._end = "", -1, 0
+        self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
 
     def append(self, rows: pa.RecordBatch) -> Location:
         """Puts ``rows`` down. After an error nothing of them counts, and the next call overwrites them."""
         if self._fd < 0 or self._end >= self._full:
             self._roll()
         message, offset = rows.serialize(), self._end
+        self._reserve(offset + message.size)
         self._write(message)
         return Location(self._name, offset, message.size, crc32(message))
 
@@ -69,8 +73,16 @@ class SegmentWriter:
             with suppress(FileNotFoundError):  # the stream was deleted
                 (self._free / self._name).touch()
 
+    def _reserve(self, end: int) -> None:
+        """Room on the disk for a large train and those after it; without it, the write says what is wrong."""
+        if sys.platform == "linux" and end - self._end >= LARGE and end > self._reserved:
+            self._reserved = max(end, min(self._end + AHEAD, self._full))
+            with suppress(OSError):
+                os.posix_fallocate(self._fd, self._end, self._reserved - self._end)
+
     def _roll(self) -> None:
         self.close()
+        self._reserved = 0
         if not self._claim():
             self._create(os.urandom(8).hex() + ".arrow")
 

@@ -119,8 +119,8 @@ class LocalStore(Store):
             self._tick(event, self._find(event.producer))
         return bool(due)
 
-    def stage(self, rows: pa.RecordBatch) -> Staged:
-        ends = span(rows)
+    def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
+        ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
         with self._guard:
             return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
