@@ -23,6 +23,8 @@ START = 1_767_225_600_000_000
 SIZES = ((1, 1000, 10_000, 0.5), (100, 1000, 5000, 0.9), (10_000, 60, 300, 0.4), (100_000, 10, 40, 1.0))
 """Rows a train, trains that are committed each and trains under load, and the ratio that is wanted at least."""
 TURNS = 7
+DEFAULT, BULK = 65_536, 1_000_000
+"""maxTrainRows: by default, and for batches that it would cut in two."""
 
 
 def batch(first: int, rows: int) -> pa.RecordBatch:
@@ -38,7 +40,7 @@ def batch(first: int, rows: int) -> pa.RecordBatch:
 def each_committed(path: Path, batches: list[pa.RecordBatch], durability: str = "process") -> float:
     """Seconds for as many commits as there are batches."""
     rt.createStream(str(path), SCHEMA)
-    with rt.openSink(str(path), linger="1 hour", durability=durability) as sink:
+    with rt.openSink(str(path), linger="1 hour", durability=durability, maxTrainRows=BULK) as sink:
         start = time.perf_counter()
         for rows in batches:
             sink.sendRows(rows)
@@ -47,9 +49,10 @@ def each_committed(path: Path, batches: list[pa.RecordBatch], durability: str = 
 
 
 def under_load(path: Path, batches: list[pa.RecordBatch]) -> float:
-    """As a feed sends: commits are made by the default linger, and by full trains."""
+    """As a feed sends: commits are made by the default linger, and by full trains, which a bulk load makes longer."""
     rt.createStream(str(path), SCHEMA)
-    with rt.openSink(str(path)) as sink:
+    longest = DEFAULT if batches[0].num_rows < DEFAULT else BULK
+    with rt.openSink(str(path), maxTrainRows=longest) as sink:
         start = time.perf_counter()
         for rows in batches:
             sink.sendRows(rows)

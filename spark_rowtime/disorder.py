@@ -7,10 +7,9 @@ The state is small, kept as JSON with each commit, and carried on at a takeover.
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from heapq import nlargest
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +20,7 @@ from spark_rowtime.timestamps import show_micros, to_interval
 from spark_rowtime.train import ROWTIME, Timed
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Of one call: ``fits`` (boolean array, None: all do) and the floor that its rows imply (None: no news).
 
     ``why`` names what late rows fell below, for the error; ``bounds`` has it for each row, in

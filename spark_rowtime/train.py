@@ -59,11 +59,14 @@ class Timed:
     __slots__ = ("largest", "least", "micros", "rises", "rows")
 
     def __init__(self, rows: pa.RecordBatch) -> None:
-        times = rows.column(ROWTIME).to_numpy().view("int64")
+        column = rows.column(ROWTIME)
+        if column.null_count:
+            raise pa.ArrowInvalid("A rowtime is null.")
+        times = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
         self.rows, self.micros = rows, times
         self.rises = len(times) == 1 or not np.count_nonzero(times[1:] < times[:-1])
-        ends = (times[0], times[-1]) if self.rises else (times.min(), times.max())
-        self.least, self.largest = int(ends[0]), int(ends[1])
+        self.least = times.item(0) if self.rises else int(times.min())
+        self.largest = times.item(-1) if self.rises else int(times.max())
 
     @property
     def ends(self) -> tuple[int, int]:
