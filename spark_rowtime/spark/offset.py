@@ -12,6 +12,9 @@ SHIM = "shim"
 READER = "reader"
 """And this one: where the checkpoint of this source of the query is, its name in the stream's retention."""
 
+ALONE = "alone"
+"""And this one: whether the query has no other source, which would wait while this one does."""
+
 PLAN = "plan"
 """With this key in it, too, a start offset is the extension's question what a batch up to ``end`` reads."""
 

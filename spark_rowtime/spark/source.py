@@ -17,15 +17,15 @@ from pyspark.sql.streaming.datasource import (
 from spark_rowtime.adapter import AdapterProcess, spawn
 from spark_rowtime.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.heldback import HeldBack
-from spark_rowtime.spark.offset import LEAST_SENT, PLAN, READER, start_position
+from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, start_position
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.timestamps import show_micros
 
-PATIENCE = 0.005
-"""Seconds that a query's thread waits for news in each of its sources."""
+PATIENCE, ALL_PATIENCE = 0.005, 0.1
+"""Seconds that a query waits for news in each of its sources; in its only one, when there was none for long."""
 
 
 class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -41,6 +41,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._adapter_spec = options.get("adapter")
         self._require = options.choice("bounds", "require", "ignore") == "require"
         self._target: int | None = None
+        self._patience = PATIENCE
         self._reported: dict[str, Any] | None = None
         self._held_back = HeldBack(self._how)
         self._adapter: AdapterProcess | None = None
@@ -71,13 +72,16 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         how = self._how
         if isinstance(limit, ReadAllAvailable):
             how = Release(how.order, how.hold, how.since)
-        return self._dump(self._next(how, at))
+        to = self._next(how, at)
+        waits_longer = to == at and start.get(ALONE, False)
+        self._patience = min(2 * self._patience, ALL_PATIENCE) if waits_longer else PATIENCE
+        return self._dump(to)
 
     def _next(self, how: Release, at: Position) -> Position:
         """The next position. Waits a moment for one: a look at the store costs a hundredth of Spark's next trigger."""
         seen = self._store.head().seq
         to = how.step(self._store, at, self._target)
-        if to == at and self._target is None and self._store.wait(seen, PATIENCE):
+        if to == at and self._target is None and self._store.wait(seen, self._patience):
             to = how.step(self._store, at)
         return to
 

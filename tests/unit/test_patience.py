@@ -3,8 +3,9 @@
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from unit_support import new_sink, new_stream, rows
 
+from spark_rowtime.spark.offset import ALONE
 from spark_rowtime.spark.options import READ, Options
-from spark_rowtime.spark.source import PATIENCE, RowtimeStreamReader
+from spark_rowtime.spark.source import ALL_PATIENCE, PATIENCE, RowtimeStreamReader
 
 
 def test_news_that_comes_while_it_waits_is_in_the_answer() -> None:
@@ -29,3 +30,23 @@ def test_news_that_comes_while_it_waits_is_in_the_answer() -> None:
     source.prepareForTriggerAvailableNow()
     source.latestOffset(source.latestOffset(start, ReadAllAvailable()), ReadAllAvailable())
     assert len(waits) == 2, "AvailableNow knows its end"
+
+
+def test_the_only_source_of_a_query_waits_longer_the_longer_there_is_no_news() -> None:
+    path = new_stream()
+    source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ))
+    start, waits = source.initialOffset(), []
+    source._store.wait = lambda _, timeout: waits.append(timeout)
+    for _ in range(7):
+        assert source.latestOffset({**start, ALONE: True}, ReadAllAvailable()) == start
+    assert waits == [0.005, 0.01, 0.02, 0.04, 0.08, ALL_PATIENCE, ALL_PATIENCE]
+    source.latestOffset({**start, ALONE: False}, ReadAllAvailable())
+    source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
+    assert waits[-1] == PATIENCE
+    source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
+    sink = new_sink(path, "feed")
+    sink.sendRows(rows("10:00"))
+    sink.flush()
+    here = source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
+    source.latestOffset({**here, ALONE: True}, ReadAllAvailable())
+    assert waits[-1] == PATIENCE

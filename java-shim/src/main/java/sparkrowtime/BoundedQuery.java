@@ -184,6 +184,11 @@ final class BoundedQuery {
     return writers;
   }
 
+  /** Whether it has one source. */
+  boolean isAlone() {
+    return execution.sources().size() == 1;
+  }
+
   /** As many tasks as Spark runs at once. */
   int cores() {
     return execution.sparkSessionForStream().sparkContext().defaultParallelism();

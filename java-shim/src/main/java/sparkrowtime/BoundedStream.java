@@ -82,7 +82,8 @@ class BoundedStream
     return ShimMismatch.guarded(
         () -> {
           BoundedQuery query = BoundedQuery.running();
-          Offset end = Planner.answer(() -> admission.latestOffset(withShim(start), limit));
+          Offset from = withShim(start, query.isAlone());
+          Offset end = Planner.answer(() -> admission.latestOffset(from, limit));
           query.reached(this, end == null ? start : end);
           return end;
         });
@@ -123,11 +124,11 @@ class BoundedStream
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    return Planner.answer(() -> read.partitions(withShim(start), end));
+    return Planner.answer(() -> read.partitions(withShim(start, false), end));
   }
 
-  private Offset withShim(Offset offset) {
-    return stream.deserializeOffset(OffsetJson.withShim(offset.json(), location));
+  private Offset withShim(Offset offset, boolean alone) {
+    return stream.deserializeOffset(OffsetJson.withShim(offset.json(), location, alone));
   }
 
   @Override

@@ -28,9 +28,9 @@ final class OffsetJson {
     return floor.isNull() ? Bound.UNKNOWN_YET : floor.asLong();
   }
 
-  /** The handshake: tells the Python side that bounds are applied, and who reads. Never written to a log. */
-  static String withShim(String json, String reader) {
-    return parse(json).put("shim", "1").put("reader", reader).toString();
+  /** The handshake: that bounds are applied, who reads, and whether no other source waits. Never written to a log. */
+  static String withShim(String json, String reader, boolean alone) {
+    return parse(json).put("shim", "1").put("reader", reader).put("alone", alone).toString();
   }
 
   /** The question for the least rowtime at or above {@code from} up to an offset. Never written to a log. */
