@@ -4,7 +4,8 @@ from datetime import datetime, tzinfo
 from functools import total_ordering
 from typing import Any
 
-from spark_rowtime.timestamps import from_micros, show_micros, to_micros
+from spark_rowtime.arguments import to_flag
+from spark_rowtime.timestamps import LARGEST, from_micros, show_micros, to_micros
 
 
 @total_ordering
@@ -27,12 +28,12 @@ class RowtimeBound:
     def __init__(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
         """``t`` as in :func:`spark_rowtime.timestamps.to_micros`; naive times are in ``tz``, or UTC."""
         self._micros = to_micros(t, tz)
-        self._strict = bool(strict)
+        self._strict = to_flag(strict, "strict")
 
     @classmethod
     def fromFloor(cls, floor: int) -> "RowtimeBound":
-        """The non-strict bound with that floor in microseconds."""
-        return cls._of(floor, strict=False)
+        """The bound with that floor in microseconds: non-strict, as long as there is such a time."""
+        return cls._of(min(floor, LARGEST), strict=floor > LARGEST)
 
     @classmethod
     def _of(cls, micros: int, strict: bool) -> "RowtimeBound":

@@ -21,6 +21,9 @@ class _Forked:
 
     __enter__ = acquire
 
+    def _is_owned(self) -> bool:
+        return False
+
     def __exit__(self, *error: object) -> None:
         """Is never reached."""
 

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
 
 def _lock_file(path: str, producer: str) -> Path:
     """In the stream's directory; where it has none, in this machine's folder for temporary files."""
-    local = path.removeprefix("file://")
+    local = re.sub("^file:(//)?(?=/)", "", path)
     if "://" not in local:
         return Path(local) / f"host-{hashlib.sha256(producer.encode()).hexdigest()[:16]}.lock"
     where = f"{path} {producer} {os.getuid()} {os.getpid() if local.startswith('memory:') else ''}"

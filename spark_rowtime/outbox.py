@@ -1,7 +1,9 @@
 """Outbox: what a sink has taken and not yet committed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -10,16 +12,25 @@ from spark_rowtime.disorder import Disorder
 from spark_rowtime.rowbuffer import RowBuffer
 from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Store
 from spark_rowtime.train import Timed
+from spark_rowtime.unbroken import Unbroken
 
 SMALL = 4096
 """Batches of fewer rows are joined with their like to longer trains; larger ones are trains without being copied."""
+
+
+class Attempt(NamedTuple):
+    """A commit that has not returned: it, and how many of the pending batches it holds."""
+
+    commit: Commit
+    batches: int
 
 
 class Outbox:
     """Rows, the producer's floor after them, and rejections, in the order of the calls.
 
     Law (*all or nothing*): a commit that fails leaves everything pending, under the same number, so
-    that a retry lands it once. Called under the sink's lock.
+    that a retry lands it once, also where it had landed and only its caller was not told, as where a
+    signal's handler raised. Called under the sink's lock.
     """
 
     def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int) -> None:
@@ -34,6 +45,10 @@ class Outbox:
         self._count = 0
         self._floor = self._committed_floor = info.floor
         self._rejected: list[Rejected] = []
+        self._attempt: Attempt | None = None
+        self.checkpoint = info.checkpoint
+        """The last one that was stored."""
+        self.unbroken = Unbroken()
         self.failing = False
         """Whether the last commit that no call of ``flush`` or ``close`` asked for failed."""
 
@@ -72,24 +87,48 @@ class Outbox:
 
     def commit(self, checkpoint: str | None, now: int) -> Receipt:
         """Everything pending, in one commit."""
-        disorder = self._disorder.state()
+        late = self._landed_before()
         trains = tuple(self._store.stage(rows, ends) for rows, ends in self._trains())
-        commit = Commit(
-            self.producer,
-            self._epoch,
-            self._number + 1,
-            trains,
-            self._floor,
-            tuple(self._rejected),
-            checkpoint,
-            disorder,
+        self._attempt = Attempt(
+            Commit(
+                self.producer,
+                self._epoch,
+                self._number + 1,
+                trains,
+                self._floor,
+                tuple(self._rejected),
+                checkpoint,
+                self._disorder.state(),
+            ),
+            len(self._batches),
         )
-        receipt = self._store.commit(commit)
-        self._number += 1
-        self._batches, self._count, self._rejected = [], 0, []
-        self._committed_floor, self._committed_disorder = self._floor, disorder
+        receipt = self._store.commit(self._attempt.commit)
+        self._landed(self._attempt)
         self.committed_at, self.failing = now, False
-        return receipt
+        return replace(receipt, rejected=late + receipt.rejected)
+
+    def _landed_before(self) -> tuple[Rejected, ...]:
+        """A commit that raised may have landed all the same; if it has, what the store rejected of it.
+
+        Under its number nothing else would land.
+        """
+        attempt = self._attempt
+        known = next((i for i in self._store.producers() if i.name == self.producer), None) if attempt else None
+        if attempt is None or known is None or known.number < attempt.commit.number:
+            return ()
+        late = self._store.commit(attempt.commit).rejected  # again: nothing changes
+        self._landed(attempt)
+        return late
+
+    def _landed(self, attempt: "Attempt") -> None:
+        commit = attempt.commit
+        with self.unbroken:
+            self._batches = self._batches[attempt.batches :]
+            self._count = sum(batch.rows.num_rows for batch in self._batches)
+            self._rejected = self._rejected[len(commit.rejected) :]
+            self._committed_floor, self._committed_disorder = commit.floor, commit.disorder
+            self.checkpoint = self.checkpoint if commit.checkpoint is None else commit.checkpoint
+            self._number, self._attempt = commit.number, None
 
     def drop(self) -> None:
         """Forgets rows and bounds that were not committed; rejections stay."""
@@ -108,8 +147,9 @@ class Outbox:
 
     def _roll(self) -> None:
         if len(self.rows):
-            self._count += len(self.rows)
-            self._batches += map(Timed, self.rows.drain())
+            with self.unbroken:
+                self._count += len(self.rows)
+                self._batches += map(Timed, self.rows.drain())
 
     def _trains(self) -> Iterator[tuple[pa.RecordBatch, tuple[int, int] | None]]:
         """The rows of each, and their ends where they are known."""

@@ -3,6 +3,9 @@
 import threading
 from collections.abc import Callable
 
+LONGEST = 3600.0
+"""Seconds that the thread sleeps at the most; the system knows no time so far ahead as a lease may end."""
+
 
 class Pulse:
     """Calls ``beat`` under the sink's lock, then sleeps for as many seconds as it says (None: until woken).
@@ -19,8 +22,9 @@ class Pulse:
     def wake(self) -> None:
         """Something may be due sooner than it last said."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            thread.start()
+            self._thread = thread
         with self._condition:
             self._condition.notify()
 
@@ -32,4 +36,5 @@ class Pulse:
     def _run(self) -> None:
         with self._condition:
             while not self._stopped:
-                self._condition.wait(self._beat())
+                wait = self._beat()
+                self._condition.wait(None if wait is None else min(wait, LONGEST))

@@ -16,9 +16,9 @@ from spark_rowtime.release import Release, dump_position, load_position, release
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.streamsink import StreamSink
-from spark_rowtime.train import ROWTIME, Train
+from spark_rowtime.train import ROWTIME, Train, one_batch
 
-TRAIN_ROWS = 65536
+TRAIN_ROWS, TRAIN_BYTES = 65536, 1 << 30
 EXPIRY = 1.0
 """Seconds after which a reader that waits looks for leases that have ended."""
 
@@ -138,12 +138,7 @@ class RowReader:
         if self._how.order == "rowtime" and rows.num_rows:
             rows = rows.sort_by(ROWTIME)
         self._at = to
-        return Train(_one_batch(rows), as_bound(to.floor))
-
-
-def _one_batch(rows: pa.Table) -> pa.RecordBatch:
-    batches = rows.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+        return Train(one_batch(rows), as_bound(to.floor))
 
 
 def openReader(
@@ -168,7 +163,7 @@ def openReader(
     Raises StreamNotFoundError, StoreCorruptError, InvalidOptionError; DataLostError, also while reading, where
     rows from ``start`` on, or from where it is, were removed.
     """
-    how = release(order, hold, max_rows=TRAIN_ROWS)
+    how = release(order, hold, max_rows=TRAIN_ROWS, max_bytes=TRAIN_BYTES)
     to_flag(follow, "follow")
     label = None if name is None else to_text(name, "name")
     store = open_store(path)

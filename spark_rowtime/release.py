@@ -19,7 +19,7 @@ from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.shown import shown
 from spark_rowtime.store.base import Head, Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
-from spark_rowtime.store.retention import lost, lost_error, require_kept
+from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
 from spark_rowtime.timestamps import show_micros, to_interval
 
 ORDERS = ("arrival", "rowtime")
@@ -65,8 +65,13 @@ class Release:
     def step(self, store: Store, at: Position, upto: int | None = None) -> Position:
         """The next position after ``at``, not beyond seq ``upto``; ``at`` itself where there is no news."""
         require_kept(at, store.horizon(), store.path)
-        head = store.head() if upto is None else store.at(max(upto, at.seq))
-        if head.seq <= at.seq and not self._limited():
+        head = store.head()
+        require_there(at, head, store.path)
+        if upto is not None:
+            head = store.at(max(upto, at.seq))
+        cut = self._cut(head)
+        read = at.cut is None or (cut is not None and cut <= at.cut)  # not where hold or limits were others before
+        if head.seq <= at.seq and read and not self._limited():
             return at
         start = at
         for stage in self._stages(store, at, head):
@@ -83,6 +88,7 @@ class Release:
 
     def slices(self, store: Store, after: Position, upto: Position) -> list[Slice]:
         """The trains to read between two positions."""
+        require_there(upto, store.head(), store.path)
         pieces = store.slices(after, upto)
         return pieces if self.since is None else [p for p in pieces if p.largest >= self.since]
 
@@ -154,8 +160,8 @@ class Release:
         if self._fitting(pieces) == len(pieces):
             return target
         if target.cut is None:
-            last = pieces[self._fitting(pieces) - 1]
-            return Position(last.seq, None, store.at(last.seq).floor)
+            seq = max(pieces[self._fitting(pieces) - 1].seq, at.seq)  # what was held back before goes as one
+            return Position(seq, None, store.at(seq).floor)
         starts = [max(p.least, at.cut or 0) for p in pieces]
         order = sorted(range(len(pieces)), key=starts.__getitem__)
         first_left = self._fitting([pieces[i] for i in order])
@@ -226,7 +232,7 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
         fields = None
     if isinstance(fields, dict) and fields.keys() >= {"stream", "order", *Position._fields}:
         numbers = [fields.get(name) for name in (*Position._fields, "since")]
-        if fields["seq"] is not None and all(number is None or type(number) is int for number in numbers):
+        if fields["seq"] is not None and all(n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers):
             return fields
     raise InvalidOptionError(
         f"start={shown(value)} is no position of a reader; give one as it was read.", option="start"

@@ -42,6 +42,13 @@ class RowBuffer:
         """Takes nothing until it is opened again."""
         self._set(timedelta.max, timedelta.max, 0)
 
+    def mend(self) -> None:
+        """After an interrupt in ``take``: a row that is not in all columns was not taken. Shuts it, too."""
+        self.shut()
+        rows = min(map(len, self._columns))
+        for column in self._columns:
+            del column[rows:]
+
     def last(self) -> int | None:
         """The rowtime of the last row taken, in microseconds; None while there is none."""
         return self._times[-1] // _MICROSECOND if self._times else None

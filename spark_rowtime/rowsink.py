@@ -79,7 +79,12 @@ def openSink(
     Raises StreamNotFoundError, StoreCorruptError, StoreUnavailableError, InvalidOptionError.
     """
     micros = to_interval(linger, "linger")
-    if not isinstance(maxTrainRows, int) or not 1 <= maxTrainRows < 1 << 31 or micros is None:
+    if (
+        not isinstance(maxTrainRows, int)
+        or isinstance(maxTrainRows, bool)
+        or not 1 <= maxTrainRows < 1 << 31
+        or micros is None
+    ):
         raise InvalidOptionError(
             f"maxTrainRows={shown(maxTrainRows)} must be a whole number from 1 to 2147483647, linger a time."
         )

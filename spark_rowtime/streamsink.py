@@ -33,6 +33,8 @@ from spark_rowtime.train import Timed
 LOG = logging.getLogger("spark_rowtime")
 RETRY = 100_000
 """Microseconds between two attempts in the background to commit, at the least."""
+SHORTEST = 1000
+"""Microseconds between two renewals of a lease, at the least."""
 NEVER = 1 << 62
 """Later than any time of the wall clock, in microseconds."""
 
@@ -72,7 +74,6 @@ class StreamSink:
         disorder.restore(info.disorder)
         self._known = stronger(info.floor, store.head().floor)
         self._said: int | None = None
-        self._checkpoint = info.checkpoint
         self._late_log = LateLog(producer, info.rejected)
         self._unreported: list[Rejected] = []
         self._outbox = Outbox(store, info, disorder, maxTrainRows)
@@ -94,23 +95,29 @@ class StreamSink:
     @property
     def checkpoint(self) -> str | None:
         """The last checkpoint stored: where a restarted adapter resumes; None: there is none."""
-        return self._checkpoint
+        return self._outbox.checkpoint
 
     def sendRow(self, row: Mapping[str, Any] | tuple[Any, ...] | list[Any]) -> None:
         """See RowSink. Raises SchemaMismatchError, LateRowError (onLate="raise"), SinkClosedError."""
         lock = self._lock
-        lock.acquire()  # ``with`` takes twice as long
         try:
+            lock.acquire()  # ``with`` takes twice as long
             if not self._take_plain(row):
                 self._send_row(row)
-        finally:
-            lock.release()
+        except BaseException:
+            if lock._is_owned():  # noqa: SLF001  (not where an interrupt ended the wait for it)
+                self._outbox.rows.mend()
+                lock.release()
+            raise
+        lock.release()
 
     def sendRows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any]) -> None:
         """See RowSink. Raises as sendRow does, with the number of the row."""
         with self._lock:
             self._start_send()
             timed = self._intake.rows(rows, self._known)
+            self._gather()  # rows may be a generator that sends
+            self._outbox.rows.shut()
             if timed is not None:
                 self._take(timed)
             self._settle()
@@ -151,9 +158,10 @@ class StreamSink:
         checkpoint = None if checkpoint is None else to_text(checkpoint, "checkpoint")
         with self._lock:
             self._require_open()
-            unreported, self._unreported = self._unreported, []
+            told = len(self._unreported)
             self._commit(checkpoint)
-            self._report(unreported)
+            late, self._unreported = self._unreported[:told], self._unreported[told:]
+            self._report(late)
 
     def close(self) -> None:
         """Commits what was sent and leaves; raises what no later call could report. Again: nothing happens.
@@ -166,6 +174,9 @@ class StreamSink:
         with self._lock:
             if self._closed:
                 return
+            if self._outbox.unbroken.broken:
+                self._end()
+                raise self._interrupted()
             try:
                 self._commit(None)
                 self._outbox.leave()
@@ -185,9 +196,10 @@ class StreamSink:
             if self._closed:
                 return
             try:
-                if self._checkpoint is not None:
+                if self._outbox.checkpoint is not None:
                     self._outbox.drop()
-                self._commit(None)
+                if not self._outbox.unbroken.broken:
+                    self._commit(None)
             finally:
                 self._end()
 
@@ -216,7 +228,7 @@ class StreamSink:
             self._take(one)
         self._settle()
         timed = self._outbox.pending and not self._outbox.failing
-        if timed or (self._checkpoint is not None and not self._unreported):
+        if timed or (self._outbox.checkpoint is not None and not self._unreported):
             self._open()
 
     def _open(self) -> None:
@@ -238,8 +250,18 @@ class StreamSink:
                 f"The sink of producer {self.producer!r} is closed. Open it again under its name to go on.",
                 producer=self.producer,
             )
+        if self._outbox.unbroken.broken:
+            raise self._interrupted()
         if self._fenced is not None:
             raise self._fenced
+
+    def _interrupted(self) -> SinkClosedError:
+        return SinkClosedError(
+            f"A call of the sink of producer {self.producer!r} was interrupted in its middle. What the last flush "
+            "acknowledged is in the stream; what was sent since may be or not, by whole calls. Open it again under "
+            "its name, and go on from its checkpoint if it has one.",
+            producer=self.producer,
+        )
 
     def _report(self, late: list[Rejected]) -> None:
         """What only a commit could see: the stream went ahead meanwhile. Raised where late rows are."""
@@ -268,9 +290,10 @@ class StreamSink:
         if late:
             self._refuse(late, verdict.why)
         if fitting is not None:
-            self._disorder.take(fitting.rows)
-            self._outbox.add_batch(fitting)
-            self._imply(verdict.floor)
+            with self._outbox.unbroken:
+                self._disorder.take(fitting.rows)
+                self._outbox.add_batch(fitting)
+                self._imply(verdict.floor)
 
     def _refuse(self, late: list[Rejected], below: str) -> None:
         """Records rows as rejected; raises where this sink is to. ``below``: what it is that they fell below."""
@@ -290,7 +313,7 @@ class StreamSink:
 
     def _settle(self) -> None:
         """After a call: commits if it is time, or sees to it that the timer will."""
-        if not self._outbox.pending or self._checkpoint is not None:
+        if not self._outbox.pending or self._outbox.checkpoint is not None:
             return
         now = self._now()
         left = self._left(now)
@@ -298,7 +321,13 @@ class StreamSink:
             self._commit_unasked()
         if self._outbox.pending and not now < self._beats_at <= now + left:
             self._beats_at = now + left
+            self._wake()
+
+    def _wake(self) -> None:
+        try:
             self._pulse.wake()
+        except RuntimeError:  # the system has no more threads: nobody would commit it later
+            self._commit_unasked()
 
     def _left(self, now: int) -> int:
         """Microseconds until a commit is due."""
@@ -312,7 +341,6 @@ class StreamSink:
         if not self._outbox.pending and checkpoint is None:
             return
         receipt = self._outbox.commit(checkpoint, self._now())
-        self._checkpoint = self._checkpoint if checkpoint is None else checkpoint
         self._contact = self._now()
         self._land(receipt)
 
@@ -324,11 +352,13 @@ class StreamSink:
 
     def _beat(self) -> float | None:
         """In the pulse's thread, under the lock: does what is due; seconds until something will be."""
-        if self._outbox.pending and self._checkpoint is None and self._left(self._now()) <= 0:
+        if self._outbox.unbroken.broken:
+            return None
+        if self._outbox.pending and self._outbox.checkpoint is None and self._left(self._now()) <= 0:
             with suppress(ProducerFencedError):
                 self._commit_unasked()
         now, waits = self._now(), []
-        if self._outbox.pending and self._checkpoint is None:
+        if self._outbox.pending and self._outbox.checkpoint is None:
             waits.append(self._left(now))
         if self._lease is not None:
             waits.append(self._renewed())
@@ -339,9 +369,9 @@ class StreamSink:
     def _renewed(self) -> int:
         """Keeps the lease; microseconds until it must be done again."""
         assert self._lease is not None
-        passed = self._now() - self._contact
-        if 0 <= passed < self._lease // 3:
-            return self._lease // 3 - passed
+        passed, pause = self._now() - self._contact, max(self._lease // 3, SHORTEST)
+        if 0 <= passed < pause:
+            return pause - passed
         try:
             self._outbox.renew()
         except ProducerFencedError as error:
@@ -350,7 +380,7 @@ class StreamSink:
         except RowtimeError:
             LOG.warning("The lease of producer %r could not be renewed", self.producer, exc_info=True)
         self._contact = self._now()
-        return self._lease // 3
+        return pause
 
     def _commit_unasked(self) -> None:
         try:

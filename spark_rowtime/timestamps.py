@@ -45,7 +45,7 @@ def to_micros(t: Any, tz: str | tzinfo | None = None) -> int:
     times outside 1970-01-01T00:00:00.000001Z .. 9999-12-31T23:59:59.999998Z.
     """
     moment = to_datetime(t)
-    if moment.tzinfo is None:
+    if moment.utcoffset() is None:
         moment = moment.replace(tzinfo=_zone(tz))
     try:
         micros = (moment - EPOCH) // _MICROSECOND

@@ -37,8 +37,15 @@ class Train:
 
     def join(self, later: "Train") -> "Train":
         """This train and the one that follows it, as one."""
-        rows = pa.Table.from_batches([self.rows, later.rows]).combine_chunks().to_batches()
-        return Train(rows[0] if rows else self.rows, later.bound or self.bound)
+        return Train(one_batch(pa.Table.from_batches([self.rows, later.rows])), later.bound or self.bound)
+
+
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """All rows in one batch. ArrowInvalid where a column of texts would pass Arrow's 2 GiB."""
+    batches = rows.combine_chunks().to_batches()
+    if len(batches) > 1:
+        raise pa.ArrowInvalid(f"{rows.num_rows} rows are too many for one batch: a column passes 2 GiB.")
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
 
 
 def span(rows: pa.RecordBatch) -> tuple[int, int] | None:

@@ -6,6 +6,9 @@ from spark_rowtime.errors import ShimMissingError
 from spark_rowtime.release import load_position
 from spark_rowtime.store.base import Position
 
+SINCE = "since"
+"""In each offset: the startingPosition of the query's first run, where it was a time, in microseconds."""
+
 SHIM = "shim"
 """The extension adds this key to the start offset that it hands over, never to what is logged."""
 

@@ -139,14 +139,23 @@ def _one_step(
     """A batch is one step of its ``lateness``: what fits, what is late by it, and the floor that the rows imply."""
     if not trains or isinstance(disorder, AnyOrder):
         return trains, (), None
-    rows = pa.Table.from_batches([store.read(train) for train in trains]).combine_chunks().to_batches()[0]
-    verdict = disorder.judge(Timed(rows), None)
-    fitting = rows if verdict.fits is None else rows.filter(verdict.fits)
-    disorder.take(fitting)
-    if verdict.fits is None:
-        return trains, (), verdict.floor
-    late = Rejected("late", pc.max(verdict.bounds).as_py(), rows.filter(pc.invert(verdict.fits)))
-    return [store.stage(fitting)] if fitting.num_rows else [], (late,), verdict.floor
+    fit: list[tuple[Staged, pa.RecordBatch]] = []
+    late: list[Rejected] = []
+    implied = None
+    for train in trains:
+        rows = Timed(store.read(train))
+        verdict = disorder.judge(rows, None)
+        implied = stronger(implied, verdict.floor)
+        if verdict.fits is None:
+            fit.append((train, rows.rows))
+            continue
+        late.append(Rejected("late", pc.max(verdict.bounds).as_py(), rows.rows.filter(pc.invert(verdict.fits))))
+        fitting = rows.where(verdict.fits)
+        if fitting is not None:
+            fit.append((store.stage(fitting.rows, fitting.ends), fitting.rows))
+    for _, accepted in fit:
+        disorder.take(accepted)
+    return [train for train, _ in fit], tuple(late), implied
 
 
 def _disordered(path: str, rows: tuple[Rejected, ...]) -> DisorderedOutputError:

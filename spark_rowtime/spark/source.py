@@ -1,6 +1,7 @@
 """The streaming source: positions in, partitions out. Bounds travel in the offsets."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from spark_rowtime.adapter import AdapterProcess, spawn
 from spark_rowtime.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.heldback import HeldBack
-from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, start_position
+from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, SINCE, start_position
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.store import open_store
@@ -53,7 +54,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Once, when a new query starts."""
-        return self._dump(self._how.latest(self._store) if self._from_latest else self._how.earliest(self._store))
+        return self._dump(
+            self._how.latest(self._store) if self._from_latest else self._how.earliest(self._store), self._how
+        )
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Each trigger: how far the next batch goes; ``start`` itself where there is no news.
@@ -62,20 +65,20 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         at = start_position(start, self._store.stream, self._how.order, self._require)
         if PLAN in start:
-            upto = self._load(start[PLAN]["end"])
-            return native_plan(self._store, self._how, at, upto, start[PLAN]["parallelism"])
+            end = start[PLAN]["end"]
+            return native_plan(self._store, self._how_of(end), at, self._load(end), start[PLAN]["parallelism"])
         if LEAST_SENT in start:
             return {"least": least_sent(self._store, at.seq, start[LEAST_SENT])}
         self._register(start.get(READER), at)
         self._tend_adapter()
         self._store.expire()
-        how = self._how
+        how = self._how_of(start)
         if isinstance(limit, ReadAllAvailable):
             how = Release(how.order, how.hold, how.since)
         to = self._next(how, at)
         waits_longer = to == at and start.get(ALONE, False)
         self._patience = min(2 * self._patience, ALL_PATIENCE) if waits_longer else PATIENCE
-        return self._dump(to)
+        return self._dump(to, how)
 
     def _next(self, how: Release, at: Position) -> Position:
         """The next position. Waits a moment for one: a look at the store costs a hundredth of Spark's next trigger."""
@@ -100,14 +103,14 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seq = self._store.head().seq
         if self._reported is None or self._reported["seq"] != seq:
             latest = self._how.latest(self._store)
-            self._reported = {**self._dump(latest), "metrics": self._metrics(latest)}
+            self._reported = {**self._dump(latest, self._how), "metrics": self._metrics(latest)}
         return self._reported
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Each batch that has something, also one that is run again after a restart."""
         after = start_position(start, self._store.stream, self._how.order, self._require)
         self._register(start.get(READER), after)
-        return plan(self._store, self._how, after, self._load(end))
+        return plan(self._store, self._how_of(end), after, self._load(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a Python worker, once a partition."""
@@ -139,8 +142,12 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._adapter = spawn(self._adapter_spec, self._path)
         self._adapter.check()
 
-    def _dump(self, position: Position) -> dict[str, Any]:
-        return dump_position(position, self._store.stream, self._how.order)
+    def _how_of(self, offset: dict[str, Any]) -> Release:
+        """With the time that the query began with: a startingPosition of today leaves out nothing that waits."""
+        return replace(self._how, since=offset.get(SINCE, self._how.since))
+
+    def _dump(self, position: Position, how: Release) -> dict[str, Any]:
+        return {**dump_position(position, self._store.stream, how.order), SINCE: how.since}
 
     def _load(self, offset: dict[str, Any]) -> Position:
         return load_position(offset, self._store.stream, self._how.order)

@@ -32,6 +32,19 @@ def require_kept(position: Position, horizon: Head, path: str) -> None:
     raise lost_error(asked, horizon, path)
 
 
+def require_there(position: Position, head: Head, path: str) -> None:
+    """DataLostError where the log ends before ``position``."""
+    if position.seq > head.seq:
+        raise DataLostError(
+            f"This reader has read {path} up to seq {position.seq}, but its log ends at {head.seq}: it is an older "
+            "copy, or has lost its last commits with the power. What is sent now would be skipped. Bring the newer "
+            "copy back, or start anew, queries with a new checkpoint.",
+            path=path,
+            asked=position.seq,
+            last=head.seq,
+        )
+
+
 def lost_error(asked: str, horizon: Head, path: str) -> DataLostError:
     """The error for ``asked``, which was removed."""
     return DataLostError(

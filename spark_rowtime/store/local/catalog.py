@@ -81,8 +81,8 @@ class Catalog:
     @contextmanager
     def transaction(self, kind: str) -> Iterator[None]:
         """``kind``: IMMEDIATE to write, DEFERRED to read one state. All of it lands, or nothing."""
-        self.execute(f"BEGIN {kind}")
         try:
+            self.execute(f"BEGIN {kind}")
             yield
             self.execute("COMMIT")
         except BaseException:

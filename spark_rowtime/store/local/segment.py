@@ -17,8 +17,9 @@ SEGMENTS, FREE = "segments", "free"
 """The folders of a stream: its segments, and an empty file per segment that is free to be appended to."""
 FULL = 256 << 20
 """A segment of so many bytes is not appended to."""
-LARGE, AHEAD = 1 << 20, 32 << 20
-"""Before a train of so many bytes, so many are reserved on the disk: in pieces, the system takes longer for it."""
+LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
+"""Before a train of so many bytes, so many are reserved on the disk, if so many are free: in pieces, the system takes
+longer for it."""
 OPEN_FILES = 64
 
 
@@ -74,11 +75,17 @@ class SegmentWriter:
                 (self._free / self._name).touch()
 
     def _reserve(self, end: int) -> None:
-        """Room on the disk for a large train and those after it; without it, the write says what is wrong."""
-        if sys.platform == "linux" and end - self._end >= LARGE and end > self._reserved:
-            self._reserved = max(end, min(self._end + AHEAD, self._full))
-            with suppress(OSError):
-                os.posix_fallocate(self._fd, self._end, self._reserved - self._end)
+        """Room on the disk for a large train and those after it, where there is plenty: the catalog grows, too."""
+        if sys.platform != "linux" or end - self._end < LARGE or end <= self._reserved:
+            return
+        self._reserved = max(end, min(self._end + AHEAD, self._full))
+        disk = os.fstatvfs(self._fd)
+        if disk.f_bavail * disk.f_frsize < PLENTY:
+            return
+        try:
+            os.posix_fallocate(self._fd, self._end, self._reserved - self._end)
+        except OSError:  # what it got is given back; the write will say what is wrong
+            os.ftruncate(self._fd, self._end)
 
     def _roll(self) -> None:
         self.close()
@@ -157,7 +164,9 @@ class SegmentReader:
     def _bytes(self, location: Location, train: str) -> pa.Buffer:
         message = pa.allocate_buffer(location.length)
         try:
-            length = os.preadv(self._open(location.segment), [message], location.offset)
+            fd, rest, length = self._open(location.segment), memoryview(message), 0
+            while rest and (got := os.preadv(fd, [rest], location.offset + length)):  # 2 GiB in a call, at most
+                rest, length = rest[got:], length + got
         except FileNotFoundError:
             raise self._corrupt(location, train, "the file is gone") from None
         if length != location.length:
