@@ -327,6 +327,7 @@ class StreamSink:
         try:
             self._pulse.wake()
         except RuntimeError:  # the system has no more threads: nobody would commit it later
+            self._beats_at = NEVER
             self._commit_unasked()
 
     def _left(self, now: int) -> int:

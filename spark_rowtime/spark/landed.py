@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from spark_rowtime.errors import DataLostError, ProducerFencedError
+from spark_rowtime.spark.taskbound import QUERY, of_this_query
 from spark_rowtime.store.base import ProducerInfo
 
 RUNS = 16
@@ -31,8 +32,8 @@ class Batch:
     @classmethod
     def said_by(cls, said: Callable[[str], str | None]) -> Self:
         """From the local properties that Spark and the extension set for each batch; ``said`` gives one."""
-        names = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId", "rowtime.batchEnd"
-        query, run, batch, end = (said(name) or "" for name in names)
+        query, run, batch = (said(name) or "" for name in (QUERY, "spark.jobGroup.id", "streaming.sql.batchId"))
+        end = of_this_query("rowtime.batchEnd", said)
         return cls(query, run, int(batch), hashlib.sha256(end.encode()).hexdigest()[:SHORT] if end else "")
 
     @property

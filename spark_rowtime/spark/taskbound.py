@@ -11,15 +11,23 @@ from spark_rowtime.train import ROWTIME
 PROPERTY = "rowtime.outputBounds"
 """The local property in which the extension puts the floors of the output's columns, as JSON."""
 
+QUERY, TELLS = "sql.streaming.queryId", "rowtime.query"
+"""The local properties of the running query's id, as Spark has it, and of the query whose bounds are told."""
+
 
 def floors_said(said: Callable[[str], str | None]) -> dict[str, int]:
     """The floor in microseconds of each output column that carries a bound; columns of structs by path.
 
     ``said`` gives a local property.
     """
-    text = said(PROPERTY)
+    text = of_this_query(PROPERTY, said)
     floors: dict[str, int] = json.loads(text) if text else {}
     return floors
+
+
+def of_this_query(name: str, said: Callable[[str], str | None]) -> str | None:
+    """A property of the extension's; None where it is another query's, in whose foreachBatch this one was started."""
+    return said(name) if said(TELLS) == said(QUERY) else None
 
 
 def local_property(name: str) -> str | None:

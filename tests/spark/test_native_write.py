@@ -86,4 +86,4 @@ def test_the_message_has_all_properties_that_a_task_asks_for() -> None:
     floors_said(lambda name: asked.append(name) or "{}")
     listed = re.search(r"PROPERTIES =\s+List.of\((.*?)\);", MESSAGE.read_text(), re.DOTALL)
     assert listed is not None
-    assert re.findall('"(.*?)"', listed[1]) == asked
+    assert sorted(re.findall('"(.*?)"', listed[1])) == sorted(set(asked))

@@ -3,6 +3,7 @@ package sparkrowtime;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
@@ -135,26 +136,31 @@ final class AutoWatermark {
    */
   static LogicalPlan notBesideOrdinary(Union union) {
     List<LogicalPlan> children = Scala.list(union.children());
-    boolean mixed = children.stream().anyMatch(c -> c.isStreaming() && !has(c, EventTimeWatermark.class));
+    boolean mixed =
+        union.resolved() && children.stream().anyMatch(c -> c.isStreaming() && !isMarkedAs(children, c));
     if (!mixed || children.stream().noneMatch(AutoWatermark::isSilent)) {
       return union;
     }
     LOG.warn(
-        "A union of a rowtime stream with a stream that has no watermark has none: the bound says"
-            + " nothing about the other's rows. Call withWatermark(\"rowtime\", <delay>) on the union"
+        "A union of a rowtime stream with a stream or a column that has no watermark has none: the bound"
+            + " says nothing about the other's rows. Call withWatermark(\"rowtime\", <delay>) on the union"
             + " (the weaker of bound and data then counts), or set option punctuate=true on the"
             + " rowtime stream if its bound speaks for the other too.");
     return with(union, children.stream().map(c -> isSilent(c) ? without(c) : c).toList());
+  }
+
+  /** Whether a child has Spark's mark in each column in which another has it. */
+  private static boolean isMarkedAs(List<LogicalPlan> children, LogicalPlan child) {
+    return IntStream.range(0, child.output().size())
+        .allMatch(
+            i -> Rowtime.isWatermarked(child.output().apply(i))
+                || children.stream().noneMatch(c -> Rowtime.isWatermarked(c.output().apply(i))));
   }
 
   private static boolean isSilent(LogicalPlan plan) {
     return isIn(plan)
         && !plan.exists(node -> node instanceof StreamingRelationV2 r
             && r.extraOptions().getBoolean("punctuate", false));
-  }
-
-  private static boolean has(LogicalPlan plan, Class<? extends LogicalPlan> type) {
-    return plan.exists(type::isInstance);
   }
 
   static LogicalPlan with(LogicalPlan node, List<LogicalPlan> children) {

@@ -80,6 +80,7 @@ final class BoundedQuery {
     refuseSettings(conf);
     StablePlan.require(conf);
     RefuseLostTotals.check(execution.logicalPlan(), execution.outputMode());
+    RefuseUnknownTimes.check(execution.logicalPlan());
     try {
       propagatorField().set(execution, new BoundPropagator(this));
       return this;

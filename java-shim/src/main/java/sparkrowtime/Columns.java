@@ -34,12 +34,25 @@ final class Columns {
     bounds.putAll(other.bounds);
   }
 
-  /** Every field of {@code to}: both bounds combined, or none where one of them is missing. */
+  /**
+   * Every field of {@code to}: both bounds combined, or none where one of them is missing. Of windows of different
+   * sizes there is no start: it is reckoned from the end, less the size.
+   */
   void merge(Attribute to, Columns one, Attribute a, Columns two, Attribute b, BinaryOperator<Bound> how) {
+    boolean likeSized = size(one, a) == size(two, b);
     for (String field : FIELDS) {
+      if (field.equals("start") && !likeSized) {
+        continue;
+      }
       Bound left = one.get(a.exprId(), field);
       Bound right = two.get(b.exprId(), field);
       put(to.exprId(), field, left == null || right == null ? null : how.apply(left, right));
     }
+  }
+
+  private static long size(Columns columns, Attribute a) {
+    Bound start = columns.get(a.exprId(), "start");
+    Bound end = columns.get(a.exprId(), "end");
+    return start == null || end == null || !end.isKnown() ? 0 : end.floor() - start.floor();
   }
 }

@@ -101,7 +101,10 @@ final class ExprBounds {
 
   /** greatest(rowtime, x) is never below rowtime, whatever x is. */
   private Bound strongest(List<Expression> arguments) {
-    return fold(arguments, (a, b) -> a.floor() >= b.floor() ? a : b, false);
+    List<Expression> always = arguments.stream().filter(e -> !e.nullable()).toList();
+    return always.isEmpty()
+        ? weakest(arguments)
+        : fold(always, (a, b) -> a.floor() >= b.floor() ? a : b, false);
   }
 
   private Bound fold(List<Expression> arguments, BinaryOperator<Bound> how, boolean all) {

@@ -7,6 +7,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.channels.Channels;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.arrow.vector.ipc.ReadChannel;
@@ -39,12 +41,22 @@ final class NativePlan {
 
   /** Whether there is one, and its rows are of the very type that Spark expects of the source. */
   boolean gives(StructType expected) {
-    if (!answer.has("partitions")) {
+    if (!answer.has("partitions") || !canBeNamed()) {
       return false;
     }
     StructType found = ArrowUtils.fromArrowSchema(schema(schema()));
     return found.catalogString().equals(expected.catalogString())
         && DataType.equalsStructurally(found, expected, false);
+  }
+
+  /** Under a locale such as C Java has no name for a path that is not ASCII; Python has. */
+  private boolean canBeNamed() {
+    JsonNode partition = answer.get("partitions").path(0);
+    try {
+      return partition.isEmpty() || Path.of(train(partition.get(0)).file()) != null;
+    } catch (InvalidPathException e) {
+      return false;
+    }
   }
 
   InputPartition[] partitions() {

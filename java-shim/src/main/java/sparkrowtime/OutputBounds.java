@@ -34,28 +34,30 @@ final class OutputBounds {
     MicroBatchExecution spark = query.spark();
     // Complete mode writes all results again in every batch.
     boolean again = spark.outputMode().equals(OutputMode.Complete());
-    PlanBounds bounds = new PlanBounds(query.floorsOf(batchId), evicted, query.seenIn(batchId));
+    Definitions definitions = new Definitions(spark.logicalPlan());
+    PlanBounds bounds = new PlanBounds(definitions, query.floorsOf(batchId), evicted, query.seenIn(batchId));
     Map<String, Long> floors =
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
-    spark.sparkSessionForStream().sparkContext().setLocalProperty(PROPERTY, OffsetJson.write(floors));
-    publishEnd();
+    tell(PROPERTY, OffsetJson.write(floors));
+    tell("rowtime.batchEnd", end());
+    tell("rowtime.query", spark.id().toString());  // a query that a foreachBatch starts inherits all these
+  }
+
+  private void tell(String property, String value) {
+    query.spark().sparkSessionForStream().sparkContext().setLocalProperty(property, value);
   }
 
   /** Where the batch ends in its sources: the same when it is run again, not so in a copy of the checkpoint. */
-  private void publishEnd() {
-    MicroBatchExecution spark = query.spark();
-    String end =
-        Scala.list(spark.getLatestExecutionContext().endOffsets().values().toSeq()).stream()
-            .map(Offset::json)
-            .sorted()
-            .collect(Collectors.joining("\n"));
-    spark.sparkSessionForStream().sparkContext().setLocalProperty("rowtime.batchEnd", end);
+  private String end() {
+    return Scala.list(query.spark().getLatestExecutionContext().endOffsets().values().toSeq()).stream()
+        .map(Offset::json)
+        .sorted()
+        .collect(Collectors.joining("\n"));
   }
 
   /** The floor below which operators on raw time have seen everything, to the microsecond. */
   void publishInput(long floor) {
-    query.spark().sparkSessionForStream().sparkContext()
-        .setLocalProperty("rowtime.inputFloor", floor == Bound.UNKNOWN_YET ? null : Long.toString(floor));
+    tell("rowtime.inputFloor", floor == Bound.UNKNOWN_YET ? null : Long.toString(floor));
   }
 
   private Map<String, Long> floors(LogicalPlan written, PlanBounds bounds) {

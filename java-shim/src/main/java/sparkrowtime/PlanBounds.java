@@ -23,26 +23,33 @@ final class PlanBounds {
   private final ToLongFunction<BoundedStream> floors;
   private final Evictions evicted;
   private final RowsSeen seen;
+  private final Definitions definitions;
 
   /**
+   * @param definitions of the whole query
    * @param floors the floor of each rowtime stream
    * @param evicted what the stateful operators keep of the past
    * @param seen the rows that they can have kept
    */
-  PlanBounds(ToLongFunction<BoundedStream> floors, Evictions evicted, RowsSeen seen) {
+  PlanBounds(Definitions definitions, ToLongFunction<BoundedStream> floors, Evictions evicted, RowsSeen seen) {
+    this.definitions = definitions;
     this.floors = floors;
     this.evicted = evicted;
     this.seen = seen;
   }
 
   /** Where operators keep rows nothing is known: for the columns below all of them. */
-  PlanBounds(ToLongFunction<BoundedStream> floors) {
-    this(floors, new Evictions(), new RowsSeen(stream -> null));
+  PlanBounds(Definitions definitions, ToLongFunction<BoundedStream> floors) {
+    this(definitions, floors, new Evictions(), new RowsSeen(stream -> null));
   }
 
   Columns of(LogicalPlan plan) {
     if (!plan.isStreaming()) {
       return new Columns();
+    } else if (plan instanceof WithCTE with) {
+      return of(with.plan());
+    } else if (definitions.body(plan) != null) {
+      return ofReference(plan, definitions.body(plan));
     } else if (plan instanceof LeafNode) {
       return ofSource(plan);
     } else if (plan instanceof Project project) {
@@ -149,6 +156,12 @@ final class PlanBounds {
       all = weakest(output, all == null ? of(child) : all, all == null ? own : output, of(child), own);
     }
     return all;
+  }
+
+  private Columns ofReference(LogicalPlan reference, LogicalPlan body) {
+    Columns columns = of(body);
+    List<Attribute> own = Scala.list(body.output());
+    return weakest(Scala.list(reference.output()), columns, own, columns, own);
   }
 
   private static Columns weakest(

@@ -53,7 +53,7 @@ final class RowtimeRelations extends Rule<LogicalPlan> {
   /** A relation as the user has it; in the plan of a batch Spark has put others in its place. */
   private static boolean isRowtime(Object node) {
     return node instanceof StreamingRelationV2 relation
-        && relation.sourceName().equals(Rowtime.SOURCE)
+        && relation.sourceName().equalsIgnoreCase(Rowtime.SOURCE)
         && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"));
   }
 

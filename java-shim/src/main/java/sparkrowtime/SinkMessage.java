@@ -30,6 +30,7 @@ final class SinkMessage {
           "sql.streaming.queryId",
           "spark.jobGroup.id",
           "streaming.sql.batchId",
+          "rowtime.query",
           "rowtime.batchEnd",
           "rowtime.outputBounds");
 

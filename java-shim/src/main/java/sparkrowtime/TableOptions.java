@@ -34,7 +34,7 @@ final class TableOptions {
   }
 
   private static boolean isTable(String source, Option<CatalogPlugin> catalog, Option<Identifier> id) {
-    return source.equals(Rowtime.SOURCE)
+    return source.equalsIgnoreCase(Rowtime.SOURCE)
         && id.isDefined()
         && catalog.isDefined()
         && catalog.get().name().equals(SESSION_CATALOG);

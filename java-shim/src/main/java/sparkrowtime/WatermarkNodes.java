@@ -20,8 +20,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
  */
 final class WatermarkNodes {
   private final List<EventTimeWatermark> nodes = new ArrayList<>();
+  private final Definitions definitions;
 
   WatermarkNodes(LogicalPlan plan) {
+    definitions = new Definitions(plan);
     plan.foreach(Scala.each(this::add));
   }
 
@@ -32,7 +34,7 @@ final class WatermarkNodes {
   }
 
   private Map<EventTimeWatermark, Bound> bounds(ToLongFunction<BoundedStream> floors) {
-    PlanBounds plan = new PlanBounds(floors);
+    PlanBounds plan = new PlanBounds(definitions, floors);
     Map<EventTimeWatermark, Bound> bounds = new IdentityHashMap<>();
     nodes.forEach(n -> bounds.put(n, plan.of(n.child()).get(n.eventTime())));
     return bounds;

@@ -1,0 +1,40 @@
+package sparkrowtime;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationDef;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
+/** What the names of WITH stand for in a query's plan. A reference has columns of its own, by place. */
+final class Definitions {
+  private final Map<Long, LogicalPlan> bodies = new HashMap<>();
+
+  Definitions(LogicalPlan plan) {
+    plan.foreach(Scala.each(this::add));
+  }
+
+  private void add(LogicalPlan node) {
+    if (node instanceof CTERelationDef definition) {
+      bodies.put(definition.id(), definition.child());
+    }
+  }
+
+  /** What {@code leaf} refers to; null where it is no reference. */
+  LogicalPlan body(LogicalPlan leaf) {
+    return leaf instanceof CTERelationRef reference ? bodies.get(reference.cteId()) : null;
+  }
+
+  /** The column of {@code body} that is {@code column} of a plan with as many; null where it has none such. */
+  static Attribute inPlace(Attribute column, LogicalPlan plan, LogicalPlan body) {
+    List<Attribute> own = Scala.list(plan.output());
+    for (int i = 0; i < own.size(); i++) {
+      if (own.get(i).exprId().equals(column.exprId())) {
+        return body.output().apply(i);
+      }
+    }
+    return null;
+  }
+}

@@ -1,0 +1,121 @@
+package sparkrowtime;
+
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+
+/**
+ * Spark takes a column for the event time by a mark in its metadata. The mark comes along where the
+ * time does not: with a schema ({@code mapInPandas(f, df.schema)}), out of a struct, from the first
+ * side of a union. An operator that keeps rows would drop those that the watermark of another column
+ * calls late. Called once a query, in its thread.
+ *
+ * <p>Law: the time by which an operator keeps rows comes from a watermark node, through columns only.
+ */
+final class RefuseUnknownTimes {
+  private final Definitions definitions;
+
+  private RefuseUnknownTimes(LogicalPlan plan) {
+    definitions = new Definitions(plan);
+  }
+
+  static void check(LogicalPlan plan) {
+    plan.foreach(Scala.each(new RefuseUnknownTimes(plan)::checkNode));
+  }
+
+  private void checkNode(LogicalPlan node) {
+    times(node)
+        .filter(a -> Rowtime.isWatermarked(a) && isUnknown(a, node))
+        .findFirst()
+        .ifPresent(
+            a -> {
+              throw new IllegalArgumentException(
+                  node.nodeName() + " keeps rows by the time " + a.name() + ", but no watermark says how far that"
+                      + " has come: the column only has the mark of one. It is made by a function with another's"
+                      + " schema (give mapInPandas its schema as text), comes out of a struct, or from a union"
+                      + " with a stream or a column that has no watermark. Call withWatermark on it, after that;"
+                      + " of a union, option punctuate=true on the rowtime stream says that its bound speaks for"
+                      + " the other too.");
+            });
+  }
+
+  /** The columns by which a node may keep rows. */
+  private static Stream<Attribute> times(LogicalPlan node) {
+    if (!node.isStreaming()) {
+      return Stream.of();
+    } else if (node instanceof Aggregate aggregate) {
+      return references(Scala.list(aggregate.groupingExpressions()).stream());
+    } else if (node instanceof Deduplicate deduplicate) {
+      return Scala.list(deduplicate.keys()).stream();
+    } else if (node instanceof Join join && join.left().isStreaming() && join.right().isStreaming()
+        || node instanceof DeduplicateWithinWatermark
+        || node instanceof FlatMapGroupsWithState
+        || node instanceof FlatMapGroupsInPandasWithState
+        || node instanceof TransformWithState
+        || node instanceof TransformWithStateInPySpark) {
+      return Scala.list(node.children()).stream()
+          .filter(LogicalPlan::isStreaming)
+          .flatMap(c -> Scala.list(c.output()).stream());
+    }
+    return Stream.of();
+  }
+
+  private static Stream<Attribute> references(Stream<? extends Expression> expressions) {
+    return expressions.flatMap(e -> Scala.list(e.references().toSeq()).stream());
+  }
+
+  private boolean isUnknown(Attribute column, LogicalPlan node) {
+    return Scala.list(node.children()).stream()
+        .filter(c -> c.outputSet().contains(column))
+        .noneMatch(c -> isKnown(column, c));
+  }
+
+  /** Whether {@code column}, which {@code plan} has, comes from a watermark node. */
+  private boolean isKnown(Attribute column, LogicalPlan plan) {
+    if (isWatermarkOn(column, plan) || Rowtime.follows(column)) {
+      return true;
+    } else if (plan instanceof Project project) {
+      return comesFrom(column, Scala.list(project.projectList()), plan);
+    } else if (plan instanceof Aggregate aggregate) {
+      return comesFrom(column, Scala.list(aggregate.aggregateExpressions()), plan);
+    } else if (plan instanceof Expand expand) {
+      return Scala.list(expand.projections()).stream().allMatch(p -> isKnownIn(p, column, expand));
+    } else if (plan instanceof Union union) {
+      return Scala.list(union.children()).stream().allMatch(c -> isKnown(Definitions.inPlace(column, union, c), c));
+    } else if (definitions.body(plan) != null) {
+      LogicalPlan body = definitions.body(plan);
+      return isKnown(Definitions.inPlace(column, plan, body), body);
+    }
+    return Scala.list(plan.children()).stream().anyMatch(c -> c.outputSet().contains(column) && isKnown(column, c));
+  }
+
+  private static boolean isWatermarkOn(Attribute column, LogicalPlan plan) {
+    return plan instanceof EventTimeWatermark w && w.eventTime().exprId().equals(column.exprId())
+        || plan instanceof UpdateEventTimeWatermarkColumn u && u.eventTime().exprId().equals(column.exprId());
+  }
+
+  private boolean comesFrom(Attribute column, List<NamedExpression> list, LogicalPlan plan) {
+    return list.stream()
+        .filter(e -> e.exprId().equals(column.exprId()))
+        .anyMatch(e -> isMadeOfKnown((Expression) e, plan));
+  }
+
+  private boolean isKnownIn(scala.collection.immutable.Seq<Expression> projection, Attribute column, Expand expand) {
+    List<Attribute> own = Scala.list(expand.output());
+    for (int i = 0; i < own.size(); i++) {
+      if (own.get(i).exprId().equals(column.exprId())) {
+        return projection.apply(i).foldable() || isMadeOfKnown(projection.apply(i), expand);
+      }
+    }
+    return false;
+  }
+
+  /** A window is made of its time; another expression keeps a mark only from a column or a window's field. */
+  private boolean isMadeOfKnown(Expression e, LogicalPlan plan) {
+    List<Attribute> marked = references(Stream.of(e)).filter(Rowtime::isWatermarked).toList();
+    return !marked.isEmpty() && marked.stream().noneMatch(a -> isUnknown(a, plan));
+  }
+}

@@ -1,0 +1,160 @@
+"""Positions that meet other options, or another log, than those they were made with."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+import spark_rowtime as rt
+from spark_rowtime import reader as reading
+from spark_rowtime.release import Release
+from spark_rowtime.spark.options import READ, Options
+from spark_rowtime.spark.source import RowtimeStreamReader
+from spark_rowtime.store import open_store
+from tests.streams import at, opened, send
+
+Sources = Callable[..., RowtimeStreamReader]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "s.rowtime")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n INT")
+    return path
+
+
+def minutes(sink: Any, *numbers: int) -> None:
+    """A row per number, at that minute past ten, each a commit."""
+    for n in numbers:
+        send(sink, (f"10:{n:02d}", n))
+
+
+@pytest.fixture
+def source(path: str) -> Iterator[Sources]:
+    """Spark's source of the stream with these options, as often as it is called."""
+    made: list[RowtimeStreamReader] = []
+
+    def make(**options: str) -> RowtimeStreamReader:
+        made.append(RowtimeStreamReader(Options({"path": path, "bounds": "ignore", **options}, READ)))
+        return made[-1]
+
+    yield make
+    for reader in made:
+        reader.stop()
+
+
+def read(reader: RowtimeStreamReader, start: Any, end: Any) -> list[int]:
+    parts = reader.partitions(start, end)
+    return [n for part in parts for rows in reader.read(part) for n in rows.column("n").to_pylist()]
+
+
+def step(reader: RowtimeStreamReader, start: Any) -> Any:
+    return reader.latestOffset(start, ReadAllAvailable())
+
+
+def test_a_starting_time_is_that_of_the_first_run(path: str, source: Sources) -> None:
+    sink = opened(path, "feed")
+    minutes(sink, 0, 1, 2)
+    first = source(startingPosition=at("10:01"))
+    begin = first.initialOffset()
+    end = step(first, begin)
+    assert read(first, begin, end) == [1, 2]
+    minutes(sink, 3, 4, 5)
+    again = source(startingPosition=at("10:05"))
+    assert read(again, begin, end) == [1, 2], "a batch that is run again is the same"
+    assert read(again, end, step(again, end)) == [3, 4, 5]
+    whole = source(startingPosition="earliest")
+    assert read(whole, whole.initialOffset(), step(whole, whole.initialOffset())) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_checkpoint_of_before_has_the_option(path: str, source: Sources) -> None:
+    minutes(opened(path, "feed"), 0, 1, 2)
+    reader = source(startingPosition=at("10:01"))
+    begin = {name: value for name, value in reader.initialOffset().items() if name != "since"}
+    assert read(reader, begin, step(reader, begin)) == [1, 2]
+
+
+def test_an_older_copy_of_the_stream_is_no_place_to_go_on(path: str, source: Sources, tmp_path: Path) -> None:
+    sink = opened(path, "feed")
+    minutes(sink, 0, 1)
+    sink.close()
+    shutil.copytree(path, tmp_path / "copy")
+    with opened(path, "feed") as sink:
+        minutes(sink, 2, 3, 4)
+    reader = source()
+    begin = reader.initialOffset()
+    end = step(reader, begin)
+    with rt.openReader(path) as followed:
+        list(followed)
+        position = followed.position
+    reader.stop()
+    shutil.rmtree(path)
+    shutil.move(tmp_path / "copy", path)
+    for call in (lambda r: step(r, end), lambda r: r.partitions(begin, end)):
+        with pytest.raises(rt.DataLostError, match="older"):
+            call(source())
+    with rt.openReader(path, start=position) as followed, pytest.raises(rt.DataLostError, match="older"):
+        list(followed)
+
+
+HELD = [
+    ({"order": "rowtime", "hold": "3 minutes"}, {"order": "rowtime"}),
+    ({"order": "arrival", "hold": "3 minutes"}, {"order": "arrival"}),
+    ({"order": "rowtime", "maxRowsPerTrigger": "2"}, {"order": "rowtime"}),
+    ({"order": "rowtime", "hold": "3 minutes"}, {"order": "rowtime", "maxRowsPerTrigger": "1"}),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), HELD)
+def test_what_was_held_back_comes_once_hold_is_gone(
+    path: str, source: Sources, before: dict[str, str], after: dict[str, str]
+) -> None:
+    minutes(opened(path, "feed"), 0, 1, 2, 3, 4, 5)
+    first, then = source(**before), source(**after)
+    at_ = first.initialOffset()
+    end = first.latestOffset(at_, first.getDefaultReadLimit())
+    found = read(first, at_, end)
+    assert found
+    assert len(found) < 6
+    while (to := then.latestOffset(end, then.getDefaultReadLimit())) != end:
+        found += read(then, end, to)
+        end = to
+    assert sorted(found) == [0, 1, 2, 3, 4, 5]
+
+
+def test_limits_after_hold_hand_out_no_row_twice(path: str) -> None:
+    minutes(opened(path, "feed", rowsImplyBounds=False), 9, 1, 2, 3, 4, 5)
+    store = open_store(path)
+    found: list[int] = []
+    position = Release("arrival", hold=60_000_000, max_rows=2).earliest(store)
+    for how in (Release("arrival", hold=60_000_000, max_rows=2), Release("arrival", max_rows=1)):
+        while (to := how.step(store, position)) != position:
+            for piece in how.slices(store, position, to):
+                found += how.rows(store, piece, position, to).column("n").to_pylist()
+            position = to
+    assert sorted(found) == [1, 2, 3, 4, 5, 9]
+    store.close()
+
+
+@pytest.mark.parametrize("order", ["arrival", "rowtime"])
+def test_a_reader_takes_no_more_bytes_at_once_than_fit_into_a_batch(
+    path: str, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    minutes(opened(path, "feed"), *range(20))
+    monkeypatch.setattr(reading, "TRAIN_BYTES", 1)
+    with rt.openReader(path, order=order) as reader:
+        trains = [train.rows.column("n").to_pylist() for train in reader if train.rows.num_rows]
+    assert len(trains) > 10
+    assert [n for train in trains for n in train] == list(range(20))
+
+
+@pytest.mark.parametrize("number", [10**30, -(10**30), True, 1.5])
+def test_numbers_that_no_position_has(path: str, number: Any) -> None:
+    minutes(opened(path, "feed"), 0)
+    with rt.openReader(path) as reader:
+        position = reader.position
+    with pytest.raises(rt.InvalidOptionError, match="no position"):
+        rt.openReader(path, start=position.replace('"seq": 0', f'"seq": {str(number).lower()}'))
