@@ -55,9 +55,12 @@ class Intake:
     def _as_batch(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> pa.RecordBatch:
         if isinstance(rows, pa.RecordBatch | pa.Table):
             return batch_to_schema(self._arrow_with_rowtime(rows, floor), self._schema)
-        if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
+        frame = hasattr(rows, "columns")
+        if frame or isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
+            arrow = "pa.Table.from_pandas(df, preserve_index=False) makes Arrow of it"
+            how = arrow if frame else "sendRow takes one row"
             raise SchemaMismatchError(
-                f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; sendRow takes one row."
+                f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; {how}."
             )
         default = self._default(floor)
         filled = [self._with_rowtime(row, default) if _lacks_rowtime(row) else row for row in rows]

@@ -1,6 +1,7 @@
 """createStream and describeStream."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -57,6 +58,8 @@ class StreamInfo:
     holder: str | None
     removed: int
     readers: tuple[ReaderDescription, ...]
+    settings: Mapping[str, timedelta | int | bool]
+    """What createStream was told, but for what holds anyway, by the names of its arguments."""
 
 
 def createStream(
@@ -103,6 +106,12 @@ def createStream(
         _check_same(path, arrow)
 
 
+def _told(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
+    told = {name: value for name, value in asdict(settings).items() if value != getattr(StreamSettings(), name)}
+    plain = ("boundsBeforeRows", "retainBytes")
+    return {name: value if name in plain else timedelta(microseconds=value) for name, value in told.items()}
+
+
 def _size(value: Any) -> int | None:
     if value is None or (isinstance(value, int) and 0 <= value < 1 << 63 and value is not True and value is not False):
         return value
@@ -145,6 +154,7 @@ def describeStream(path: str) -> StreamInfo:
             clock.holder(),
             store.horizon().rows,
             readers,
+            _told(store.settings),
         )
     finally:
         store.close()

@@ -77,6 +77,7 @@ def _facts(info: StreamInfo) -> list[str]:
         f"bound     {_time(info.bound)}{'' if info.bound is None else ': no later row is before that'}",
         f"clock     held by {info.holder or 'nobody'}",
         f"rows      {info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log",
+        *([f"settings  {', '.join(f'{k}={v}' for k, v in info.settings.items())}"] if info.settings else []),
         *([f"removed   the oldest {info.removed} rows"] if info.removed else []),
     ]
 

@@ -1,6 +1,12 @@
 """``format("rowtime")``: what Spark asks for by that name."""
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -35,6 +41,14 @@ class RowtimeDataSource(DataSource):
             raise InvalidOptionError("view is for batch reads (spark.read); a stream is read as rows.")
         return RowtimeStreamReader(options)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """There is no batch write: a stream has its rows from producers, each with a bound of its own."""
+        del schema, overwrite
+        raise InvalidOptionError(
+            "A rowtime stream is not written by batches. Write with a streaming query (writeStream, with "
+            "trigger(availableNow=True) to its end), or with a producer: rt.openSink(path).sendRows(df.toArrow())."
+        )
+
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """A streaming write, append mode only."""
         if overwrite:
@@ -57,7 +71,8 @@ def _of_own_schema(options: Options, given: StructType) -> Options:
     if [(f.name, f.dataType, f.nullable) for f in given] != [(f.name, f.dataType, f.nullable) for f in own]:
         raise SchemaMismatchError(
             f"The stream at {options.path} has the columns {_shown(own)}; .schema(...) says {_shown(given)}. Leave it "
-            "out: a stream knows its schema. For other columns or types, select and cast.",
+            "out: a stream knows its schema. For other columns or types, select and cast; a view of a table is read by "
+            "its path.",
             path=options.path,
         )
     return options

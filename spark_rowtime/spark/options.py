@@ -76,8 +76,8 @@ class Options:
         path = self.get("path")
         if not path:
             raise InvalidOptionError(
-                "No stream was named. Write .load('orders.rowtime') or option('path', ...); in SQL, "
-                "USING rowtime OPTIONS (path '/data/orders.rowtime')."
+                "No stream was named. Write .load('orders.rowtime'), of a sink .start('orders.rowtime') (toTable knows "
+                "no path), or option('path', ...); in SQL, USING rowtime OPTIONS (path '/data/orders.rowtime')."
             )
         return to_text(path, "path")
 

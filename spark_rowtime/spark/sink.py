@@ -67,7 +67,7 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
     @contextmanager
     def _opened(self, *, begins: bool) -> Iterator[Store]:
         """The stream, with ``self._schema`` as its own; made where the query ``begins`` and it is not there."""
-        store = _open_or_create(self._path, self._schema) if begins else open_store(self._path)
+        store = _open_or_create(self._path, self._schema) if begins else self._go_on()
         try:
             self._schema = fitting_schema(store.schema, self._schema, self._path)
             yield store
@@ -97,6 +97,16 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         found = [self._fit(rows) for output in outputs for rows in output.batches()]
         train: list[pa.RecordBatch] = pa.Table.from_batches(found, self._schema).combine_chunks().to_batches()
         return train
+
+    def _go_on(self) -> Store:
+        try:
+            return open_store(self._path)
+        except StreamNotFoundError as error:
+            raise DataLostError(
+                f"There is no stream at {self._path}, but this query has written to it before: it was deleted or "
+                "moved, or the path is another. Restore the stream, or start the query with a new checkpoint.",
+                path=self._path,
+            ) from error
 
     def _attach(self, store: Store, outputs: list[TaskOutput], declaration: str) -> ProducerInfo:
         """Looks before it takes over: a run whose turn it is not leaves the one whose turn it is alone."""

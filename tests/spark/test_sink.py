@@ -10,9 +10,14 @@ from pyspark.sql.functions import col, count, lit, udf, window
 from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
+from spark_rowtime.bound import as_bound
+from spark_rowtime.disorder import declared
+from spark_rowtime.schema import rows_to_batch
+from spark_rowtime.spark.sink import _one_step
+from spark_rowtime.store import open_store
 from tests.spark.watching import Watched, contents, finish, plain, refused, rows_of, table
 from tests.sparksession import start
-from tests.streams import Pipe, at, bound, drained, opened, send
+from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
 
 HOURS = [("9:10", 1), ("9:40", 2), ("10:05", 3)]
 
@@ -261,3 +266,36 @@ def test_an_output_that_nobody_can_see_through_carries_no_bound(pipe: Pipe, sour
     with Watched().start(mapped) as watched:
         assert len(watched.step()) == len(HOURS)
         assert watched.bounds == [None]
+
+
+def test_lateness_takes_a_batch_of_several_trains_as_one_step(pipe: Pipe) -> None:
+    pipe.create("out", "x INT")
+    store = open_store(pipe.path("out"))
+    times = [("2:00", "1:10"), ("3:00", "0:30"), ("2:30",)]
+    down = [store.stage(rows_to_batch([(at(t), n) for n, t in enumerate(train)], store.schema)) for train in times]
+    disorder = declared(store.schema, lateness="1 hour")
+    fit, late, floor = _one_step(store, down, disorder)
+    assert (sum(train.rows for train in fit), late, as_bound(floor)) == (5, (), bound("2:00"))
+    fit, late, floor = _one_step(store, down, disorder)
+    assert [clock_of(t) for train in fit for t in store.read(train).column("rowtime").to_pylist()] == [
+        "02:00",
+        "03:00",
+        "02:30",
+    ]
+    assert [clock_of(t) for rows in late for t in rows.rows.column("rowtime").to_pylist()] == ["01:10", "00:30"]
+    store.close()
+
+
+def test_there_is_no_batch_write(pipe: Pipe, source) -> None:
+    del source
+    with pytest.raises(Exception, match=r"openSink\(path\)"):
+        pipe.spark.range(1).write.format("rowtime").mode("append").save(pipe.path("s"))
+
+
+def test_a_sink_that_was_moved_is_lost(pipe: Pipe, source) -> None:
+    send(source, *HOURS, promise="10:06")
+    finish(pipe.run(pipe.read("s")))
+    Path(pipe.path("out")).rename(pipe.folder / "moved")
+    send(source, ("12:30", 9), promise="12:31")
+    with refused(rt.DataLostError, "written to it before"):
+        finish(pipe.run(pipe.read("s")))

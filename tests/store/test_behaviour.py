@@ -9,7 +9,8 @@ import pytest
 from spark_rowtime.clock import Status
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
 from spark_rowtime.store.base import Commit
-from tests.store.streams import END, NewStream, Writer, at, batch, place, read
+from spark_rowtime.store.local import rejections
+from tests.store.streams import END, NewStream, Writer, at, batch, place, read, seconds
 
 
 def test_the_worked_example(new_stream: NewStream) -> None:
@@ -205,3 +206,14 @@ def test_fencing_is_judged_before_the_number(new_stream: NewStream) -> None:
     Writer(open_stream(), "a", holder="new")
     with pytest.raises(ProducerFencedError):
         old.store.commit(commit)
+
+
+def test_a_rejection_of_many_bytes(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite takes a billion bytes in one value."""
+    monkeypatch.setattr(rejections, "MOST_BYTES", 100)
+    store = new_stream()()
+    writer = Writer(store, "a")
+    writer.send([100], floor=100)
+    writer.send(floor=100, late=range(1, 60))
+    assert seconds(store.rejected()) == list(range(1, 60))
+    assert store.producers()[0].rejected == 59

@@ -12,7 +12,7 @@ import pytest
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.schema import stream_schema
 from spark_rowtime.store.base import Commit, StreamSettings
-from spark_rowtime.store.local import LocalStore, create_local, open_local
+from spark_rowtime.store.local import LocalStore, create_local, open_local, segment
 from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter
 from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, batch, read
 
@@ -138,3 +138,43 @@ def test_reading_while_the_file_grows(open_here: Open) -> None:
     for second in range(1, 50):
         writer.send([second], floor=second)
         assert read(reader)[-1] == second
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing is reserved elsewhere")
+@pytest.mark.parametrize("plenty", [True, False])
+def test_what_was_reserved_in_part_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plenty: bool) -> None:
+    """A disk that is full in the middle of it has room for the rows all the same; one that is nearly full is let be."""
+    for folder in ("segments", "free"):
+        (tmp_path / folder).mkdir()
+    asked = []
+
+    def half(fd: int, offset: int, length: int) -> None:
+        asked.append(length)
+        os.truncate(fd, offset + length // 2)
+        no_room()
+
+    monkeypatch.setattr(os, "posix_fallocate", half)
+    if not plenty:
+        monkeypatch.setattr(segment, "PLENTY", 1 << 60)
+    writer = SegmentWriter(tmp_path, SCHEMA)
+    place = writer.append(batch(*range(1, 100_001)))
+    (file,) = (tmp_path / "segments").iterdir()
+    assert file.stat().st_size == place.offset + place.length
+    assert bool(asked) == plenty
+    writer.close()
+
+
+def test_a_train_that_the_system_gives_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux reads 2 GiB in a call, at most."""
+    for folder in ("segments", "free"):
+        (tmp_path / folder).mkdir()
+    writer, reader = SegmentWriter(tmp_path, SCHEMA), SegmentReader(tmp_path, SCHEMA)
+    rows = batch(*range(1, 101))
+    place = writer.append(rows)
+    preadv = os.preadv
+    monkeypatch.setattr(os, "preadv", lambda fd, buffers, offset: preadv(fd, [buffers[0][:1000]], offset))
+    assert reader.read(place, 100, "") == rows
+    with pytest.raises(StoreCorruptError, match="the file ends after"):
+        reader.read(place._replace(length=place.length + 1), 100, "")
+    writer.close()
+    reader.close()

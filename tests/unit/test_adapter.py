@@ -16,6 +16,7 @@ from sample_feed import Minutes, Unready
 import spark_rowtime as rt
 from spark_rowtime.adapter import AdapterProcess, host, load, spawn
 from spark_rowtime.clock import Status
+from spark_rowtime.hostlock import only_host
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 
@@ -290,3 +291,11 @@ def test_a_process_ends_when_its_parent_is_killed(orders: str) -> None:
         assert waiting.poll(30_000), "the adapter outlived its parent"
     os.close(child)
     host(Minutes, orders, producer="sample_feed:Endless")
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_a_stream_is_hosted_under_any_form_of_its_path(tmp_path: Path, form: str) -> None:
+    path = form.format(tmp_path / "s.rowtime")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
+    with only_host(path, "feed", 0, lambda _: None):
+        assert list((tmp_path / "s.rowtime").glob("host-*.lock"))

@@ -139,3 +139,16 @@ def test_stronger_and_weaker_are_max_and_min_with_none_below_all(a, b, c):
 def test_as_bound():
     assert as_bound(None) is None
     assert as_bound(us("12:05")) == RowtimeBound(when("12:05"))
+
+
+def test_the_last_floor_is_a_bound_that_can_be_said_again():
+    last = RowtimeBound(from_micros(LARGEST), strict=True)
+    again = RowtimeBound.fromFloor(last.floor)
+    assert again == last
+    assert RowtimeBound(again.time, again.strict) == last
+
+
+@pytest.mark.parametrize("strict", ["no", 0, None])
+def test_strict_is_true_or_false(strict):
+    with pytest.raises(InvalidOptionError, match="strict"):
+        RowtimeBound(when("10:00"), strict)

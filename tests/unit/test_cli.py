@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def test_create_and_describe(orders: str) -> None:
         "bound     none",
         "clock     held by nobody",
         "rows      0 accepted, 0 rejected; 0 events in the log",
+        "settings  boundsBeforeRows=False, maxLag=1:00:00",
         "",
         "no producer yet",
     ]
@@ -183,3 +185,14 @@ def test_detach(orders: str) -> None:
         ("here", "attached"),
     ]
     assert "nobody" in refused("detach", orders, "nobody")
+
+
+def test_describe_shows_the_settings_that_were_given(orders: str) -> None:
+    done("create", orders, "--schema", SCHEMA)
+    assert "settings" not in done("describe", orders)
+    assert rt.describeStream(orders).settings == {}
+    other = f"{orders}.2"
+    done("create", other, "--schema", SCHEMA, "--max-lag", "1 hour", "--retain-bytes", 5, "--no-bounds-before-rows")
+    assert "settings  boundsBeforeRows=False, maxLag=1:00:00, retainBytes=5" in done("describe", other)
+    told = {"boundsBeforeRows": False, "maxLag": timedelta(hours=1), "retainBytes": 5}
+    assert rt.describeStream(other).settings == told

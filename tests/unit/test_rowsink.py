@@ -6,8 +6,9 @@ import logging
 import os
 import signal
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -1157,3 +1158,21 @@ def test_flush_lands_before_it_reports(clock):
     with pytest.raises(rt.LateRowError):
         slow.flush(checkpoint="kept")
     assert producer(path, "slow").checkpoint == "kept"
+
+
+def test_a_pandas_frame_is_told_the_way_to_arrow():
+    frame = pd.DataFrame({"rowtime": [when("10:00")], "ticker": ["X"]})
+    sink = new_sink(new_stream())
+    with pytest.raises(rt.SchemaMismatchError, match="from_pandas"):
+        sink.sendRows(frame)
+    sink.sendRows(pa.Table.from_pandas(frame, preserve_index=False))
+
+
+def test_a_zone_that_knows_no_offset_is_none():
+    class Nowhere(tzinfo):
+        def utcoffset(self, _):
+            return None
+
+    path = new_stream()
+    new_sink(path).sendRow({"rowtime": when("10:00").replace(tzinfo=Nowhere()), "ticker": "X"})
+    assert accepted(path) == ["10:00"]
