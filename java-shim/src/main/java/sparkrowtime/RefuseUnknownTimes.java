@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 
 /**
  * Spark takes a column for the event time by a mark in its metadata. The mark comes along where the
@@ -50,8 +51,9 @@ final class RefuseUnknownTimes {
       return references(Scala.list(aggregate.groupingExpressions()).stream());
     } else if (node instanceof Deduplicate deduplicate) {
       return Scala.list(deduplicate.keys()).stream();
-    } else if (node instanceof Join join && join.left().isStreaming() && join.right().isStreaming()
-        || node instanceof DeduplicateWithinWatermark
+    } else if (node instanceof Join join && join.left().isStreaming() && join.right().isStreaming()) {
+      return references(Stream.ofNullable(Scala.orNull(join.condition())));
+    } else if (node instanceof DeduplicateWithinWatermark
         || node instanceof FlatMapGroupsWithState
         || node instanceof FlatMapGroupsInPandasWithState
         || node instanceof TransformWithState
@@ -84,12 +86,23 @@ final class RefuseUnknownTimes {
     } else if (plan instanceof Expand expand) {
       return Scala.list(expand.projections()).stream().allMatch(p -> isKnownIn(p, column, expand));
     } else if (plan instanceof Union union) {
-      return Scala.list(union.children()).stream().allMatch(c -> isKnown(Definitions.inPlace(column, union, c), c));
+      return isKnownIn(union, column);
     } else if (definitions.body(plan) != null) {
       LogicalPlan body = definitions.body(plan);
       return isKnown(Definitions.inPlace(column, plan, body), body);
     }
     return Scala.list(plan.children()).stream().anyMatch(c -> c.outputSet().contains(column) && isKnown(column, c));
+  }
+
+  /** In each child, or in one that speaks for the others. */
+  private boolean isKnownIn(Union union, Attribute column) {
+    List<LogicalPlan> known =
+        Scala.list(union.children()).stream().filter(c -> isKnown(Definitions.inPlace(column, union, c), c)).toList();
+    return known.size() == union.children().size() || known.stream().anyMatch(c -> c.exists(RefuseUnknownTimes::speaks));
+  }
+
+  private static boolean speaks(Object node) {
+    return node instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s && s.speaks();
   }
 
   private static boolean isWatermarkOn(Attribute column, LogicalPlan plan) {
