@@ -55,7 +55,7 @@ class Intake:
     def _as_batch(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> pa.RecordBatch:
         if isinstance(rows, pa.RecordBatch | pa.Table):
             return batch_to_schema(self._arrow_with_rowtime(rows, floor), self._schema)
-        frame = hasattr(rows, "columns")
+        frame = type(rows).__name__ == "DataFrame"
         if frame or isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
             arrow = "pa.Table.from_pandas(df, preserve_index=False) makes Arrow of it"
             how = arrow if frame else "sendRow takes one row"
