@@ -85,10 +85,10 @@ def test_a_sink_that_has_gone_is_not_made_anew(pipe: Pipe, source) -> None:
     kept = pipe.folder / "kept"
     Path(pipe.path("out")).rename(kept)
     send(source, ROWS[1])
-    with refused(rt.StreamNotFoundError, "There is nothing at", pipe.path("out")):
+    with refused(rt.DataLostError, "no stream at", pipe.path("out"), "has written to it before"):
         run(pipe)
     assert not Path(pipe.path("out")).exists()
-    with refused(rt.StreamNotFoundError, pipe.path("elsewhere")):
+    with refused(rt.DataLostError, "the path is another", pipe.path("elsewhere")):
         run(pipe, out="elsewhere")
     pipe.create("out", "x INT")
     with refused(rt.DataLostError, "Batch 1", "has no batch of this query", "deleted and created again"):
@@ -114,7 +114,7 @@ def test_an_older_copy_of_a_sink_is_refused(pipe: Pipe, source) -> None:
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN[:1]
 
 
-GONE = {"s": (rt.DataLostError, "is gone while it was open"), "out": (rt.StreamNotFoundError, "There is nothing at")}
+GONE = {"s": (rt.DataLostError, "is gone while it was open"), "out": (rt.DataLostError, "There is no stream at")}
 
 
 @pytest.mark.parametrize("gone", GONE)

@@ -290,12 +290,3 @@ def test_there_is_no_batch_write(pipe: Pipe, source) -> None:
     del source
     with pytest.raises(Exception, match=r"openSink\(path\)"):
         pipe.spark.range(1).write.format("rowtime").mode("append").save(pipe.path("s"))
-
-
-def test_a_sink_that_was_moved_is_lost(pipe: Pipe, source) -> None:
-    send(source, *HOURS, promise="10:06")
-    finish(pipe.run(pipe.read("s")))
-    Path(pipe.path("out")).rename(pipe.folder / "moved")
-    send(source, ("12:30", 9), promise="12:31")
-    with refused(rt.DataLostError, "written to it before"):
-        finish(pipe.run(pipe.read("s")))
