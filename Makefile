@@ -15,8 +15,9 @@ demo: $(VENV)/.installed
 
 # Two halves at once, for two cores. No test hangs for more than its seconds.
 test: export PYTEST_TIMEOUT := 300
-BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/law7 tests/test_examples.py
-SPARK := tests/spark
+OPERATORS := $(wildcard tests/spark/test_operators_*.py)
+BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/law7 tests/test_examples.py $(OPERATORS)
+SPARK := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
 test: $(VENV)/.installed $(OLD_VENV)/.installed lint
 	@$(PY) -m pytest $(SPARK) >$(VENV)/spark.log 2>&1 & spark=$$!; \
 	$(PY) -m pytest $(BESIDE); beside=$$?; \

@@ -25,7 +25,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.timestamps import show_micros
 
-PATIENCE, ALL_PATIENCE = 0.005, 0.1
+PATIENCE, ALL_PATIENCE = 0.005, 0.04
 """Seconds that a query waits for news in each of its sources; in its only one, when there was none for long."""
 
 

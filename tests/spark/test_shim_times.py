@@ -72,18 +72,8 @@ def borrowed_schema(pipe: Pipe) -> DataFrame:
     return rows.mapInPandas(moved, rows.schema).groupBy(F.window("rowtime", "1 hour")).count()
 
 
-def borrowed_keys(pipe: Pipe) -> DataFrame:
-    rows = pipe.read("a")
-    return rows.mapInPandas(moved, rows.schema).dropDuplicates(["rowtime", "x"])
-
-
 def other_column(pipe: Pipe) -> DataFrame:
     return pipe.spark.sql(HOURLY.format(rows="SELECT rowtime, x FROM a UNION ALL SELECT other AS rowtime, x FROM b"))
-
-
-def other_month(pipe: Pipe) -> DataFrame:
-    later = "rowtime - INTERVAL 1 MONTH AS rowtime"
-    return pipe.spark.sql(HOURLY.format(rows=f"SELECT rowtime, x FROM a UNION ALL SELECT {later}, x FROM b"))
 
 
 def ordinary_beside_a_projection(pipe: Pipe) -> DataFrame:
@@ -98,7 +88,7 @@ def out_of_a_struct(pipe: Pipe) -> DataFrame:
 
 @pytest.mark.parametrize(
     "build",
-    [borrowed_schema, borrowed_keys, other_column, other_month, ordinary_beside_a_projection, out_of_a_struct],
+    [borrowed_schema, other_column, ordinary_beside_a_projection, out_of_a_struct],
 )
 def test_a_time_that_no_watermark_follows_is_refused(pipe: Pipe, tmp_path: Path, sinks: Any, build: Any) -> None:
     send(sinks[0], ("10:00", 1, None), promise="10:30")
