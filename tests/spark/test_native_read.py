@@ -107,10 +107,8 @@ def test_pruned_columns(pipe: Pipe, columns: str) -> None:
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {"hold": "3 minutes"},
-    {"order": "rowtime", "startingPosition": at("10:05"), "hold": "30 seconds"},
-    {"order": "rowtime", "maxRowsPerTrigger": 5},
     {"maxBytesPerTrigger": 2000},
+    {"order": "rowtime", "startingPosition": at("10:05"), "hold": "30 seconds", "maxRowsPerTrigger": 5},
 ]
 
 
