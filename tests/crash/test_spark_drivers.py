@@ -1,8 +1,8 @@
 """kill -9 of a Spark driver, its Python and its JVM, at each point of a batch and at random moments.
 
-A driver takes 8 s to start and more, so CI has two of the four points within a batch.
-``ROWTIME_KILLS=100 python -m pytest -s tests/crash -k drivers`` has all of them, kills so many queries at random moments,
-four to a driver (with ROWTIME_SEED=2 others), and prints where they were.
+A driver takes 8 s to start and more, so CI has two of the four points within a batch. All of them, and so many queries
+that are killed at random moments, four to a driver (others with ROWTIME_SEED=2), and where they were:
+``ROWTIME_KILLS=100 python -m pytest -s tests/crash -k drivers``.
 """
 
 import os
