@@ -1,6 +1,6 @@
 """Arguments of the public functions that any value could be given for."""
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.shown import shown
@@ -17,6 +17,11 @@ def to_text(value: Any, name: str) -> str:
         except UnicodeEncodeError:
             pass
     raise InvalidOptionError(f"{name}={shown(value)} must be a text without NUL and half surrogates.", option=name)
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether it is a whole number; True and False, which Python takes for 1 and 0, are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def to_flag(value: Any, name: str) -> bool:

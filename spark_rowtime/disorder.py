@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_rowtime.arguments import is_whole
 from spark_rowtime.bound import stronger
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.timestamps import show_micros, to_interval
@@ -193,7 +194,7 @@ def declared(
     if len(said) > 1:
         raise InvalidOptionError(f"{' and '.join(said)} exclude each other: each says how the bound is found.")
     if kSort is not None:
-        if not isinstance(kSort, int) or isinstance(kSort, bool) or kSort < 0:
+        if not is_whole(kSort) or kSort < 0:
             raise InvalidOptionError(f"kSort={kSort!r} must be a whole number from 0 on.")
         return KSorted(kSort)
     if lateness is not None:

@@ -3,13 +3,13 @@
 import fcntl
 import hashlib
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.store import without_file
 
 POLL = 0.1
 """Seconds between two tries at a lock that another process holds."""
@@ -42,7 +42,7 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
 
 def _lock_file(path: str, producer: str) -> Path:
     """In the stream's directory; where it has none, in this machine's folder for temporary files."""
-    local = re.sub("^file:(//)?(?=/)", "", path)
+    local = without_file(path)
     if "://" not in local:
         return Path(local) / f"host-{hashlib.sha256(producer.encode()).hexdigest()[:16]}.lock"
     where = f"{path} {producer} {os.getuid()} {os.getpid() if local.startswith('memory:') else ''}"

@@ -53,6 +53,11 @@ class Outbox:
         """Whether the last commit that no call of ``flush`` or ``close`` asked for failed."""
 
     @property
+    def broken(self) -> bool:
+        """Whether an interrupt has left it half-way: nothing of it is used again."""
+        return self.unbroken.broken
+
+    @property
     def pending(self) -> bool:
         """Whether there is anything to commit."""
         return bool(self._count or len(self.rows) or self._rejected) or self._floor != self._committed_floor

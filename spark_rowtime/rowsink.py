@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from spark_rowtime.arguments import to_flag, to_text
+from spark_rowtime.arguments import is_whole, to_flag, to_text
 from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.disorder import declared
 from spark_rowtime.errors import InvalidOptionError
@@ -79,12 +79,7 @@ def openSink(
     Raises StreamNotFoundError, StoreCorruptError, StoreUnavailableError, InvalidOptionError.
     """
     micros = to_interval(linger, "linger")
-    if (
-        not isinstance(maxTrainRows, int)
-        or isinstance(maxTrainRows, bool)
-        or not 1 <= maxTrainRows < 1 << 31
-        or micros is None
-    ):
+    if not is_whole(maxTrainRows) or not 1 <= maxTrainRows < 1 << 31 or micros is None:
         raise InvalidOptionError(
             f"maxTrainRows={shown(maxTrainRows)} must be a whole number from 1 to 2147483647, linger a time."
         )

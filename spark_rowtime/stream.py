@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.arguments import to_flag
+from spark_rowtime.arguments import is_whole, to_flag
 from spark_rowtime.bound import RowtimeBound, as_bound
 from spark_rowtime.clock import Status
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
@@ -113,7 +113,7 @@ def _told(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
 
 
 def _size(value: Any) -> int | None:
-    if value is None or (isinstance(value, int) and 0 <= value < 1 << 63 and value is not True and value is not False):
+    if value is None or (is_whole(value) and 0 <= value < 1 << 63):
         return value
     raise InvalidOptionError(f"retainBytes must be a whole number of bytes, not {shown(value)}.", value=shown(value))
 

@@ -116,8 +116,8 @@ class StreamSink:
         with self._lock:
             self._start_send()
             timed = self._intake.rows(rows, self._known)
-            self._gather()  # rows may be a generator that sends
-            self._outbox.rows.shut()
+            if not isinstance(rows, pa.RecordBatch):  # they may be a generator that sends
+                self._shut()
             if timed is not None:
                 self._take(timed)
             self._settle()
@@ -174,7 +174,7 @@ class StreamSink:
         with self._lock:
             if self._closed:
                 return
-            if self._outbox.unbroken.broken:
+            if self._outbox.broken:
                 self._end()
                 raise self._interrupted()
             try:
@@ -198,7 +198,7 @@ class StreamSink:
             try:
                 if self._outbox.checkpoint is not None:
                     self._outbox.drop()
-                if not self._outbox.unbroken.broken:
+                if not self._outbox.broken:
                     self._commit(None)
             finally:
                 self._end()
@@ -220,8 +220,7 @@ class StreamSink:
         row = self._intake.row(row, self._known)
         self._open()
         plain = self._take_plain(row)
-        self._gather()
-        self._outbox.rows.shut()
+        self._shut()
         if not plain:
             one = self._intake.rows([row], self._known)
             assert one is not None, "a row that was given"
@@ -244,13 +243,18 @@ class StreamSink:
         if self._disorder.implies:
             self._imply(self._outbox.rows.last())
 
+    def _shut(self) -> None:
+        """Ends the short way; what came by it counts."""
+        self._gather()
+        self._outbox.rows.shut()
+
     def _require_open(self) -> None:
         if self._closed:
             raise SinkClosedError(
                 f"The sink of producer {self.producer!r} is closed. Open it again under its name to go on.",
                 producer=self.producer,
             )
-        if self._outbox.unbroken.broken:
+        if self._outbox.broken:
             raise self._interrupted()
         if self._fenced is not None:
             raise self._fenced
@@ -270,8 +274,7 @@ class StreamSink:
 
     def _start_send(self) -> None:
         self._require_open()
-        self._gather()
-        self._outbox.rows.shut()
+        self._shut()
         unreported, self._unreported = self._unreported, []
         self._report(unreported)
         if self._outbox.failing:
@@ -337,8 +340,7 @@ class StreamSink:
         return wait - passed if passed >= 0 else 0  # a clock that was set back must not hold rows up
 
     def _commit(self, checkpoint: str | None) -> None:
-        self._gather()
-        self._outbox.rows.shut()
+        self._shut()
         if not self._outbox.pending and checkpoint is None:
             return
         receipt = self._outbox.commit(checkpoint, self._now())
@@ -353,7 +355,7 @@ class StreamSink:
 
     def _beat(self) -> float | None:
         """In the pulse's thread, under the lock: does what is due; seconds until something will be."""
-        if self._outbox.unbroken.broken:
+        if self._outbox.broken:
             return None
         if self._outbox.pending and self._outbox.checkpoint is None and self._left(self._now()) <= 0:
             with suppress(ProducerFencedError):

@@ -13,6 +13,7 @@ from spark_rowtime.release import Release
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.local.segment import SEGMENTS, Location
+from spark_rowtime.store.retention import require_there
 
 PARTITION_ROWS = 262_144
 """About as many rows as one task reads: enough to be worth a task, few enough to use all cores."""
@@ -33,8 +34,14 @@ class SlicePartition(InputPartition):
 
 def plan(store: Store, how: Release, after: Position, upto: Position) -> list[SlicePartition]:
     """The rows between two positions as partitions; none where only the bound has moved."""
-    parts = packed(how.slices(store, after, upto))
+    parts = packed(_slices(store, how, after, upto))
     return [SlicePartition(store.path, pieces, how, after, upto) for pieces in parts]
+
+
+def _slices(store: Store, how: Release, after: Position, upto: Position) -> list[Slice]:
+    """The trains of a batch, which an older copy of the stream may not have."""
+    require_there(upto, store.head(), store.path)
+    return how.slices(store, after, upto)
 
 
 def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
@@ -67,7 +74,7 @@ def native_plan(store: Store, how: Release, after: Position, upto: Position, par
     ``producer`` are numbers in the lists of these names; its rows are those with low <= rowtime < high,
     null where it lies within. Empty where the rows are not in Arrow files.
     """
-    pieces = how.slices(store, after, upto)
+    pieces = _slices(store, how, after, upto)
 
     def train(piece: Slice) -> list[int | None]:
         file, *place = piece.location

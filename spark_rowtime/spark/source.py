@@ -54,9 +54,8 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Once, when a new query starts."""
-        return self._dump(
-            self._how.latest(self._store) if self._from_latest else self._how.earliest(self._store), self._how
-        )
+        at = self._how.latest(self._store) if self._from_latest else self._how.earliest(self._store)
+        return self._dump(at, self._how)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Each trigger: how far the next batch goes; ``start`` itself where there is no news.

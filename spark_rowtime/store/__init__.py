@@ -57,14 +57,17 @@ def _text(path: str | PathLike[str]) -> str:
     return to_text(None if isinstance(text, str) and not text else text, "path")
 
 
+def without_file(path: str) -> str:
+    """What a URL ``file://`` or ``file:/`` names; another path as it is."""
+    if path.startswith("file://"):
+        return path.removeprefix("file://")
+    return path.removeprefix("file:") if path.startswith("file:/") else path
+
+
 def _local(path: str) -> str:
-    if path.startswith("file:/") and not path.startswith("file://"):
-        return path.removeprefix("file:")
-    scheme, colon, rest = path.partition("://")
-    if not colon:
-        return path
-    if scheme == "file":
-        return rest
+    local = without_file(path)
+    if local != path or "://" not in path:
+        return local
     raise InvalidOptionError(
         f"No store is known for {path!r}. Give a directory such as 'orders.rowtime', or file:// and one.",
         path=path,

@@ -3,6 +3,7 @@ package sparkrowtime;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationDef;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
@@ -27,14 +28,12 @@ final class Definitions {
     return leaf instanceof CTERelationRef reference ? bodies.get(reference.cteId()) : null;
   }
 
-  /** The column of {@code body} that is {@code column} of a plan with as many; null where it has none such. */
-  static Attribute inPlace(Attribute column, LogicalPlan plan, LogicalPlan body) {
+  /** The place among the columns of {@code plan} of {@code column}, which is one of them. */
+  static int place(Attribute column, LogicalPlan plan) {
     List<Attribute> own = Scala.list(plan.output());
-    for (int i = 0; i < own.size(); i++) {
-      if (own.get(i).exprId().equals(column.exprId())) {
-        return body.output().apply(i);
-      }
-    }
-    return null;
+    return IntStream.range(0, own.size())
+        .filter(i -> own.get(i).exprId().equals(column.exprId()))
+        .findFirst()
+        .getAsInt();
   }
 }

@@ -24,17 +24,18 @@ final class OutputBounds {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
 
   private final BoundedQuery query;
+  private final Definitions definitions;
   private boolean told;
 
   OutputBounds(BoundedQuery query) {
     this.query = query;
+    this.definitions = new Definitions(query.spark().logicalPlan());
   }
 
   void publish(long batchId, Evictions evicted) {
     MicroBatchExecution spark = query.spark();
     // Complete mode writes all results again in every batch.
     boolean again = spark.outputMode().equals(OutputMode.Complete());
-    Definitions definitions = new Definitions(spark.logicalPlan());
     PlanBounds bounds = new PlanBounds(definitions, query.floorsOf(batchId), evicted, query.seenIn(batchId));
     Map<String, Long> floors =
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);

@@ -49,7 +49,7 @@ final class PlanBounds {
     } else if (plan instanceof WithCTE with) {
       return of(with.plan());
     } else if (definitions.body(plan) != null) {
-      return ofReference(plan, definitions.body(plan));
+      return byPlace(plan, List.of(definitions.body(plan)));
     } else if (plan instanceof LeafNode) {
       return ofSource(plan);
     } else if (plan instanceof Project project) {
@@ -61,7 +61,7 @@ final class PlanBounds {
     } else if (plan instanceof Distinct distinct) {
       return groups(Scala.list(distinct.output()), of(distinct.child()));
     } else if (plan instanceof Union union) {
-      return ofUnion(union);
+      return byPlace(union, Scala.list(union.children()));
     } else if (plan instanceof Join join) {
       return ofJoin(join);
     }
@@ -148,20 +148,16 @@ final class PlanBounds {
     return all;
   }
 
-  private Columns ofUnion(Union union) {
-    List<Attribute> output = Scala.list(union.output());
+  /** A union, or a name of WITH: its columns are those of what it is made of, by place. */
+  private Columns byPlace(LogicalPlan plan, List<LogicalPlan> parts) {
+    List<Attribute> output = Scala.list(plan.output());
     Columns all = null;
-    for (LogicalPlan child : Scala.list(union.children())) {
-      List<Attribute> own = Scala.list(child.output());
-      all = weakest(output, all == null ? of(child) : all, all == null ? own : output, of(child), own);
+    for (LogicalPlan part : parts) {
+      List<Attribute> own = Scala.list(part.output());
+      Columns one = of(part);
+      all = weakest(output, all == null ? one : all, all == null ? own : output, one, own);
     }
     return all;
-  }
-
-  private Columns ofReference(LogicalPlan reference, LogicalPlan body) {
-    Columns columns = of(body);
-    List<Attribute> own = Scala.list(body.output());
-    return weakest(Scala.list(reference.output()), columns, own, columns, own);
   }
 
   private static Columns weakest(

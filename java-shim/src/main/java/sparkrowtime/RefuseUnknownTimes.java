@@ -84,20 +84,23 @@ final class RefuseUnknownTimes {
     } else if (plan instanceof Aggregate aggregate) {
       return comesFrom(column, Scala.list(aggregate.aggregateExpressions()), plan);
     } else if (plan instanceof Expand expand) {
-      return Scala.list(expand.projections()).stream().allMatch(p -> isKnownIn(p, column, expand));
+      int place = Definitions.place(column, plan);
+      return Scala.list(expand.projections()).stream().map(p -> p.apply(place)).allMatch(e -> isGiven(e, plan));
     } else if (plan instanceof Union union) {
-      return isKnownIn(union, column);
+      return isKnownInUnion(union, Definitions.place(column, plan));
     } else if (definitions.body(plan) != null) {
-      LogicalPlan body = definitions.body(plan);
-      return isKnown(Definitions.inPlace(column, plan, body), body);
+      return isKnownIn(definitions.body(plan), Definitions.place(column, plan));
     }
     return Scala.list(plan.children()).stream().anyMatch(c -> c.outputSet().contains(column) && isKnown(column, c));
   }
 
+  private boolean isKnownIn(LogicalPlan plan, int place) {
+    return isKnown(plan.output().apply(place), plan);
+  }
+
   /** In each child, or in one that speaks for the others. */
-  private boolean isKnownIn(Union union, Attribute column) {
-    List<LogicalPlan> known =
-        Scala.list(union.children()).stream().filter(c -> isKnown(Definitions.inPlace(column, union, c), c)).toList();
+  private boolean isKnownInUnion(Union union, int place) {
+    List<LogicalPlan> known = Scala.list(union.children()).stream().filter(c -> isKnownIn(c, place)).toList();
     return known.size() == union.children().size() || known.stream().anyMatch(c -> c.exists(RefuseUnknownTimes::speaks));
   }
 
@@ -116,14 +119,8 @@ final class RefuseUnknownTimes {
         .anyMatch(e -> isMadeOfKnown((Expression) e, plan));
   }
 
-  private boolean isKnownIn(scala.collection.immutable.Seq<Expression> projection, Attribute column, Expand expand) {
-    List<Attribute> own = Scala.list(expand.output());
-    for (int i = 0; i < own.size(); i++) {
-      if (own.get(i).exprId().equals(column.exprId())) {
-        return projection.apply(i).foldable() || isMadeOfKnown(projection.apply(i), expand);
-      }
-    }
-    return false;
+  private boolean isGiven(Expression e, LogicalPlan plan) {
+    return e.foldable() || isMadeOfKnown(e, plan);
   }
 
   /** A window is made of its time; another expression keeps a mark only from a column or a window's field. */
