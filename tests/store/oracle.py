@@ -1,0 +1,161 @@
+"""An oracle for the stores, written from the laws in docs/semantics.md. It imports nothing of the product.
+
+It keeps the list of what happened and derives everything else from that list by definition, each time anew, so it
+shares no code, and no way of working, with the stores that are compared with it. Times are whole seconds.
+"""
+
+from dataclasses import dataclass, field
+
+NOTHING = float("-inf")
+"""The floor of who has promised nothing."""
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One event of the log: joined, sent, left, idled or detached; ``rows``: the rowtimes of its train."""
+
+    what: str
+    who: str
+    floor: float = NOTHING
+    rows: tuple[int, ...] = ()
+
+
+@dataclass
+class Member:
+    """What the catalog has of a producer beside the log."""
+
+    holder: str
+    epoch: int = 1
+    commits: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    lease: int | None = None
+    seen: int = 0
+    sent: int = 0
+
+
+@dataclass
+class Oracle:
+    """One stream. ``max_lag``, ``idle_timeout``: seconds, None: none; ``now``: the wall clock in seconds."""
+
+    bounds_before_rows: bool = True
+    max_lag: int | None = None
+    idle_timeout: int | None = None
+    now: int = 0
+    log: list[Happened] = field(default_factory=list)
+    members: dict[str, Member] = field(default_factory=dict)
+    rejections: list[tuple[str, float, int]] = field(default_factory=list)
+    """Producer, bound and rowtime of each rejected row."""
+
+    # What holds after the first ``seq`` events, by definition.
+
+    def status(self, who: str, seq: int) -> str:
+        """What the last events of ``who`` make of it; a takeover of an idle producer leaves it idle."""
+        status = "never"
+        for event in self.log[:seq]:
+            if event.who == who:
+                stays = event.what == "joined" and status in ("attached", "idle")
+                named = {"joined": "attached", "sent": "attached", "idled": "idle"}.get(event.what, event.what)
+                status = status if stays else named
+        return status
+
+    def own_floor(self, who: str, seq: int) -> float:
+        """The strongest of the stream's bound when it last joined, and what it has promised since."""
+        floor, member = NOTHING, False
+        for at, event in enumerate(self.log[:seq]):
+            if event.who == who:
+                if not member and event.what in ("joined", "sent"):
+                    floor, member = self.floor(at), True
+                floor = max(floor, event.floor)
+                member = event.what not in ("left", "detached")
+        return floor
+
+    def rows_until(self, seq: int) -> list[int]:
+        """All rowtimes of the first ``seq`` events."""
+        return [time for event in self.log[:seq] for time in event.rows]
+
+    def floor(self, seq: int) -> float:
+        """The stream's bound: the weakest of those who count; it never falls."""
+        return max((self.reached(at) for at in range(1, seq + 1)), default=NOTHING)
+
+    def reached(self, seq: int) -> float:
+        """What the bound would be after ``seq`` events if it could fall."""
+        rows = self.rows_until(seq)
+        if not self.bounds_before_rows and not rows:
+            return NOTHING
+        statuses = {who: self.status(who, seq) for who in {event.who for event in self.log[:seq]}}
+        if not {"attached", "idle"} & set(statuses.values()):
+            return max(rows, default=NOTHING) if self.log[seq - 1].what == "left" else NOTHING
+        floors = [self.own_floor(who, seq) for who, status in statuses.items() if status == "attached"]
+        lagging = max(floors, default=NOTHING) - (float("inf") if self.max_lag is None else self.max_lag)
+        return max(min(floors, default=NOTHING), lagging)
+
+    # What producers do.
+
+    def attach(self, who: str, holder: str, lease: int | None) -> int:
+        """Opens, goes on, or takes over; the epoch."""
+        self.expire()
+        member = self.members.get(who)
+        if member is None:
+            member = self.members[who] = Member("", 0)
+        if member.holder != holder or self.status(who, len(self.log)) in ("left", "detached"):
+            member.holder, member.epoch, member.sent = holder, member.epoch + 1, self.now
+            self.log.append(Happened("joined", who))
+        member.lease, member.seen = lease, self.now
+        return member.epoch
+
+    def send(self, who: str, trains: list[tuple[int, ...]], floor: float, late: tuple[int, ...]) -> None:
+        """One commit: rows below the stream's bound are rejected, each train carries the bound that is true after it."""
+        member = self.members[who]
+        member.seen = self.now
+        self.expire(but=who)
+        bound, before = self.floor(len(self.log)), self.own_floor(who, len(self.log))
+        in_force = max(bound, before if self.status(who, len(self.log)) in ("attached", "idle") else NOTHING)
+        self.rejections += [(who, floor, time) for time in late]
+        self.rejections += [(who, bound, time) for train in trains for time in train if time < bound]
+        kept = [fit for train in trains if (fit := tuple(time for time in train if time >= bound))]
+        for at, train in enumerate(kept):
+            least_later = min((time for later in kept[at + 1 :] for time in later), default=floor)
+            self.log.append(Happened("sent", who, max(before, min(floor, least_later)), train))
+        awake = self.status(who, len(self.log)) == "attached"
+        if not kept and (floor > before or not awake):
+            self.log.append(Happened("sent", who, max(in_force, floor)))
+        if kept or floor > before:
+            member.sent = self.now
+        member.commits += 1
+        member.accepted += sum(map(len, kept))
+        member.rejected = sum(name == who for name, _, _ in self.rejections)
+
+    def leave(self, who: str) -> None:
+        """The producer closes."""
+        if self.status(who, len(self.log)) != "left":
+            self.log.append(Happened("left", who))
+
+    def detach(self, who: str) -> None:
+        """The producer is let go by hand."""
+        if self.status(who, len(self.log)) in ("attached", "idle"):
+            self.log.append(Happened("detached", who))
+
+    def expire(self, but: str = "") -> None:
+        """Leases that ended and idle times that passed become events, the slowest producer last."""
+        seq, due = len(self.log), []
+        for who, member in self.members.items():
+            status = self.status(who, seq)
+            if who == but or status not in ("attached", "idle"):
+                continue
+            if member.lease is not None and self.now > member.seen + member.lease:
+                due.append((-max(self.own_floor(who, seq), NOTHING), who, "detached"))
+            elif self.idle_timeout is not None and status == "attached" and self.now > member.sent + self.idle_timeout:
+                due.append((-max(self.own_floor(who, seq), NOTHING), who, "idled"))
+        self.log += [Happened(what, who) for _, who, what in sorted(due)]
+
+    # What a reader gets.
+
+    def rows_between(self, after: tuple[int, float], upto: tuple[int, float]) -> list[tuple[int, int]]:
+        """(seq, rowtime) of the rows in the region ``upto`` and not in ``after``: trains <= seq, rowtime < cut."""
+
+        def within(seq: int, time: int, region: tuple[int, float]) -> bool:
+            return seq <= region[0] and time < region[1]
+
+        found = [(seq, time) for seq, event in enumerate(self.log, 1) for time in event.rows]
+        return [(seq, time) for seq, time in found if within(seq, time, upto) and not within(seq, time, after)]

@@ -1,0 +1,133 @@
+"""Random lives of a stream: each store shows what an oracle derives from the laws alone."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_rowtime.errors import ProducerFencedError
+from spark_rowtime.store.base import Position, Store, StreamSettings
+from spark_rowtime.store.local import create_local, open_local
+from spark_rowtime.store.memory import MemoryStore
+from tests.store.oracle import NOTHING, Oracle
+from tests.store.streams import SCHEMA, SECOND, Writer, at, read, seconds
+
+NAMES = st.sampled_from(["a", "b", "c"])
+TIMES = st.integers(1, 40)
+TRAINS = st.lists(st.lists(TIMES, min_size=1, max_size=4), max_size=3)
+COMMANDS = st.one_of(
+    st.tuples(st.just("attach"), NAMES, st.sampled_from(["x", "y"]), st.sampled_from([None, 10, 30])),
+    st.tuples(st.just("send"), NAMES, TRAINS, st.none() | TIMES, st.lists(TIMES, max_size=2)),
+    st.tuples(st.just("send"), NAMES, TRAINS, TIMES, st.just([])),
+    st.tuples(st.just("leave"), NAMES),
+    st.tuples(st.just("detach"), NAMES),
+    st.tuples(st.just("expire")),
+    st.tuples(st.just("wait"), st.sampled_from([1, 5, 11, 31])),
+)
+REGIONS = st.tuples(st.integers(0, 40), st.none() | st.integers(0, 42))
+STREAMS = st.tuples(st.booleans(), st.none() | st.integers(0, 20), st.sampled_from([None, 10, 20]))
+
+
+class Life:
+    """A stream and its oracle, which are told the same."""
+
+    def __init__(self, store: Store, oracle: Oracle) -> None:
+        self.store, self.oracle = store, oracle
+        self.writers: dict[str, Writer] = {}
+        store.now = lambda: oracle.now * SECOND
+
+    def attach(self, who: str, holder: str, lease: int | None) -> None:
+        self.writers[who] = Writer(self.store, who, holder, lease=None if lease is None else lease * SECOND)
+        assert self.writers[who].epoch == self.oracle.attach(who, holder, lease)
+
+    def send(self, who: str, trains: Any, floor: int | None, late: Any) -> None:
+        if who in self.writers:
+            # A rejection that the sink makes names the floor that it knew, here the one of the commit.
+            late = late if floor is not None else []
+            self.writers[who].send(*trains, floor=floor, late=late)
+            self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, tuple(late))
+
+    def leave(self, who: str) -> None:
+        if who in self.writers:
+            self.writers[who].leave()
+            self.oracle.leave(who)
+
+    def detach(self, who: str) -> None:
+        if who in self.writers:
+            self.store.detach(who)
+            self.oracle.detach(who)
+
+    def expire(self) -> None:
+        self.store.expire()
+        self.oracle.expire()
+
+    def wait(self, time: int) -> None:
+        self.oracle.now += time
+
+    def compare(self) -> None:
+        """What anybody can ask of the log, the clock, the producers and the rejected rows."""
+        oracle, end = self.oracle, len(self.oracle.log)
+        for seq in range(end + 1):
+            times = oracle.rows_until(seq)
+            floor, largest = at_or_none(oracle.floor(seq)), at(max(times, default=None))
+            assert self.store.at(seq) == (seq, floor, largest, len(times)), seq
+        assert self.store.head().seq == end
+        events = self.store.bounds().select(["event", "producer", "rows"]).to_pylist()
+        assert [tuple(e.values()) for e in events] == [(e.what, e.who, len(e.rows)) for e in oracle.log]
+        for known in self.store.producers():
+            member = oracle.members[known.name]
+            assert (known.status.value, known.floor) == (
+                oracle.status(known.name, end),
+                at_or_none(oracle.own_floor(known.name, end)),
+            )
+            assert (known.epoch, known.number) == (member.epoch, member.commits)
+            assert (known.accepted, known.rejected) == (member.accepted, member.rejected)
+        rejected = self.store.rejected()
+        bounds = [None if b is None else b for b in rejected.column("bound").cast("int64").to_pylist()]
+        found = zip(rejected.column("producer").to_pylist(), bounds, seconds(rejected), strict=True)
+        assert sorted(found) == sorted((who, at_or_none(bound), time) for who, bound, time in oracle.rejections)
+
+    def compare_regions(self, regions: list[Any]) -> None:
+        """The rows between any two positions."""
+        for after in regions:
+            for upto in regions:
+                found = read(self.store, *(Position(seq, at(cut), None) for seq, cut in (after, upto)))
+                one, other = ((seq, float("inf") if cut is None else cut) for seq, cut in (after, upto))
+                assert found == [time for _, time in self.oracle.rows_between(one, other)]
+
+
+def at_or_none(floor: float) -> int | None:
+    return None if floor == NOTHING else at(floor)
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+@settings(max_examples=60)
+@given(how=STREAMS, commands=st.lists(COMMANDS, max_size=25), regions=st.lists(REGIONS, min_size=2, max_size=4))
+def test_a_store_shows_what_the_laws_say(kind: str, how: Any, commands: list[Any], regions: list[Any]) -> None:
+    before_rows, lag, idle = how
+    declared = StreamSettings(before_rows, *(None if s is None else s * SECOND for s in (lag, idle)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "s")
+        create_local(path, SCHEMA, declared)
+        store = open_local(path) if kind == "local" else MemoryStore("memory://compared", SCHEMA, declared)
+        life = Life(store, Oracle(before_rows, lag, idle))
+        for command, *arguments in commands:
+            getattr(life, command)(*arguments)
+        life.compare()
+        life.compare_regions([*regions, (0, None), (60, None)])
+        store.close()
+
+
+def test_a_fenced_writer_changes_nothing_in_either(tmp_path: Path) -> None:
+    create_local(str(tmp_path / "s"), SCHEMA, StreamSettings())
+    life = Life(open_local(str(tmp_path / "s")), Oracle())
+    life.attach("a", "x", None)
+    old = life.writers["a"]
+    life.attach("a", "y", None)
+    with pytest.raises(ProducerFencedError):
+        old.send([3], floor=3)
+    life.compare()
+    life.store.close()
