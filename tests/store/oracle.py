@@ -105,7 +105,7 @@ class Oracle:
         return member.epoch
 
     def send(self, who: str, trains: list[tuple[int, ...]], floor: float, late: tuple[int, ...]) -> None:
-        """One commit: rows below the stream's bound are rejected, each train carries the bound that is true after it."""
+        """One commit: rows below the stream's bound are rejected, trains carry the bound that is true after them."""
         member = self.members[who]
         member.seen = self.now
         self.expire(but=who)

@@ -27,6 +27,9 @@ COMMANDS = st.one_of(
     st.tuples(st.just("expire")),
     st.tuples(st.just("wait"), st.sampled_from([1, 5, 11, 31])),
 )
+LIVES = st.lists(COMMANDS, min_size=6, max_size=25)
+STARTS = st.lists(NAMES, min_size=1, max_size=3, unique=True)
+"""Who is attached at first, without a lease."""
 REGIONS = st.tuples(st.integers(0, 40), st.none() | st.integers(0, 42))
 STREAMS = st.tuples(st.booleans(), st.none() | st.integers(0, 20), st.sampled_from([None, 10, 20]))
 
@@ -104,9 +107,11 @@ def at_or_none(floor: float) -> int | None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "local"])
-@settings(max_examples=60)
-@given(how=STREAMS, commands=st.lists(COMMANDS, max_size=25), regions=st.lists(REGIONS, min_size=2, max_size=4))
-def test_a_store_shows_what_the_laws_say(kind: str, how: Any, commands: list[Any], regions: list[Any]) -> None:
+@settings(max_examples=100)
+@given(how=STREAMS, starts=STARTS, commands=LIVES, regions=st.lists(REGIONS, min_size=2, max_size=4))
+def test_a_store_shows_what_the_laws_say(
+    kind: str, how: Any, starts: list[str], commands: list[Any], regions: list[Any]
+) -> None:
     before_rows, lag, idle = how
     declared = StreamSettings(before_rows, *(None if s is None else s * SECOND for s in (lag, idle)))
     with tempfile.TemporaryDirectory() as folder:
@@ -114,6 +119,8 @@ def test_a_store_shows_what_the_laws_say(kind: str, how: Any, commands: list[Any
         create_local(path, SCHEMA, declared)
         store = open_local(path) if kind == "local" else MemoryStore("memory://compared", SCHEMA, declared)
         life = Life(store, Oracle(before_rows, lag, idle))
+        for who in starts:
+            life.attach(who, "x", None)
         for command, *arguments in commands:
             getattr(life, command)(*arguments)
         life.compare()
