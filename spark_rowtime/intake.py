@@ -129,6 +129,16 @@ class Intake:
         return rows.append_column(ROWTIME, pa.repeat(pa.scalar(self._default(floor), TIMESTAMP), rows.num_rows))
 
 
+def gathered(rows: Any) -> Any:
+    """The rows of an iterable, such as a generator, as a list; everything else as it is.
+
+    An iterable runs code of the user's, which may wait: it is read before the sink takes its lock.
+    """
+    if isinstance(rows, pa.RecordBatch | pa.Table | Mapping | str | bytes) or not isinstance(rows, Iterable):
+        return rows
+    return rows if type(rows).__name__ == "DataFrame" else list(rows)
+
+
 def _lacks_rowtime(row: Any) -> bool:
     return isinstance(row, Mapping) and ROWTIME not in row
 

@@ -60,12 +60,17 @@ class Outbox:
     @property
     def pending(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self._count or len(self.rows) or self._rejected) or self._floor != self._committed_floor
+        return bool(self.count or self._rejected) or self._floor != self._committed_floor
+
+    @property
+    def count(self) -> int:
+        """Rows that are not committed."""
+        return self._count + len(self.rows)
 
     @property
     def full(self) -> bool:
         """Whether there is a whole train of rows."""
-        return self._count + len(self.rows) >= self._max_train_rows
+        return self.count >= self._max_train_rows
 
     def open(self, ceiling: int | None, floor: int | None) -> None:
         """Lets single rows of [floor, ceiling] into ``rows``, but for the one that fills the train."""

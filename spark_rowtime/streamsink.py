@@ -1,6 +1,7 @@
 """StreamSink: the RowSink that writes into a stream."""
 
 import logging
+import os
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -22,13 +23,14 @@ from spark_rowtime.errors import (
     SinkClosedError,
 )
 from spark_rowtime.forked import refuse_in_forks
-from spark_rowtime.intake import Intake
+from spark_rowtime.intake import Intake, gathered
 from spark_rowtime.latelog import LateLog, late_error, late_rows
 from spark_rowtime.outbox import Outbox
 from spark_rowtime.pulse import Pulse
 from spark_rowtime.store.base import Receipt, Rejected, Store
 from spark_rowtime.timestamps import show_micros, wall_clock
 from spark_rowtime.train import Timed
+from spark_rowtime.unclosed import EXIT_PATIENCE_SECONDS, collected, not_closed, watch
 
 LOG = logging.getLogger("spark_rowtime")
 RETRY = 100_000
@@ -79,11 +81,13 @@ class StreamSink:
         self._outbox = Outbox(store, info, disorder, maxTrainRows)
         self._take_plain = self._outbox.rows.take
         self._lock: Any = threading.RLock()
-        self._closed = False
+        self._closed, self._close_failed = False, False
+        self._process = os.getpid()
         self._lease, self._contact, self._beats_at = lease, now(), NEVER
         self._fenced: ProducerFencedError | None = None
         self._pulse = Pulse(self._lock, self._beat, f"rowtime-{producer}")
         refuse_in_forks(self)
+        watch(self)
         if lease is not None:
             self._pulse.wake()
 
@@ -112,12 +116,18 @@ class StreamSink:
         lock.release()
 
     def sendRows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any]) -> None:
-        """See RowSink. Raises as sendRow does, with the number of the row."""
+        """See RowSink. Raises as sendRow does, with the number of the row.
+
+        An iterable is read to its end first: until then nothing of it is taken, and other calls, commits and the
+        renewal of the lease go on.
+        """
+        if not isinstance(rows, pa.RecordBatch | pa.Table) and type(rows) not in (list, tuple):
+            with self._lock:
+                self._start_send()
+            rows = gathered(rows)
         with self._lock:
             self._start_send()
             timed = self._intake.rows(rows, self._known)
-            if not isinstance(rows, pa.RecordBatch):  # they may be a generator that sends
-                self._shut()
             if timed is not None:
                 self._take(timed)
             self._settle()
@@ -169,7 +179,8 @@ class StreamSink:
         It says that the feed is complete, so all that was sent lands, also after the last checkpoint. A feed
         that is to go on later from its checkpoint ends with ``flush(checkpoint=...)`` before it.
 
-        Where the store fails it stays open, for another try; where it was fenced it is closed all the same.
+        Where the store fails it stays open, for another try, but no longer renews its lease, unless a later call
+        sends or flushes. Where it was fenced it is closed all the same.
         """
         with self._lock:
             if self._closed:
@@ -177,6 +188,7 @@ class StreamSink:
             if self._outbox.broken:
                 self._end()
                 raise self._interrupted()
+            self._close_failed = True  # until it has succeeded
             try:
                 self._commit(None)
                 self._outbox.leave()
@@ -202,6 +214,35 @@ class StreamSink:
                     self._commit(None)
             finally:
                 self._end()
+
+    def end_unclosed(self) -> str:
+        """Abandons a sink that nobody will close any more; see ``unclosed``. What to warn of."""
+        if self._closed or self._process != os.getpid():
+            return ""
+        leased, path, outcome = self._lease is not None, self._store.path, "Another thread is in a call of it."
+        if self._lock.acquire(timeout=EXIT_PATIENCE_SECONDS):
+            try:
+                outcome = self._abandoned()
+            finally:
+                self._lock.release()
+        return not_closed(self.producer, path, leased, outcome)
+
+    def _abandoned(self) -> str:
+        """Abandons it; what became of what was sent since the last commit."""
+        rows, checkpoint, broken = self._outbox.count, self._outbox.checkpoint, self._outbox.broken
+        try:
+            self.abandon()
+        except Exception as error:  # noqa: BLE001  (nobody is there to catch it: the warning says it)
+            return f"{rows} row(s) that were sent are lost, as their commit failed: {type(error).__name__}: {error}"
+        if broken:
+            return "A call of it was interrupted: what was sent since the last flush may be in the stream or not."
+        if checkpoint is not None:
+            return f"{rows} row(s) sent since checkpoint {checkpoint!r} are dropped: its feed resumes from there."
+        return "What was sent is committed now."
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and self._process == os.getpid():
+            collected(self)
 
     def __enter__(self) -> Self:
         return self
@@ -258,6 +299,10 @@ class StreamSink:
             raise self._interrupted()
         if self._fenced is not None:
             raise self._fenced
+        if self._close_failed:
+            self._close_failed = False
+            with suppress(RuntimeError):  # no more threads: the next call may have one
+                self._pulse.wake()
 
     def _interrupted(self) -> SinkClosedError:
         return SinkClosedError(
@@ -355,7 +400,8 @@ class StreamSink:
 
     def _beat(self) -> float | None:
         """In the pulse's thread, under the lock: does what is due; seconds until something will be."""
-        if self._outbox.broken:
+        if self._outbox.broken or self._close_failed:
+            self._beats_at = NEVER
             return None
         if self._outbox.pending and self._outbox.checkpoint is None and self._left(self._now()) <= 0:
             with suppress(ProducerFencedError):
