@@ -83,6 +83,8 @@ class StreamSink:
         self._lock: Any = threading.RLock()
         self._closed, self._close_failed = False, False
         self._process = os.getpid()
+        self.delivery: Any = None
+        """What is left of the train on which a drain into this sink failed; see ``Delivery``."""
         self._lease, self._contact, self._beats_at = lease, now(), NEVER
         self._fenced: ProducerFencedError | None = None
         self._pulse = Pulse(self._lock, self._beat, f"rowtime-{producer}")
