@@ -36,7 +36,7 @@ class RowSink(Protocol):
         """Many rows: Arrow, or an iterable of rows; all or nothing."""
 
     def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
-        """Promises that every later row is at or after ``t`` (strict: after it)."""
+        """Promises that every later row is at or after ``t`` (strict: after it); ``t`` may be a RowtimeBound."""
 
     def getRowtimeBound(self) -> RowtimeBound | None:
         """The producer's own bound in force; None while there is none."""

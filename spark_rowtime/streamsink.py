@@ -137,6 +137,8 @@ class StreamSink:
     def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
         """See RowSink. ``t``: a datetime, an ISO 8601 string, a pandas or pyarrow timestamp; naive: ``tz``, or UTC.
 
+        Or a RowtimeBound, such as ``train.bound``; then without ``strict`` and ``tz``.
+
         Raises BoundRegressionError if this sink has promised, or sent in order, more than that. One
         that is known already (from joining, a takeover, lateness) changes nothing.
         """

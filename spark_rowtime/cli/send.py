@@ -12,6 +12,7 @@ from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.cli.csvfeed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csvrows import CsvRows
 from spark_rowtime.cli.sortedruns import SortedRuns
+from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
 from spark_rowtime.timestamps import to_interval
@@ -25,7 +26,7 @@ from spark_rowtime.timestamps import to_interval
 @click.option("--name", help="Without --producer: the one producer's name.  [default: the file's]")
 @click.option("--bounds", help="How often every producer promises that time has passed: 1h, '15 minutes'.")
 @click.option("--final", help="The bound in the end.  [default: strictly the last rowtime]")
-@click.option("--create/--no-create", default=True, help="Create the stream from the file if it is not there.")
+@click.option("--create/--no-create", default=False, help="Create the stream from the file if it is not there.")
 @click.option("--columns", help="Only these columns, separated by commas.  [default: all]")
 @click.option("--delimiter", default=",", show_default=True)
 @click.option("--null", "nulls", multiple=True, help="A text that stands for null, beside the empty one.")
@@ -73,9 +74,9 @@ def _known(stream: str, create: bool) -> StreamInfo | None:
     """The stream; None where it is still to be created."""
     try:
         return describeStream(stream)
-    except StreamNotFoundError:
+    except StreamNotFoundError as error:
         if not create:
-            raise
+            raise uncreated(error, "the file") from None
         return None
 
 
