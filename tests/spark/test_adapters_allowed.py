@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,9 +51,9 @@ ASKED = {
 
 
 @pytest.fixture
-def dropped(spark: SparkSession):
+def dropped(spark: SparkSession) -> Iterator[None]:
     yield
-    spark.sql("DROP VIEW IF EXISTS hosted")
+    spark.catalog.dropTempView("hosted")
     spark.sql("DROP TABLE IF EXISTS hosted")
 
 
