@@ -51,6 +51,11 @@ class RowtimeBound:
         self._micros, self._strict = said or (to_micros(t, tz), strict)
 
     @classmethod
+    def told(cls, t: Any, strict: bool, tz: str | tzinfo | None, default: tzinfo | None) -> "RowtimeBound":
+        """As the class is called; a naive time without ``tz`` is in the zone ``default``."""
+        return cls(t, strict, tz if tz is not None or _of_bound(t) else default)
+
+    @classmethod
     def fromFloor(cls, floor: int) -> "RowtimeBound":
         """The bound with that floor in microseconds: non-strict, as long as there is such a time."""
         return cls._of(min(floor, LARGEST), strict=floor > LARGEST)

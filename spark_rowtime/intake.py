@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
+from spark_rowtime.localtime import LocalTime, is_naive
 from spark_rowtime.rowbuffer import RowBuffer
 from spark_rowtime.schema import TIMESTAMP, batch_to_schema, rows_to_batch, rowtime_micros
 from spark_rowtime.store.base import Rejected
@@ -20,10 +21,17 @@ class Intake:
     """Turns rows of any accepted form into the stream's; raises SchemaMismatchError, takes nothing then.
 
     ``promoted``: the column that fills rowtime; ``now`` in microseconds; ``max_ahead``: see
-    ``createStream``.
+    ``createStream``; ``local``: what times without a zone mean, None: UTC.
     """
 
-    def __init__(self, schema: pa.Schema, promoted: str | None, now: Callable[[], int], max_ahead: int | None) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        promoted: str | None,
+        now: Callable[[], int],
+        max_ahead: int | None,
+        local: LocalTime | None = None,
+    ) -> None:
         if promoted is not None and (promoted == ROWTIME or promoted not in schema.names):
             raise InvalidOptionError(
                 f"rowtime={promoted!r} is no column to fill rowtime from; there are {schema.names}."
@@ -33,14 +41,20 @@ class Intake:
         self._not_null = [i for i, field in enumerate(schema) if not field.nullable and i != self._at]
         self._flat = all(_is_flat(field.type) for field in schema if field.name != ROWTIME)
         self._like = schema
-        self._buffer = RowBuffer(schema, rises=False)
+        self._buffer = RowBuffer(schema, rises=False, naive=local is None)
+        self._local = local
+        self._zoned = [(i, field.name) for i, field in enumerate(schema) if field.type == TIMESTAMP]
+        if local is not None:
+            _refuse_nested_times(schema)
 
     def row(self, row: Any, floor: int | None) -> Any:
         """One row as a plain mapping or sequence whose rowtime is a datetime, as far as it can be made so."""
         if isinstance(row, Mapping):
             row = self._with_rowtime(row, self._default(floor)) if ROWTIME not in row else dict(row)
+            row = self._placed(row, 0)
             return {**row, ROWTIME: _as_datetime(row[ROWTIME])} if ROWTIME in row else row
         if isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) > self._at:
+            row = self._placed(row, 0)
             return [*row[: self._at], _as_datetime(row[self._at]), *row[self._at + 1 :]]
         return row
 
@@ -54,7 +68,7 @@ class Intake:
 
     def _as_batch(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> pa.RecordBatch:
         if isinstance(rows, pa.RecordBatch | pa.Table):
-            return batch_to_schema(self._arrow_with_rowtime(rows, floor), self._schema)
+            return batch_to_schema(self._arrow_placed(self._arrow_with_rowtime(rows, floor)), self._schema)
         frame = type(rows).__name__ == "DataFrame"
         if frame or isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
             arrow = "pa.Table.from_pandas(df, preserve_index=False) makes Arrow of it"
@@ -64,7 +78,42 @@ class Intake:
             )
         default = self._default(floor)
         filled = [self._with_rowtime(row, default) if _lacks_rowtime(row) else row for row in rows]
-        return self._plain(filled) or rows_to_batch(filled, self._schema)
+        placed = filled if self._local is None else [self._placed(row, at) for at, row in enumerate(filled)]
+        return self._plain(placed) or rows_to_batch(placed, self._schema)
+
+    def _placed(self, row: Any, at: int) -> Any:
+        """Row number ``at`` with its times that have no zone in the producer's; another row as it is."""
+        if self._local is None or not isinstance(row, Mapping | Sequence) or isinstance(row, str | bytes):
+            return row
+        names = isinstance(row, Mapping)
+        placed: Any = dict(row) if isinstance(row, Mapping) else list(row)
+        for i, name in self._zoned:
+            key = name if names else i
+            if (name in row) if names else (i < len(row)):
+                placed[key] = self._aware(placed[key], name, at)
+        return placed
+
+    def _aware(self, value: Any, column: str, at: int) -> Any:
+        assert self._local is not None
+        try:
+            return self._local.aware(value)
+        except InvalidOptionError as error:
+            raise SchemaMismatchError(f"Row {at}: {column}: {error}", row=at, column=column) from None
+
+    def _arrow_placed(self, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+        """Arrow data, likewise."""
+        for _, name in self._zoned if self._local is not None else ():
+            at = rows.schema.get_field_index(name)
+            if at < 0 or not is_naive(rows.schema.field(at).type):
+                continue
+            try:
+                rows = rows.set_column(at, name, self._local.column(rows.column(at)))  # type: ignore[union-attr]
+            except pa.ArrowInvalid as error:
+                raise SchemaMismatchError(
+                    f"Column {name!r}: {' '.join(str(error).split())}. Send times with their offset from UTC.",
+                    column=name,
+                ) from None
+        return rows
 
     def ceiling(self) -> int | None:
         """The largest rowtime that is not too far ahead of the wall clock, in microseconds; None: any."""
@@ -137,6 +186,16 @@ def gathered(rows: Any) -> Any:
     if isinstance(rows, pa.RecordBatch | pa.Table | Mapping | str | bytes) or not isinstance(rows, Iterable):
         return rows
     return rows if type(rows).__name__ == "DataFrame" else list(rows)
+
+
+def _refuse_nested_times(schema: pa.Schema) -> None:
+    nested = [field.name for field in schema if field.type != TIMESTAMP and str(TIMESTAMP) in str(field.type)]
+    if nested:
+        raise InvalidOptionError(
+            f"tz is for TIMESTAMP columns; {nested} have TIMESTAMPs within a STRUCT, ARRAY or MAP. Leave tz out, and "
+            "send times with their offset from UTC.",
+            columns=nested,
+        )
 
 
 def _lacks_rowtime(row: Any) -> bool:

@@ -33,13 +33,14 @@ class Outbox:
     signal's handler raised. Called under the sink's lock.
     """
 
-    def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int) -> None:
+    def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int, naive: bool) -> None:
+        """``naive``: see RowBuffer."""
         self.producer = info.name
         self.committed_at = 0
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
-        self.rows = RowBuffer(store.schema, rises=disorder.implies)
+        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive)
         """The rows that came one by one since the last batch."""
         self._batches: list[Timed] = []
         self._count = 0

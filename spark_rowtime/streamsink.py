@@ -25,6 +25,7 @@ from spark_rowtime.errors import (
 from spark_rowtime.forked import refuse_in_forks
 from spark_rowtime.intake import Intake, gathered
 from spark_rowtime.latelog import LateLog, late_error, late_rows
+from spark_rowtime.localtime import LocalTime
 from spark_rowtime.outbox import Outbox
 from spark_rowtime.pulse import Pulse
 from spark_rowtime.store.base import Receipt, Rejected, Store
@@ -64,21 +65,23 @@ class StreamSink:
         maxTrainRows: int = 65536,
         linger: int = 100_000,
         lease: int | None = None,
+        local: LocalTime | None = None,
         now: Callable[[], int] = wall_clock,
     ) -> None:
-        """``linger``, ``lease`` and ``now`` in microseconds."""
+        """``linger``, ``lease`` and ``now`` in microseconds; ``local``: what times without a zone mean, None: UTC."""
         if onLate not in ("raise", "reject"):
             raise InvalidOptionError(f"onLate={onLate!r} is neither 'raise' nor 'reject'.")
         self._store, self._disorder, self._now, self._linger = store, disorder, now, linger
         self._raise_late = onLate == "raise"
-        self._intake = Intake(store.schema, rowtime, now, store.settings.maxAhead)
+        self._intake = Intake(store.schema, rowtime, now, store.settings.maxAhead, local)
+        self._zone = None if local is None else local.zone
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
         disorder.restore(info.disorder)
         self._known = stronger(info.floor, store.head().floor)
         self._said: int | None = None
         self._late_log = LateLog(producer, info.rejected)
         self._unreported: list[Rejected] = []
-        self._outbox = Outbox(store, info, disorder, maxTrainRows)
+        self._outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         self._take_plain = self._outbox.rows.take
         self._lock: Any = threading.RLock()
         self._closed, self._close_failed = False, False
@@ -135,14 +138,13 @@ class StreamSink:
             self._settle()
 
     def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
-        """See RowSink. ``t``: a datetime, an ISO 8601 string, a pandas or pyarrow timestamp; naive: ``tz``, or UTC.
+        """See RowSink. ``t``: a datetime, an ISO 8601 string, a pandas or pyarrow timestamp, or a RowtimeBound.
 
-        Or a RowtimeBound, such as ``train.bound``; then without ``strict`` and ``tz``.
-
+        A naive time is in ``tz``, or in the sink's zone, or in UTC; a RowtimeBound comes without ``strict`` and ``tz``.
         Raises BoundRegressionError if this sink has promised, or sent in order, more than that. One
         that is known already (from joining, a takeover, lateness) changes nothing.
         """
-        bound = RowtimeBound(t, strict, tz)
+        bound = RowtimeBound.told(t, strict, tz, self._zone)
         with self._lock:
             self._start_send()
             if self._said is not None and bound.floor < self._said:

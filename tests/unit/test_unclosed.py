@@ -64,7 +64,7 @@ ENDS = {
     "exit": "sink = opened(); send(sink, 0, 1, 2)",
     "sys.exit": "sink = opened(); send(sink, 0, 1, 2); sys.exit(7)",
     "error": "sink = opened(); send(sink, 0, 1, 2); 1 / 0",
-    "collected": "send(opened(), 0, 1); sink = opened(); send(sink, 2); del sink; die(3)",
+    "collected": "sink = opened(); send(sink, 0, 1, 2); del sink; die(3)",
     "in a cycle": "sink = opened(); send(sink, 0, 1, 2); sink.me = sink; del sink; gc.collect(); die(3)",
     "in a function": "def f():\n    send(opened(), 0, 1, 2)\nf()\ndie(3)",
     "thread": "threading.Thread(target=lambda: send(opened(lease=None), 0, 1, 2)).start(); die(3)",
