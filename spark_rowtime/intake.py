@@ -7,12 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.localtime import LocalTime, is_naive
 from spark_rowtime.rowbuffer import RowBuffer
 from spark_rowtime.schema import TIMESTAMP, batch_to_schema, rows_to_batch, rowtime_micros
 from spark_rowtime.store.base import Rejected
-from spark_rowtime.timestamps import LARGEST, LEAST, from_micros, to_datetime
+from spark_rowtime.timestamps import LARGEST, LEAST, from_micros, show_micros, to_datetime
 from spark_rowtime.train import ROWTIME, Timed
 from spark_rowtime.validity import is_valid
 
@@ -42,6 +43,9 @@ class Intake:
         self._flat = all(_is_flat(field.type) for field in schema if field.name != ROWTIME)
         self._like = schema
         self._buffer = RowBuffer(schema, rises=False, naive=local is None)
+        self.gives: bool | None = None
+        """Whether this sink gives rows their time, "now", or is told it; None: no row was taken yet."""
+        self._now_gives = False
         self._local = local
         self._zoned = [(i, field.name) for i, field in enumerate(schema) if field.type == TIMESTAMP]
         if local is not None:
@@ -49,6 +53,7 @@ class Intake:
 
     def row(self, row: Any, floor: int | None) -> Any:
         """One row as a plain mapping or sequence whose rowtime is a datetime, as far as it can be made so."""
+        self._check_kinds([_lacks_rowtime(row)])
         if isinstance(row, Mapping):
             row = self._with_rowtime(row, self._default(floor)) if ROWTIME not in row else dict(row)
             row = self._placed(row, 0)
@@ -62,12 +67,14 @@ class Intake:
         """Many rows as one batch, None without any; its schema may say that a column is nullable which is not."""
         timed = self._as_is(rows) if isinstance(rows, pa.RecordBatch) else None
         if timed is not None:
+            self._check_kinds([False])
             return timed
         batch = self._as_batch(rows, floor)
         return Timed(batch) if batch.num_rows else None
 
     def _as_batch(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> pa.RecordBatch:
         if isinstance(rows, pa.RecordBatch | pa.Table):
+            self._check_kinds([ROWTIME not in rows.schema.names])
             return batch_to_schema(self._arrow_placed(self._arrow_with_rowtime(rows, floor)), self._schema)
         frame = type(rows).__name__ == "DataFrame"
         if frame or isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
@@ -76,10 +83,26 @@ class Intake:
             raise SchemaMismatchError(
                 f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; {how}."
             )
+        given = list(rows)
+        lacks = [_lacks_rowtime(row) for row in given]
+        self._check_kinds(lacks)
         default = self._default(floor)
-        filled = [self._with_rowtime(row, default) if _lacks_rowtime(row) else row for row in rows]
+        filled = [self._with_rowtime(row, default) if lack else row for row, lack in zip(given, lacks, strict=True)]
         placed = filled if self._local is None else [self._placed(row, at) for at, row in enumerate(filled)]
         return self._plain(placed) or rows_to_batch(placed, self._schema)
+
+    def taken(self) -> None:
+        """The rows of the last call were taken."""
+        self.gives = self._now_gives
+
+    def _check_kinds(self, lacks: list[bool]) -> None:
+        """SchemaMismatchError where a row is of the other kind than those before it; ``lacks``: it has no rowtime."""
+        if self._promoted is not None or not lacks:
+            return
+        first = lacks[0] if self.gives is None else self.gives
+        if (not first) in lacks:
+            raise _of_both_kinds(lacks.index(not first), gives=not first)
+        self._now_gives = first
 
     def _placed(self, row: Any, at: int) -> Any:
         """Row number ``at`` with its times that have no zone in the producer's; another row as it is."""
@@ -118,6 +141,18 @@ class Intake:
     def ceiling(self) -> int | None:
         """The largest rowtime that is not too far ahead of the wall clock, in microseconds; None: any."""
         return None if self._max_ahead is None else self._now() + self._max_ahead
+
+    def check_ahead(self, bound: RowtimeBound) -> None:
+        """InvalidOptionError where ``bound`` lies too far ahead of the wall clock: it could not be taken back."""
+        ceiling = self.ceiling()
+        if ceiling is not None and bound.floor > ceiling:
+            raise InvalidOptionError(
+                f"The bound '{bound}' lies beyond {show_micros(ceiling)}, which is maxAhead after now. A bound cannot "
+                "be taken back: all rows before it would be late. Promise less, or create the stream with a larger "
+                "maxAhead.",
+                bound=bound,
+                ceiling=ceiling,
+            )
 
     def split_ahead(self, timed: Timed) -> tuple[Timed | None, list[Rejected]]:
         """The rows that are not too far ahead of the wall clock, if any, and a rejection of those that are."""
@@ -186,6 +221,18 @@ def gathered(rows: Any) -> Any:
     if isinstance(rows, pa.RecordBatch | pa.Table | Mapping | str | bytes) or not isinstance(rows, Iterable):
         return rows
     return rows if type(rows).__name__ == "DataFrame" else list(rows)
+
+
+def _of_both_kinds(at: int, *, gives: bool) -> SchemaMismatchError:
+    """The error for row number ``at``, which is the first to be given its time, or to come with it."""
+    earlier = "came with theirs" if gives else "had none, so that each got the time now"
+    return SchemaMismatchError(
+        f"Row {at} comes {'without' if gives else 'with'} a rowtime, but earlier rows of this sink {earlier}. A sink "
+        "is told all times, or gives them all: say rowtime in each row or in none, or name the column that has the time "
+        "(openSink(rowtime=...)).",
+        row=at,
+        column=ROWTIME,
+    )
 
 
 def _refuse_nested_times(schema: pa.Schema) -> None:

@@ -113,7 +113,7 @@ def createStream(
 
     - ``boundsBeforeRows=False``: the stream has no bound until its first row, whatever is promised.
     - ``maxLag``: how far, in rowtime, the slowest producer may hold the fastest back.
-    - ``maxAhead``: a row further than that ahead of the wall clock is rejected.
+    - ``maxAhead``: a row further than that ahead of the wall clock is rejected, and a bound refused.
     - ``retainAge``, ``retainBytes``: rows that were committed longer ago, or lie beyond the newest so many
       bytes, are removed by the processes that commit, now and then; but never what the bound has not
       released, and what a query or a named reader has still to read. None, the default: all is kept.

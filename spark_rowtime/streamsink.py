@@ -141,12 +141,14 @@ class StreamSink:
         """See RowSink. ``t``: a datetime, an ISO 8601 string, a pandas or pyarrow timestamp, or a RowtimeBound.
 
         A naive time is in ``tz``, or in the sink's zone, or in UTC; a RowtimeBound comes without ``strict`` and ``tz``.
-        Raises BoundRegressionError if this sink has promised, or sent in order, more than that. One
+        Raises BoundRegressionError if this sink has promised, or sent in order, more than that, and
+        InvalidOptionError beyond the stream's ``maxAhead``. One
         that is known already (from joining, a takeover, lateness) changes nothing.
         """
         bound = RowtimeBound.told(t, strict, tz, self._zone)
         with self._lock:
             self._start_send()
+            self._intake.check_ahead(bound)
             if self._said is not None and bound.floor < self._said:
                 raise BoundRegressionError(
                     f"The bound '{bound}' is weaker than what this sink has said already (no row before "
@@ -268,21 +270,24 @@ class StreamSink:
         self._open()
         plain = self._take_plain(row)
         self._shut()
-        if not plain:
+        if plain:
+            self._intake.taken()
+        else:
             one = self._intake.rows([row], self._known)
             assert one is not None, "a row that was given"
             self._take(one)
         self._settle()
         timed = self._outbox.pending and not self._outbox.failing
         if timed or (self._outbox.checkpoint is not None and not self._unreported):
-            self._open()
+            self._open(again=True)
 
-    def _open(self) -> None:
+    def _open(self, *, again: bool = False) -> None:
         """Lets plain rows in the short way, which looks at nothing but the row, until the next call of another kind.
 
-        Left open only where no call has anything else to do: the timer will commit, or ``flush``.
+        Left open only where no call has anything else to do: the timer will commit, or ``flush``. ``again``: for
+        further rows, too, which have a rowtime then.
         """
-        if self._disorder.by_floor:
+        if self._disorder.by_floor and not (again and self._intake.gives):
             self._outbox.open(self._intake.ceiling(), self._known)
 
     def _gather(self) -> None:
@@ -344,6 +349,7 @@ class StreamSink:
         if late:
             self._refuse(late, verdict.why)
         if fitting is not None:
+            self._intake.taken()
             with self._outbox.unbroken:
                 self._disorder.take(fitting.rows)
                 self._outbox.add_batch(fitting)

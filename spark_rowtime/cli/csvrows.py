@@ -155,10 +155,10 @@ class CsvRows:
             try:
                 batch = batch.set_column(at, field.name, self.local.column(batch.column(at)))
             except pa.ArrowInvalid as error:
-                line = self.bad_line(field.name, self._placeable)
+                why = self.bad_line(field.name, self._placeable) or " ".join(str(error).split())
                 raise SchemaMismatchError(
-                    f"{self.file}: column {field.name!r}: {line or ' '.join(str(error).split())}. Nothing was sent. Write such times with "
-                    "their offset from UTC.",
+                    f"{self.file}: column {field.name!r}: {why}. Nothing was sent. Write such times "
+                    "with their offset from UTC.",
                     file=str(self.file),
                     column=field.name,
                 ) from None
