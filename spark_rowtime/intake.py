@@ -63,6 +63,10 @@ class Intake:
             return [*row[: self._at], _as_datetime(row[self._at]), *row[self._at + 1 :]]
         return row
 
+    def checked(self, row: Any) -> Timed:
+        """One row that ``row`` gave, as a batch."""
+        return Timed(rows_to_batch([row], self._schema))
+
     def rows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> Timed | None:
         """Many rows as one batch, None without any; its schema may say that a column is nullable which is not."""
         timed = self._as_is(rows) if isinstance(rows, pa.RecordBatch) else None
@@ -228,8 +232,8 @@ def _of_both_kinds(at: int, *, gives: bool) -> SchemaMismatchError:
     earlier = "came with theirs" if gives else "had none, so that each got the time now"
     return SchemaMismatchError(
         f"Row {at} comes {'without' if gives else 'with'} a rowtime, but earlier rows of this sink {earlier}. A sink "
-        "is told all times, or gives them all: say rowtime in each row or in none, or name the column that has the time "
-        "(openSink(rowtime=...)).",
+        "is told all times, or gives them all: say rowtime in each row or in none, or name the column that has the "
+        "time (openSink(rowtime=...)).",
         row=at,
         column=ROWTIME,
     )

@@ -227,6 +227,9 @@ class StreamSink:
         """Abandons a sink that nobody will close any more; see ``unclosed``. What to warn of."""
         if self._closed or self._process != os.getpid():
             return ""
+        if self._fenced is not None and not self._outbox.pending:
+            self.abandon()
+            return ""
         leased, path, outcome = self._lease is not None, self._store.path, "Another thread is in a call of it."
         if self._lock.acquire(timeout=EXIT_PATIENCE_SECONDS):
             try:
@@ -237,15 +240,17 @@ class StreamSink:
 
     def _abandoned(self) -> str:
         """Abandons it; what became of what was sent since the last commit."""
-        rows, checkpoint, broken = self._outbox.count, self._outbox.checkpoint, self._outbox.broken
+        rows, checkpoint, failed = self._outbox.count, self._outbox.checkpoint, None
         try:
             self.abandon()
         except Exception as error:  # noqa: BLE001  (nobody is there to catch it: the warning says it)
-            return f"{rows} row(s) that were sent are lost, as their commit failed: {type(error).__name__}: {error}"
-        if broken:
+            failed = f"{type(error).__name__}: {error}"
+        if self._outbox.broken:
             return "A call of it was interrupted: what was sent since the last flush may be in the stream or not."
         if checkpoint is not None:
             return f"{rows} row(s) sent since checkpoint {checkpoint!r} are dropped: its feed resumes from there."
+        if failed is not None:
+            return f"{rows} row(s), and bounds, that were sent are lost, as their commit failed: {failed}"
         return "What was sent is committed now."
 
     def __del__(self) -> None:
@@ -273,9 +278,7 @@ class StreamSink:
         if plain:
             self._intake.taken()
         else:
-            one = self._intake.rows([row], self._known)
-            assert one is not None, "a row that was given"
-            self._take(one)
+            self._take(self._intake.checked(row))
         self._settle()
         timed = self._outbox.pending and not self._outbox.failing
         if timed or (self._outbox.checkpoint is not None and not self._unreported):

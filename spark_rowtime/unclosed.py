@@ -47,12 +47,12 @@ def collected(sink: Unclosed) -> None:
     In a thread of its own: a collection may come in the midst of anything, such as a commit of another sink.
     """
     thread = threading.Thread(target=_end, args=(sink,), name="rowtime-unclosed", daemon=True)
-    _ENDING.add(thread)
     try:
         thread.start()
     except RuntimeError:  # no more threads, or the interpreter ends
         _end(sink)
     else:
+        _ENDING.add(thread)
         thread.join(PATIENCE_SECONDS)
 
 

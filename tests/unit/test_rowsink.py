@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
@@ -634,6 +635,17 @@ def test_a_sink_is_told_the_times_or_gives_them(clock, told, given, linger):
     GIVEN[given](sink)
     sink.close()
     assert accepted(path) == ["12:00"] * 4
+
+
+def test_a_sink_that_gives_times_takes_values_that_are_not_plain(clock):
+    path = new_stream("rowtime TIMESTAMP NOT NULL, price DECIMAL(9, 2)")
+    sink = new_sink(path, now=clock)
+    for _ in range(3):
+        sink.sendRow({"price": Decimal("1.50")})
+    with pytest.raises(rt.SchemaMismatchError, match="Row 0 comes with a"):
+        sink.sendRow({"rowtime": when("12:00"), "price": Decimal("1.50")})
+    sink.close()
+    assert accepted(path) == ["12:00"] * 3
 
 
 def test_a_call_with_rows_of_both_kinds_is_refused_and_decides_nothing(clock):
