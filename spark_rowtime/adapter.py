@@ -1,6 +1,7 @@
 """Adapter: a class that owns a feed and sends it into a RowSink; how it is hosted and restarted."""
 
 import importlib
+import inspect
 import logging
 import os
 import subprocess
@@ -8,18 +9,31 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol
 
-from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError
+from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError, UnknownOptionError
 from spark_rowtime.hostlock import only_host
 from spark_rowtime.rowsink import RowSink, openSink
-from spark_rowtime.stream import ProducerDescription, createStream, describeStream
+from spark_rowtime.shown import shown
+from spark_rowtime.stream import ProducerDescription, createStream, describeStream, require_stream
 
 LOG = logging.getLogger("spark_rowtime.adapter")
 DELAYS = tuple(float(min(2**failure, 60)) for failure in range(10))
 """Seconds before each restart of an adapter that fails again and again; after the last it is given up."""
+PROGRAMMING_ERRORS = (
+    TypeError,
+    AttributeError,
+    NameError,
+    ImportError,
+    SyntaxError,
+    NotImplementedError,
+    InvalidOptionError,
+    UnknownOptionError,
+)
+"""Errors that an adapter meets again however often it is restarted: they end it at once."""
 _LAST_LINES = 20
 
 
@@ -44,19 +58,21 @@ class Adapter(Protocol):
         """
 
 
-def load(spec: str) -> type[Adapter]:
+def load(spec: str, *, from_here: bool = True) -> type[Adapter]:
     """The adapter class that ``module:Class`` names; InvalidOptionError says what is wrong with it."""
-    return load_class(spec, "an adapter", ("schema", "run"))
+    return load_class(spec, "an adapter", ("schema", "run"), from_here=from_here)
 
 
-def load_class(spec: str, what: str, needed: Sequence[str]) -> type[Any]:
+def load_class(spec: str, what: str, needed: Sequence[str], *, from_here: bool = True) -> type[Any]:
     """The class that ``module:Class`` names, which has all ``needed`` attributes; ``what`` it is to be.
 
-    The current directory is importable, as for ``python -m``.
+    ``from_here``: the current directory is importable, as for ``python -m``.
     """
     module, colon, name = spec.partition(":")
     if not (module and colon and name):
         raise InvalidOptionError(f"{spec!r} names no class. Write module:Class, such as my_feed:MyFeed.", spec=spec)
+    if from_here:
+        _put_current_directory_on_path()
     found = getattr(_import(module, spec), name, None)
     if not isinstance(found, type):
         has = f"a {type(found).__name__}" if found is not None else "nothing"
@@ -71,17 +87,20 @@ def load_class(spec: str, what: str, needed: Sequence[str]) -> type[Any]:
     return found
 
 
-def _import(module: str, spec: str) -> Any:
+def _put_current_directory_on_path() -> None:
     here = str(Path.cwd())
     if "" not in sys.path and here not in sys.path:
         sys.path.insert(0, here)
+
+
+def _import(module: str, spec: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise InvalidOptionError(f"{spec!r} cannot be imported: {error}. Install what it needs.") from error
         raise InvalidOptionError(
-            f"{spec!r}: there is no module {error.name!r}, neither in {here} nor on Python's path. Start in the "
+            f"{spec!r}: there is no module {error.name!r}, neither in {Path.cwd()} nor on Python's path. Start in the "
             "folder of the module, or put that on PYTHONPATH.",
             spec=spec,
         ) from None
@@ -97,26 +116,55 @@ def host(
     delays: Sequence[float] = DELAYS,
     patience: float = 0,
     wait: Callable[[float], object] = time.sleep,
+    create: bool = True,
     **sink_options: Any,
 ) -> None:
     """Runs an adapter in this thread until its feed ends; when it fails, restarts it from its checkpoint.
 
-    - ``adapter``: ``module:Class``, or the class. The stream is created from its schema if it is not there.
+    - ``adapter``: ``module:Class``, or the class.
     - ``producer``: the stable name that it sends under; the adapter's own by default.
     - ``delays``: seconds before each restart. Once the adapter has come further than at its last
       start they begin anew; after the last one RowtimeError is raised from what it failed with.
     - ``patience``: seconds to wait for another host of the same producer to end, before
       StoreUnavailableError is raised.
+    - ``create``: the stream is created from the adapter's schema if it is not there; False: StreamNotFoundError.
     - ``sink_options``: as for ``openSink``; they go before the adapter's ``sinkOptions``.
 
-    What fails before the first ``run`` is raised as it is. A fenced adapter ends with
-    ProducerFencedError and is not restarted: another process has its place.
+    What fails before the first ``run`` is raised as it is, and so are errors in the adapter's program
+    (``PROGRAMMING_ERRORS``) at any time. A fenced adapter ends with ProducerFencedError and is not
+    restarted: another process has its place.
     """
     made = load(adapter) if isinstance(adapter, str) else adapter
     name = producer or (adapter if isinstance(adapter, str) else f"{made.__module__}:{made.__qualname__}")
-    createStream(path, made.schema, existOk=True)
+    options = {**_sink_options(made, name), **sink_options}
+    if create:
+        createStream(path, made.schema, existOk=True)
+    else:
+        require_stream(path, made.schema)
     with only_host(path, name, patience, wait):
-        _Host(made, path, name, {**getattr(made, "sinkOptions", {}), **sink_options}).run(delays, wait)
+        _Host(made, path, name, options).run(delays, wait)
+
+
+def _sink_options(adapter: type[Adapter], name: str) -> dict[str, Any]:
+    """The adapter's ``sinkOptions``, which are keywords of openSink."""
+    options = getattr(adapter, "sinkOptions", {})
+    if not isinstance(options, Mapping):
+        raise InvalidOptionError(
+            f"sinkOptions of adapter {name!r} must be a dict of keywords for openSink, such as "
+            f"{{'lateness': '1 hour'}}, not {shown(options)}.",
+            adapter=name,
+        )
+    known = sorted(inspect.signature(openSink).parameters.keys() - {"path", "producer"})
+    for option in options:
+        if option not in known:
+            near = get_close_matches(str(option), known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UnknownOptionError(
+                f"sinkOptions of adapter {name!r} names {shown(option)}, which its sink does not have.{hint} "
+                f"There are {', '.join(known)}.",
+                option=str(option),
+            )
+    return dict(options)
 
 
 class _Host:
@@ -135,6 +183,9 @@ class _Host:
                 raise
             except Exception as error:
                 if self._start is None:
+                    raise
+                if isinstance(error, PROGRAMMING_ERRORS):
+                    error.add_note(self._not_restarted(error))
                     raise
                 if self._came_further():
                     left = iter(delays)
@@ -176,6 +227,13 @@ class _Host:
         self._start = now
         return (now.checkpoint, now.bound, now.accepted) != (before.checkpoint, before.bound, before.accepted)
 
+    def _not_restarted(self, error: Exception) -> str:
+        return (
+            f"Adapter {self._producer!r} is not restarted: a {type(error).__name__} is taken for an error in its "
+            "program, which a restart would meet again. Where a feed's outage raises it, catch it in run, and raise "
+            "another error."
+        )
+
     def _given_up(self, restarts: int, error: Exception) -> RowtimeError:
         checkpoint = self._start.checkpoint if self._start is not None else None
         return RowtimeError(
@@ -190,7 +248,8 @@ class _Host:
 def spawn(spec: str, path: str) -> "AdapterProcess":
     """Hosts an adapter in a process of its own that ends with this one; Spark's source calls it.
 
-    The caller looks at ``check()`` from time to time, and calls ``stop()`` in the end.
+    The stream is there. The process has this one's path of modules, in that order. The caller looks at
+    ``check()`` from time to time, and calls ``stop()`` in the end.
     """
     return AdapterProcess(spec, path)
 
@@ -204,8 +263,8 @@ class AdapterProcess:
     def __init__(self, spec: str, path: str) -> None:
         self._spec = spec
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
-        self._process = subprocess.Popen(  # noqa: S603  (no shell; the class is one that the user names to be run)
-            [sys.executable, "-m", "spark_rowtime.cli", "run", spec, path, "--until-stdin-ends"],
+        self._process = subprocess.Popen(  # noqa: S603  (no shell; Spark's source has looked whether the class may be run)
+            [sys.executable, "-P", "-m", "spark_rowtime.cli", "run", spec, path, "--until-stdin-ends"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

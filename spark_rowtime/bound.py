@@ -5,7 +5,11 @@ from functools import total_ordering
 from typing import Any
 
 from spark_rowtime.arguments import to_flag
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.shown import shown
 from spark_rowtime.timestamps import LARGEST, from_micros, show_micros, to_micros
+
+_SAID, _AFTER, _AT_OR_AFTER = "every later row is ", "after ", "at or after "
 
 
 @total_ordering
@@ -26,9 +30,30 @@ class RowtimeBound:
     __slots__ = ("_micros", "_strict")
 
     def __init__(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
-        """``t`` as in :func:`spark_rowtime.timestamps.to_micros`; naive times are in ``tz``, or UTC."""
-        self._micros = to_micros(t, tz)
-        self._strict = to_flag(strict, "strict")
+        """``t`` as in :func:`spark_rowtime.timestamps.to_micros`; naive times are in ``tz``, or UTC.
+
+        Or a bound, or the text of one: it is the same bound, and says itself whether it is strict.
+        """
+        strict = to_flag(strict, "strict")
+        if t is None:
+            raise InvalidOptionError(
+                "None is no bound: train.bound, getRowtimeBound() and currentRowtimeBound() are None while nothing is "
+                "promised. Send a bound only where there is one.",
+                value="None",
+            )
+        said = _of_bound(t)
+        if said is not None and (tz is not None or (strict and not said[1])):
+            raise InvalidOptionError(
+                f"{shown(t)} is a bound already, with its time zone and strictness: leave out strict and tz, or give a "
+                "time.",
+                value=shown(t),
+            )
+        self._micros, self._strict = said or (to_micros(t, tz), strict)
+
+    @classmethod
+    def told(cls, t: Any, strict: bool, tz: str | tzinfo | None, default: tzinfo | None) -> "RowtimeBound":
+        """As the class is called; a naive time without ``tz`` is in the zone ``default``."""
+        return cls(t, strict, tz if tz is not None or _of_bound(t) else default)
 
     @classmethod
     def fromFloor(cls, floor: int) -> "RowtimeBound":
@@ -70,10 +95,21 @@ class RowtimeBound:
         return RowtimeBound._of, (self._micros, self._strict)
 
     def __str__(self) -> str:
-        return f"every later row is {'after' if self._strict else 'at or after'} {show_micros(self._micros)}"
+        return f"{_SAID}{_AFTER if self._strict else _AT_OR_AFTER}{show_micros(self._micros)}"
 
     def __repr__(self) -> str:
         return f"RowtimeBound({show_micros(self._micros)!r}{', strict=True' if self._strict else ''})"
+
+
+def _of_bound(t: Any) -> tuple[int, bool] | None:
+    """Time and strictness of a bound, or of the text of one, as which Spark passes it on; None for anything else."""
+    if isinstance(t, RowtimeBound):
+        return t._micros, t._strict  # noqa: SLF001
+    if isinstance(t, str) and t.startswith(_SAID):
+        words = t.removeprefix(_SAID)
+        strict = words.startswith(_AFTER)
+        return to_micros(words.removeprefix(_AFTER if strict else _AT_OR_AFTER)), strict
+    return None
 
 
 def stronger(one: int | None, other: int | None) -> int | None:

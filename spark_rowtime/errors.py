@@ -18,6 +18,8 @@
     +-- ShimMismatchError       Spark's internals are not as the extension expects
     +-- ExtraNotInstalledError  a pip extra is needed
 
+One warning is beside it: SinkNotClosedWarning, a sink that nobody closed.
+
 Each message says what happened, with the values, and what to do about it.
 Each error pickles, so that it crosses Spark's process boundaries whole.
 """
@@ -102,3 +104,7 @@ class ShimMismatchError(RowtimeError):
 
 class ExtraNotInstalledError(RowtimeError):
     """An optional dependency is not installed."""
+
+
+class SinkNotClosedWarning(RuntimeWarning):
+    """A sink was garbage collected, or its process exited, and nobody had closed it. Shown unless it is filtered."""

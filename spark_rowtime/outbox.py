@@ -33,13 +33,14 @@ class Outbox:
     signal's handler raised. Called under the sink's lock.
     """
 
-    def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int) -> None:
+    def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int, naive: bool) -> None:
+        """``naive``: see RowBuffer."""
         self.producer = info.name
         self.committed_at = 0
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
-        self.rows = RowBuffer(store.schema, rises=disorder.implies)
+        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive)
         """The rows that came one by one since the last batch."""
         self._batches: list[Timed] = []
         self._count = 0
@@ -60,12 +61,17 @@ class Outbox:
     @property
     def pending(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self._count or len(self.rows) or self._rejected) or self._floor != self._committed_floor
+        return bool(self.count or self._rejected) or self._floor != self._committed_floor
+
+    @property
+    def count(self) -> int:
+        """Rows that are not committed."""
+        return self._count + len(self.rows)
 
     @property
     def full(self) -> bool:
         """Whether there is a whole train of rows."""
-        return self._count + len(self.rows) >= self._max_train_rows
+        return self.count >= self._max_train_rows
 
     def open(self, ceiling: int | None, floor: int | None) -> None:
         """Lets single rows of [floor, ceiling] into ``rows``, but for the one that fills the train."""

@@ -1,22 +1,35 @@
 """RowReader: a stream's rows in order, each train with the bound that follows it."""
 
 import json
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from spark_rowtime.arguments import to_flag, to_text
 from spark_rowtime.bound import RowtimeBound, as_bound
+from spark_rowtime.delivery import Delivery
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.streamsink import StreamSink
 from spark_rowtime.train import ROWTIME, Train, one_batch
+
+
+class _Unfinished(NamedTuple):
+    """A train on which a drain failed: the sink, what is left of it, and where the reader was before it."""
+
+    sink: Any
+    delivery: Delivery
+    before: Position
+
 
 TRAIN_ROWS, TRAIN_BYTES = 65536, 1 << 30
 EXPIRY = 1.0
@@ -24,7 +37,9 @@ EXPIRY = 1.0
 
 
 class RowReader:
-    """Reads a stream; see ``openReader``. One thread; several readers of a stream do not meet.
+    """Reads a stream; see ``openReader``. Several readers of a stream do not meet.
+
+    Several threads may read from one reader: each train goes to one of them. ``drainTo`` needs it for itself.
 
     One with a name tells the stream where it is when it opens and each time that it is asked for the next train.
 
@@ -37,6 +52,9 @@ class RowReader:
     ) -> None:
         self._store, self._how, self._follow, self._name = store, how, follow, name
         self._kept: Position | None = None
+        self._lock = threading.RLock()
+        self._drained_by: int | None = None
+        self._unfinished: _Unfinished | None = None
         text = start if isinstance(start, str) else ""
         if text == "latest":
             self._at = how.latest(store)
@@ -66,10 +84,20 @@ class RowReader:
         """The next train: rows, or a bound that has moved, or both.
 
         None if there is none within ``timeout`` seconds; without a timeout, at once, or never if the
-        reader follows.
+        reader follows. Raises InvalidOptionError while another thread drains this reader.
         """
-        self._keep()
         deadline = None if timeout is None else time.monotonic() + timeout
+        if self._drained_by not in (None, threading.get_ident()):
+            raise _is_drained()
+        if not self._lock.acquire(timeout=-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)):
+            return None
+        try:
+            return self._read(deadline)
+        finally:
+            self._lock.release()
+
+    def _read(self, deadline: float | None) -> Train | None:
+        self._keep()
         while True:
             self._store.expire()
             seen = self._store.head().seq
@@ -90,21 +118,61 @@ class RowReader:
         """Sends every train to ``sink``: an object with sendRows and sendRowtimeBound.
 
         A sink with ``checkpoint`` and ``flush(checkpoint=...)`` keeps this reader's position with its
-        rows, and a drain into it resumes from there.
+        rows, and a drain into it resumes from there. After an error the same sink may be drained into again: what
+        it has taken is not sent twice. Where it has ``flush`` and is none of ``openSink``, whether it has kept the
+        rows is not known, and SinkClosedError is raised: make a new one.
         """
-        flush: Callable[..., Any] | None = getattr(sink, "flush", None)
-        checkpoint = getattr(sink, "checkpoint", None)
-        if checkpoint is not None:
-            self._resume(checkpoint)
-        elif isinstance(sink, StreamSink):
-            sink.flush(checkpoint=self.position)  # from now on linger shows no row without its position
-        for train in self:
-            if train.rows.num_rows:
-                sink.sendRows(train.rows)
-            if train.bound is not None:
-                sink.sendRowtimeBound(train.bound.time, strict=train.bound.strict)
-            if flush is not None:
-                flush(checkpoint=self.position)
+        with self._alone():
+            self._finish_delivery(sink)
+            checkpoint = getattr(sink, "checkpoint", None)
+            if checkpoint is not None:
+                self._resume(checkpoint)
+            elif isinstance(sink, StreamSink):
+                sink.flush(checkpoint=self.position)  # from now on linger shows no row without its position
+            while self._deliver(sink):
+                pass
+
+    def _deliver(self, sink: Any) -> bool:
+        """The next train, if there is one. Where this fails, the reader is before it: another sink gets it whole."""
+        before = self._at
+        try:
+            train = self.read()
+            if train is None:
+                return False
+            delivery = Delivery(train, self.position, hasattr(sink, "flush"))
+            self._unfinished = _Unfinished(sink, delivery, before)
+            if isinstance(sink, StreamSink):
+                sink.delivery = delivery  # the next drain into it may be another reader's
+            delivery.finish(sink)
+        except BaseException:
+            self._at = before
+            raise
+        self._unfinished = None
+        return True
+
+    def _finish_delivery(self, sink: Any) -> None:
+        """Gives ``sink`` what is left of a train on which an earlier drain into it failed."""
+        last, self._unfinished = self._unfinished, None
+        if isinstance(sink, StreamSink):
+            if sink.delivery is not None:
+                sink.delivery.finish(sink)
+        elif last is not None and last.sink is sink:
+            self._unfinished = last
+            last.delivery.finish(sink)
+            if self._at == last.before:
+                self._resume(last.delivery.position)
+            self._unfinished = None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise _is_drained()
+        self._drained_by = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._drained_by = None
+            self._lock.release()
 
     def close(self) -> None:
         """Frees what is open."""
@@ -137,8 +205,16 @@ class RowReader:
         rows = pa.Table.from_batches(parts, self._store.schema)
         if self._how.order == "rowtime" and rows.num_rows:
             rows = rows.sort_by(ROWTIME)
-        self._at = to
-        return Train(one_batch(rows), as_bound(to.floor))
+        train = Train(one_batch(rows), as_bound(to.floor))
+        self._at = to  # last: where something raises before it, this train is the next one again
+        return train
+
+
+def _is_drained() -> InvalidOptionError:
+    return InvalidOptionError(
+        "Another thread uses this reader: drainTo needs a reader for itself. Open one for each thread; a reader's "
+        "rows may be shared out among threads by read() or iteration alone."
+    )
 
 
 def openReader(

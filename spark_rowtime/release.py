@@ -213,7 +213,7 @@ def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_by
 def start_bound(start: Any) -> int:
     """A starting time (RowtimeBound, datetime, ISO string ...) as a floor in microseconds."""
     try:
-        return (start if isinstance(start, RowtimeBound) else RowtimeBound(start)).floor
+        return RowtimeBound(start).floor
     except InvalidOptionError as error:
         message = f"start is neither 'earliest' nor 'latest' nor a position nor a time: {error}"
         raise InvalidOptionError(message, option="start") from None

@@ -21,15 +21,16 @@ class RowBuffer:
     long way, which takes the row or says what is wrong with it.
 
     Law (*surely*): what is taken becomes Arrow later, whatever it is next to, and the same as the long
-    way makes of it. ``rises``: no row may have a rowtime below that of the row before it.
+    way makes of it. ``rises``: no row may have a rowtime below that of the row before it. ``naive``: a time
+    without a zone is in UTC; False: it goes the long way.
     """
 
-    def __init__(self, schema: pa.Schema, *, rises: bool) -> None:
+    def __init__(self, schema: pa.Schema, *, rises: bool, naive: bool = True) -> None:
         self._schema, self._at = schema, schema.get_field_index(ROWTIME)
         self._columns: list[list[Any]] = [[] for _ in schema]
         self._times = self._columns[self._at]
         self.take: Callable[[Any], bool]
-        self.take, self._set = _maker(schema, rises)(schema.names, self._columns)
+        self.take, self._set = _maker(schema, rises, naive)(schema.names, self._columns)
 
     def __len__(self) -> int:
         return len(self._times)
@@ -107,7 +108,7 @@ def make(names, columns):
                 return False
             if (
                 type({rowtime}) is datetime
-                and least <= (time := {rowtime} - (naive_epoch if {rowtime}.tzinfo is None else epoch)) <= latest
+                and least <= (time := {rowtime} - {epoch}) <= latest
                 and len({times}) < most
                 {checks}
             ):
@@ -129,10 +130,12 @@ def make(names, columns):
 
 
 @lru_cache(maxsize=64)
-def _maker(schema: pa.Schema, rises: bool) -> Callable[..., tuple[Callable[[Any], bool], Callable[..., None]]]:
+def _maker(
+    schema: pa.Schema, rises: bool, naive: bool
+) -> Callable[..., tuple[Callable[[Any], bool], Callable[..., None]]]:
     """``make`` of the template for ``schema``: column i is ``v<i>``, its name ``n<i>``, its list ``c<i>``."""
     at, count = schema.get_field_index(ROWTIME), len(schema)
-    checks = [f"and ({_sure(field, f'v{i}')})" for i, field in enumerate(schema) if i != at]
+    checks = [f"and ({_sure(field, f'v{i}', naive)})" for i, field in enumerate(schema) if i != at]
     appends = [f"c{i}.append({'time' if i == at else f'v{i}'})" for i in range(count)]
     source = _TEMPLATE.format(
         names=_each("n{}", count),
@@ -141,6 +144,7 @@ def _maker(schema: pa.Schema, rises: bool) -> Callable[..., tuple[Callable[[Any]
         items=_each("row[n{}]", count),
         count=count,
         rowtime=f"v{at}",
+        epoch=f"(naive_epoch if v{at}.tzinfo is None else epoch)" if naive else "epoch",
         times=f"c{at}",
         checks="\n                ".join(checks),
         rise="least = time" if rises else "",
@@ -166,8 +170,9 @@ def _each(form: str, count: int) -> str:
     return ", ".join(form.format(i) for i in range(count))
 
 
-def _sure(field: pa.Field, value: str) -> str:
-    sure = _SURE.get(field.type, "False").format(v=value)
+def _sure(field: pa.Field, value: str, naive: bool) -> str:
+    known = _SURE if naive else {**_SURE, TIMESTAMP: "type({v}) is datetime and {v}.tzinfo is UTC"}
+    sure = known.get(field.type, "False").format(v=value)
     return f"{sure} or {value} is None" if field.nullable else sure
 
 

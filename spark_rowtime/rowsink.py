@@ -11,6 +11,7 @@ from spark_rowtime.arguments import is_whole, to_flag, to_text
 from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.disorder import declared
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.localtime import LocalTime
 from spark_rowtime.shown import shown
 from spark_rowtime.store import open_store
 from spark_rowtime.streamsink import StreamSink
@@ -36,7 +37,7 @@ class RowSink(Protocol):
         """Many rows: Arrow, or an iterable of rows; all or nothing."""
 
     def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
-        """Promises that every later row is at or after ``t`` (strict: after it)."""
+        """Promises that every later row is at or after ``t`` (strict: after it); ``t`` may be a RowtimeBound."""
 
     def getRowtimeBound(self) -> RowtimeBound | None:
         """The producer's own bound in force; None while there is none."""
@@ -61,6 +62,7 @@ def openSink(
     linger: str | timedelta = "100 ms",
     lease: str | timedelta | None = "30 s",
     durability: str = "process",
+    tz: str | tzinfo | None = None,
 ) -> StreamSink:
     """Attaches a producer to the stream at ``path`` and gives the sink that it sends with.
 
@@ -75,6 +77,9 @@ def openSink(
       None: until it is back, or ``rowtime detach``.
     - ``durability``: what was flushed survives the end of all processes ("process"), or also that of
       the machine ("power").
+    - ``tz``: the time zone of times without one, in rows and bounds, such as "Europe/Berlin"; None: UTC. A row's
+      time that the clocks there left out, or showed twice, is refused (``fold=1`` names the second one). A
+      bound is then the moment of the change, or the first of the two, which promises no more than was meant.
 
     Raises StreamNotFoundError, StoreCorruptError, StoreUnavailableError, InvalidOptionError.
     """
@@ -98,6 +103,7 @@ def openSink(
             maxTrainRows=maxTrainRows,
             linger=micros,
             lease=to_interval(lease, "lease"),
+            local=None if tz is None else LocalTime(tz),
         )
     except BaseException:
         store.close()

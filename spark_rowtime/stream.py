@@ -1,6 +1,6 @@
 """createStream and describeStream."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,8 +14,11 @@ from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, Stream
 from spark_rowtime.schema import same_schema, show_schema, stream_schema
 from spark_rowtime.shown import shown
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.base import ProducerInfo, StreamSettings
 from spark_rowtime.timestamps import from_micros, to_interval
+
+_NAMED = 3
+"""So many producers are named in one sentence at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,36 @@ class StreamInfo:
     settings: Mapping[str, timedelta | int | bool]
     """What createStream was told, but for what holds anyway, by the names of its arguments."""
 
+    @property
+    def waitsFor(self) -> str:
+        """Who holds the clock: the ``holder``; or "nobody", and why the bound stands still all the same."""
+        return waits_for(self.path, self.holder, self.producers)
+
+
+def waits_for(path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo]) -> str:
+    """Whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``."""
+    if holder is not None:
+        return holder
+    if not producers:
+        return f"nobody: no producer has been attached to {path} yet"
+    by_status = [(status, [p.name for p in producers if p.status is status]) for status in Status]
+    gone = ", ".join(f"{_some(names)} {_GONE[status]}" for status, names in by_status if names)
+    return f"nobody: of the producers of {path} {gone}; its bound stays until one sends"
+
+
+_GONE = {
+    Status.ATTACHED: "is attached",
+    Status.IDLE: "is idle",
+    Status.DETACHED: "was detached",
+    Status.LEFT: "has left",
+}
+
+
+def _some(names: Sequence[str]) -> str:
+    """A few names, each in quotes, and how many there are more."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(repr, names[:_NAMED])) + more
+
 
 def createStream(
     path: str,
@@ -80,7 +113,7 @@ def createStream(
 
     - ``boundsBeforeRows=False``: the stream has no bound until its first row, whatever is promised.
     - ``maxLag``: how far, in rowtime, the slowest producer may hold the fastest back.
-    - ``maxAhead``: a row further than that ahead of the wall clock is rejected.
+    - ``maxAhead``: a row further than that ahead of the wall clock is rejected, and a bound refused.
     - ``retainAge``, ``retainBytes``: rows that were committed longer ago, or lie beyond the newest so many
       bytes, are removed by the processes that commit, now and then; but never what the bound has not
       released, and what a query or a named reader has still to read. None, the default: all is kept.
@@ -116,6 +149,11 @@ def _size(value: Any) -> int | None:
     if value is None or (is_whole(value) and 0 <= value < 1 << 63):
         return value
     raise InvalidOptionError(f"retainBytes must be a whole number of bytes, not {shown(value)}.", value=shown(value))
+
+
+def require_stream(path: str, schema: Any) -> None:
+    """StreamNotFoundError where there is no stream at ``path``, SchemaMismatchError where it has another schema."""
+    _check_same(path, stream_schema(schema))
 
 
 def _check_same(path: str, wanted: pa.Schema) -> None:

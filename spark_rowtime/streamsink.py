@@ -1,6 +1,7 @@
 """StreamSink: the RowSink that writes into a stream."""
 
 import logging
+import os
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -22,13 +23,15 @@ from spark_rowtime.errors import (
     SinkClosedError,
 )
 from spark_rowtime.forked import refuse_in_forks
-from spark_rowtime.intake import Intake
+from spark_rowtime.intake import Intake, gathered
 from spark_rowtime.latelog import LateLog, late_error, late_rows
+from spark_rowtime.localtime import LocalTime
 from spark_rowtime.outbox import Outbox
 from spark_rowtime.pulse import Pulse
 from spark_rowtime.store.base import Receipt, Rejected, Store
 from spark_rowtime.timestamps import show_micros, wall_clock
 from spark_rowtime.train import Timed
+from spark_rowtime.unclosed import EXIT_PATIENCE_SECONDS, collected, not_closed, watch
 
 LOG = logging.getLogger("spark_rowtime")
 RETRY = 100_000
@@ -62,28 +65,34 @@ class StreamSink:
         maxTrainRows: int = 65536,
         linger: int = 100_000,
         lease: int | None = None,
+        local: LocalTime | None = None,
         now: Callable[[], int] = wall_clock,
     ) -> None:
-        """``linger``, ``lease`` and ``now`` in microseconds."""
+        """``linger``, ``lease`` and ``now`` in microseconds; ``local``: what times without a zone mean, None: UTC."""
         if onLate not in ("raise", "reject"):
             raise InvalidOptionError(f"onLate={onLate!r} is neither 'raise' nor 'reject'.")
         self._store, self._disorder, self._now, self._linger = store, disorder, now, linger
         self._raise_late = onLate == "raise"
-        self._intake = Intake(store.schema, rowtime, now, store.settings.maxAhead)
+        self._intake = Intake(store.schema, rowtime, now, store.settings.maxAhead, local)
+        self._zone = None if local is None else local.zone
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
         disorder.restore(info.disorder)
         self._known = stronger(info.floor, store.head().floor)
         self._said: int | None = None
         self._late_log = LateLog(producer, info.rejected)
         self._unreported: list[Rejected] = []
-        self._outbox = Outbox(store, info, disorder, maxTrainRows)
+        self._outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         self._take_plain = self._outbox.rows.take
         self._lock: Any = threading.RLock()
-        self._closed = False
+        self._closed, self._close_failed = False, False
+        self._process = os.getpid()
+        self.delivery: Any = None
+        """What is left of the train on which a drain into this sink failed; see ``Delivery``."""
         self._lease, self._contact, self._beats_at = lease, now(), NEVER
         self._fenced: ProducerFencedError | None = None
         self._pulse = Pulse(self._lock, self._beat, f"rowtime-{producer}")
         refuse_in_forks(self)
+        watch(self)
         if lease is not None:
             self._pulse.wake()
 
@@ -112,25 +121,34 @@ class StreamSink:
         lock.release()
 
     def sendRows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any]) -> None:
-        """See RowSink. Raises as sendRow does, with the number of the row."""
+        """See RowSink. Raises as sendRow does, with the number of the row.
+
+        An iterable is read to its end first: until then nothing of it is taken, and other calls, commits and the
+        renewal of the lease go on.
+        """
+        if not isinstance(rows, pa.RecordBatch | pa.Table) and type(rows) not in (list, tuple):
+            with self._lock:
+                self._start_send()
+            rows = gathered(rows)
         with self._lock:
             self._start_send()
             timed = self._intake.rows(rows, self._known)
-            if not isinstance(rows, pa.RecordBatch):  # they may be a generator that sends
-                self._shut()
             if timed is not None:
                 self._take(timed)
             self._settle()
 
     def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
-        """See RowSink. ``t``: a datetime, an ISO 8601 string, a pandas or pyarrow timestamp; naive: ``tz``, or UTC.
+        """See RowSink. ``t``: a datetime, an ISO 8601 string, a pandas or pyarrow timestamp, or a RowtimeBound.
 
-        Raises BoundRegressionError if this sink has promised, or sent in order, more than that. One
+        A naive time is in ``tz``, or in the sink's zone, or in UTC; a RowtimeBound comes without ``strict`` and ``tz``.
+        Raises BoundRegressionError if this sink has promised, or sent in order, more than that, and
+        InvalidOptionError beyond the stream's ``maxAhead``. One
         that is known already (from joining, a takeover, lateness) changes nothing.
         """
-        bound = RowtimeBound(t, strict, tz)
+        bound = RowtimeBound.told(t, strict, tz, self._zone)
         with self._lock:
             self._start_send()
+            self._intake.check_ahead(bound)
             if self._said is not None and bound.floor < self._said:
                 raise BoundRegressionError(
                     f"The bound '{bound}' is weaker than what this sink has said already (no row before "
@@ -169,7 +187,8 @@ class StreamSink:
         It says that the feed is complete, so all that was sent lands, also after the last checkpoint. A feed
         that is to go on later from its checkpoint ends with ``flush(checkpoint=...)`` before it.
 
-        Where the store fails it stays open, for another try; where it was fenced it is closed all the same.
+        Where the store fails it stays open, for another try, but no longer renews its lease, unless a later call
+        sends or flushes. Where it was fenced it is closed all the same.
         """
         with self._lock:
             if self._closed:
@@ -177,6 +196,7 @@ class StreamSink:
             if self._outbox.broken:
                 self._end()
                 raise self._interrupted()
+            self._close_failed = True  # until it has succeeded
             try:
                 self._commit(None)
                 self._outbox.leave()
@@ -203,6 +223,40 @@ class StreamSink:
             finally:
                 self._end()
 
+    def end_unclosed(self) -> str:
+        """Abandons a sink that nobody will close any more; see ``unclosed``. What to warn of."""
+        if self._closed or self._process != os.getpid():
+            return ""
+        if self._fenced is not None and not self._outbox.pending:
+            self.abandon()
+            return ""
+        leased, path, outcome = self._lease is not None, self._store.path, "Another thread is in a call of it."
+        if self._lock.acquire(timeout=EXIT_PATIENCE_SECONDS):
+            try:
+                outcome = self._abandoned()
+            finally:
+                self._lock.release()
+        return not_closed(self.producer, path, leased, outcome)
+
+    def _abandoned(self) -> str:
+        """Abandons it; what became of what was sent since the last commit."""
+        rows, checkpoint, failed = self._outbox.count, self._outbox.checkpoint, None
+        try:
+            self.abandon()
+        except Exception as error:  # noqa: BLE001  (nobody is there to catch it: the warning says it)
+            failed = f"{type(error).__name__}: {error}"
+        if self._outbox.broken:
+            return "A call of it was interrupted: what was sent since the last flush may be in the stream or not."
+        if checkpoint is not None:
+            return f"{rows} row(s) sent since checkpoint {checkpoint!r} are dropped: its feed resumes from there."
+        if failed is not None:
+            return f"{rows} row(s), and bounds, that were sent are lost, as their commit failed: {failed}"
+        return "What was sent is committed now."
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and self._process == os.getpid():
+            collected(self)
+
     def __enter__(self) -> Self:
         return self
 
@@ -221,21 +275,22 @@ class StreamSink:
         self._open()
         plain = self._take_plain(row)
         self._shut()
-        if not plain:
-            one = self._intake.rows([row], self._known)
-            assert one is not None, "a row that was given"
-            self._take(one)
+        if plain:
+            self._intake.taken()
+        else:
+            self._take(self._intake.checked(row))
         self._settle()
         timed = self._outbox.pending and not self._outbox.failing
         if timed or (self._outbox.checkpoint is not None and not self._unreported):
-            self._open()
+            self._open(again=True)
 
-    def _open(self) -> None:
+    def _open(self, *, again: bool = False) -> None:
         """Lets plain rows in the short way, which looks at nothing but the row, until the next call of another kind.
 
-        Left open only where no call has anything else to do: the timer will commit, or ``flush``.
+        Left open only where no call has anything else to do: the timer will commit, or ``flush``. ``again``: for
+        further rows, too, which have a rowtime then.
         """
-        if self._disorder.by_floor:
+        if self._disorder.by_floor and not (again and self._intake.gives):
             self._outbox.open(self._intake.ceiling(), self._known)
 
     def _gather(self) -> None:
@@ -258,6 +313,10 @@ class StreamSink:
             raise self._interrupted()
         if self._fenced is not None:
             raise self._fenced
+        if self._close_failed:
+            self._close_failed = False
+            with suppress(RuntimeError):  # no more threads: the next call may have one
+                self._pulse.wake()
 
     def _interrupted(self) -> SinkClosedError:
         return SinkClosedError(
@@ -293,6 +352,7 @@ class StreamSink:
         if late:
             self._refuse(late, verdict.why)
         if fitting is not None:
+            self._intake.taken()
             with self._outbox.unbroken:
                 self._disorder.take(fitting.rows)
                 self._outbox.add_batch(fitting)
@@ -355,7 +415,8 @@ class StreamSink:
 
     def _beat(self) -> float | None:
         """In the pulse's thread, under the lock: does what is due; seconds until something will be."""
-        if self._outbox.broken:
+        if self._outbox.broken or self._close_failed:
+            self._beats_at = NEVER
             return None
         if self._outbox.pending and self._outbox.checkpoint is None and self._left(self._now()) <= 0:
             with suppress(ProducerFencedError):

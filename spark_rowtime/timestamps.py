@@ -41,12 +41,14 @@ def to_micros(t: Any, tz: str | tzinfo | None = None) -> int:
     """A time as microseconds since the epoch.
 
     Takes an aware or naive datetime, an ISO 8601 string, a pandas Timestamp or a pyarrow timestamp
-    scalar. A naive one is in ``tz``, or in UTC. Raises InvalidOptionError for anything else and for
-    times outside 1970-01-01T00:00:00.000001Z .. 9999-12-31T23:59:59.999998Z.
+    scalar. A naive one is in ``tz``, or in UTC: the earlier moment where the clocks there showed it twice
+    (unless ``fold=1``), the moment in which they were put forward where that left it out. Raises
+    InvalidOptionError for anything else and for times outside 1970-01-01T00:00:00.000001Z ..
+    9999-12-31T23:59:59.999998Z.
     """
     moment = to_datetime(t)
     if moment.utcoffset() is None:
-        moment = moment.replace(tzinfo=_zone(tz))
+        moment = _in_zone(moment, zone_named(tz))
     try:
         micros = (moment - EPOCH) // _MICROSECOND
     except OverflowError:
@@ -146,7 +148,37 @@ def _parse_iso(text: str) -> datetime:
         ) from None
 
 
-def _zone(tz: str | tzinfo | None) -> tzinfo:
+def both_readings(moment: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
+    """A naive time as the clocks of ``zone`` show it, in UTC: with ``fold=0`` and ``fold=1``.
+
+    They differ where the clocks were changed: the first is the earlier one where they showed it twice, and
+    the later one where they left it out.
+    """
+    local = moment.replace(tzinfo=zone)
+    return local.replace(fold=0).astimezone(UTC), local.replace(fold=1).astimezone(UTC)
+
+
+def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    try:
+        first, second = both_readings(moment, zone)
+    except OverflowError:  # at the ends of the years that Python has
+        return moment.replace(tzinfo=UTC)
+    if first > second:
+        return _change_between(second, first, zone)
+    return second if moment.fold else first
+
+
+def _change_between(before: datetime, after: datetime, zone: tzinfo) -> datetime:
+    """The moment from which on ``zone`` has another offset than at ``before``."""
+    old = before.astimezone(zone).utcoffset()
+    while after - before > _MICROSECOND:
+        middle = before + (after - before) // 2
+        before, after = (middle, after) if middle.astimezone(zone).utcoffset() == old else (before, middle)
+    return after
+
+
+def zone_named(tz: str | tzinfo | None) -> tzinfo:
+    """A time zone by its name, or as it is; UTC for None."""
     if tz is None:
         return UTC
     if isinstance(tz, tzinfo):

@@ -15,6 +15,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
+    "spark.rowtime.adapters": "tests.crash.numbers:Numbers, tests.spark.hosted_feed:Feed",
     # Short runs: the second compiler costs more than it gains.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.sql.streaming.checkpointFileManagerClass": (

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError
+from spark_rowtime.localtime import LocalTime, is_naive
 from spark_rowtime.schema import TIMESTAMP, check_rowtimes, stream_schema
 from spark_rowtime.timestamps import to_micros
 from spark_rowtime.train import ROWTIME
@@ -28,8 +29,8 @@ class CsvRows:
     The other columns keep their names, and so does that one, beside ``rowtime``. ``columns``: only
     these, in this order. ``nulls``: unquoted texts that stand for null. ``time_format``: of times
     that are not ISO 8601, as for strptime. ``stream``: the schema that the rows have to have, if
-    the stream is there already. Raises SchemaMismatchError and InvalidOptionError, with the line
-    where that is known.
+    the stream is there already. ``local``: what times without a zone mean, None: UTC. Raises
+    SchemaMismatchError and InvalidOptionError, with the line where that is known.
     """
 
     file: Path
@@ -39,6 +40,7 @@ class CsvRows:
     nulls: Sequence[str] = ("",)
     time_format: str | None = None
     stream: pa.Schema | None = None
+    local: LocalTime | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -54,7 +56,7 @@ class CsvRows:
         """All rows in the order of the file, of ``schema``, with a legal rowtime each."""
         schema = self.schema
         with self._errors(), self._open(self._types) as reader:
-            for batch in reader:
+            for batch in map(self._placed, reader):
                 self._check(batch.column(self.rowtime))
                 yield self._project(batch, schema)
 
@@ -142,6 +144,31 @@ class CsvRows:
         columns = [source[f.name].cast(f.type, safe=not pa.types.is_timestamp(f.type)) for f in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
+    def _placed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Times without a zone in that of the file; but where the stream's column has none either."""
+        if self.local is None:
+            return batch
+        for at, field in enumerate(batch.schema):
+            has_none = self.stream is not None and field.name in self.stream.names and field.name != self.rowtime
+            if not is_naive(field.type) or (has_none and is_naive(self.stream.field(field.name).type)):  # type: ignore[union-attr]
+                continue
+            try:
+                batch = batch.set_column(at, field.name, self.local.column(batch.column(at)))
+            except pa.ArrowInvalid as error:
+                why = self.bad_line(field.name, self._placeable) or " ".join(str(error).split())
+                raise SchemaMismatchError(
+                    f"{self.file}: column {field.name!r}: {why}. Nothing was sent. Write such times "
+                    "with their offset from UTC.",
+                    file=str(self.file),
+                    column=field.name,
+                ) from None
+        return batch
+
+    def _placeable(self, text: str) -> None:
+        assert self.local is not None
+        if text not in self.nulls:
+            self.local.aware(self._time(text))
+
     def _check(self, times: pa.Array) -> None:
         if times.null_count:
             raise self._bad_rowtime("it is empty in some rows")
@@ -182,11 +209,13 @@ class CsvRows:
         )
 
     def _parse(self, text: str) -> None:
-        time: datetime | str = text
+        to_micros(self._time(text))
+
+    def _time(self, text: str) -> datetime | str:
         if self.time_format:
             with suppress(ValueError):
-                time = datetime.strptime(text, self.time_format)  # noqa: DTZ007  (a zone-less time is UTC)
-        to_micros(time)
+                return datetime.strptime(text, self.time_format)  # noqa: DTZ007  (its zone is --tz, or UTC)
+        return text
 
 
 def _read_type(kind: pa.DataType) -> pa.DataType:

@@ -11,7 +11,10 @@ from contextlib import contextmanager
 import click
 
 from spark_rowtime.adapter import DELAYS, host, load_class
+from spark_rowtime.cli.uncreated import uncreated
+from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.reader import openReader
+from spark_rowtime.stream import describeStream
 
 _GRACE = 4.0
 """Seconds that an adapter has to hear that it is to end, and again to do so."""
@@ -31,15 +34,22 @@ _PATIENCE = 20.0
     show_default=True,
     help="How often in a row it is restarted without coming further.",
 )
+@click.option("--create/--no-create", default=False, help="Create the stream from the adapter's schema if needed.")
 @click.option("--until-stdin-ends", is_flag=True, help="End when standard input does (for a parent process).")
-def run(adapter: str, stream: str, producer: str | None, restarts: int, until_stdin_ends: bool) -> None:
-    """Host an adapter, and restart it from its checkpoint when it fails."""
+def run(adapter: str, stream: str, producer: str | None, restarts: int, create: bool, until_stdin_ends: bool) -> None:
+    """Host an adapter, and restart it from its checkpoint when it fails.
+
+    An error in its program, such as a TypeError, ends it at once.
+    """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     delays = [*DELAYS[:restarts], *([DELAYS[-1]] * (restarts - len(DELAYS)))]
     with _terminable() as heard:
         if until_stdin_ends:
             threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
-        host(adapter, stream, producer=producer, delays=delays, patience=_PATIENCE if until_stdin_ends else 0)
+        patience = _PATIENCE if until_stdin_ends else 0
+        if not create:
+            _require_there(stream)
+        host(adapter, stream, producer=producer, delays=delays, patience=patience, create=create)
 
 
 @click.command()
@@ -59,6 +69,13 @@ def drain(stream: str, consumer: str, follow: bool, order: str, start: str, name
         reader.drainTo(sink)
         if hasattr(sink, "close"):
             sink.close()
+
+
+def _require_there(stream: str) -> None:
+    try:
+        describeStream(stream)
+    except StreamNotFoundError as error:
+        raise uncreated(error, "the adapter") from None
 
 
 @contextmanager

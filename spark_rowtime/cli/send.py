@@ -12,7 +12,9 @@ from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.cli.csvfeed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csvrows import CsvRows
 from spark_rowtime.cli.sortedruns import SortedRuns
+from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
+from spark_rowtime.localtime import LocalTime
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
 from spark_rowtime.timestamps import to_interval
 
@@ -25,11 +27,12 @@ from spark_rowtime.timestamps import to_interval
 @click.option("--name", help="Without --producer: the one producer's name.  [default: the file's]")
 @click.option("--bounds", help="How often every producer promises that time has passed: 1h, '15 minutes'.")
 @click.option("--final", help="The bound in the end.  [default: strictly the last rowtime]")
-@click.option("--create/--no-create", default=True, help="Create the stream from the file if it is not there.")
+@click.option("--create/--no-create", default=False, help="Create the stream from the file if it is not there.")
 @click.option("--columns", help="Only these columns, separated by commas.  [default: all]")
 @click.option("--delimiter", default=",", show_default=True)
 @click.option("--null", "nulls", multiple=True, help="A text that stands for null, beside the empty one.")
 @click.option("--time-format", help="For times that are not ISO 8601: '%d.%m.%Y %H:%M'.")
+@click.option("--tz", help="The zone of times that have none: 'Europe/Berlin'.  [default: UTC]")
 @click.option("--on-late", type=click.Choice(["raise", "reject"]), default="raise", show_default=True)
 def send(
     *,
@@ -45,18 +48,21 @@ def send(
     delimiter: str,
     nulls: tuple[str, ...],
     time_format: str | None,
+    tz: str | None,
     on_late: str,
 ) -> None:
     """Send a CSV file into a stream, sorted by time, with bounds.
 
-    Times without a zone are UTC. A send that was cut off and is repeated goes on where it was.
+    Times without a zone are in --tz; one that the clocks there left out, or showed twice, is refused. A
+    send that was cut off and is repeated goes on where it was.
     """
     known = _known(stream, create)
     kept = [column.strip() for column in columns.split(",")] if columns else ()
-    rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, known.schema if known else None)
+    local, schema = None if tz is None else LocalTime(tz), known.schema if known else None
+    rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, schema, local)
     if producer is not None and producer not in rows.schema.names:
         raise InvalidOptionError(f"--producer {producer}: no such column; there are {rows.schema.names}.")
-    last = RowtimeBound(final) if final is not None else None
+    last = RowtimeBound.told(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")
     options = FeedOptions(name or file.name, producer, interval or None, last, on_late)
     with SortedRuns() as runs:
@@ -73,9 +79,9 @@ def _known(stream: str, create: bool) -> StreamInfo | None:
     """The stream; None where it is still to be created."""
     try:
         return describeStream(stream)
-    except StreamNotFoundError:
+    except StreamNotFoundError as error:
         if not create:
-            raise
+            raise uncreated(error, "the file") from None
         return None
 
 

@@ -75,7 +75,7 @@ def _facts(info: StreamInfo) -> list[str]:
         f"stream    {info.path}",
         f"columns   {show_schema(info.schema)}",
         f"bound     {_time(info.bound)}{'' if info.bound is None else ': no later row is before that'}",
-        f"clock     held by {info.holder or 'nobody'}",
+        f"clock     held by {info.waitsFor}",
         f"rows      {info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log",
         *([f"settings  {', '.join(f'{k}={v}' for k, v in info.settings.items())}"] if info.settings else []),
         *([f"removed   the oldest {info.removed} rows"] if info.removed else []),

@@ -11,6 +11,10 @@ from spark_rowtime.spark.settings import said, suited
 EXTENSION = "sparkrowtime.RowtimeExtensions"
 """The class of the extension, for ``spark.sql.extensions``."""
 
+ADAPTERS, ADAPTERS_VARIABLE = "spark.rowtime.adapters", "ROWTIME_ADAPTERS"
+"""The setting with the adapters that queries may host, ``module:Class`` with commas between; and the variable of the
+JVM's environment in which the source's Python processes find it."""
+
 _JAR = Path(__file__).resolve().parent.parent / "jars" / "spark-rowtime.jar"
 
 Builder = TypeVar("Builder")
@@ -33,10 +37,15 @@ def configure(builder: Builder) -> Builder:
     spark-defaults.conf: ``spark.jars`` and ``spark.sql.extensions`` are added to, and for a local master
     the settings of docs/performance.md are made where they are not. So say the master before; what is
     set afterwards wins. The workers get this Python unless PYSPARK_PYTHON says otherwise.
+
+    ``spark.rowtime.adapters``, said before: the adapters (``module:Class``, ...) that queries may host. It goes
+    into the environment of the JVM that is then started, where no SQL can change it.
     """
     told = said(builder)
     ours = {**suited(told), **_added(told, "spark.jars", jarPath()), **_added(told, "spark.sql.extensions", EXTENSION)}
     _set(builder, ours)
+    if ADAPTERS in told:
+        os.environ[ADAPTERS_VARIABLE] = told[ADAPTERS]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     return builder

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,7 @@ from spark_rowtime.errors import (
     DataLostError,
     DisorderedOutputError,
     InvalidOptionError,
+    LateRowError,
     SchemaMismatchError,
     StreamExistsError,
     StreamNotFoundError,
@@ -40,7 +42,7 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._path, self._column = options.path, options.get("rowtime") or ROWTIME
-        self._reject = options.choice("onDisorder", "fail", "reject") == "reject"
+        self._whole = options.choice("onDisorder", "fail", "reject") == "fail"
         wanted = self._wanted(from_spark_json(schema.jsonValue()))
         self._lateness = options.get("lateness")
         to_interval(self._lateness, "lateness")
@@ -84,13 +86,17 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         down = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
         trains, late, implied = _one_step(store, down, disorder)
         accepted, disordered = admit(store, trains, stronger(info.floor, store.head().floor))
-        if disordered and not self._reject:
-            raise _disordered(self._path, disordered)
         floor = stronger(stronger(info.floor, first.floors.get(self._column)), implied)
         rejected, checkpoint = (*late, *disordered), first.batch.checkpoint(info)
-        store.commit(
-            Commit(info.name, info.epoch, info.number + 1, accepted, floor, rejected, checkpoint, disorder.state())
+        commit = Commit(
+            info.name, info.epoch, info.number + 1, accepted, floor, rejected, checkpoint, disorder.state(), self._whole
         )
+        if disordered and self._whole:
+            raise _disordered(self._path, sum(r.rows.num_rows for r in disordered), disordered[0].bound)
+        try:
+            store.commit(commit)
+        except LateRowError as error:  # the stream's bound has passed them since
+            raise _disordered(self._path, error.values["rows"], error.values["bound"]) from error
 
     def _travelled(self, outputs: list[TaskOutput]) -> list[pa.RecordBatch]:
         """The rows that came with the tasks' messages, as one train, if there are any."""
@@ -146,35 +152,46 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
 def _one_step(
     store: Store, trains: list[Staged], disorder: Disorder
 ) -> tuple[list[Staged], tuple[Rejected, ...], int | None]:
-    """A batch is one step of its ``lateness``: what fits, what is late by it, and the floor that the rows imply."""
+    """A batch is one step of its ``lateness``: what fits, what is late by it, and the floor that the rows imply.
+
+    Each train is read, judged and forgotten: in memory are the rows of one of them, and those that are late.
+    """
     if not trains or isinstance(disorder, AnyOrder):
         return trains, (), None
-    fit: list[tuple[Staged, pa.RecordBatch]] = []
+    fit: list[Staged] = []
     late: list[Rejected] = []
-    implied = None
+    implied, after = None, deepcopy(disorder)
     for train in trains:
-        rows = Timed(store.read(train))
-        verdict = disorder.judge(rows, None)
-        implied = stronger(implied, verdict.floor)
-        if verdict.fits is None:
-            fit.append((train, rows.rows))
-            continue
-        late.append(Rejected("late", pc.max(verdict.bounds).as_py(), rows.rows.filter(pc.invert(verdict.fits))))
-        fitting = rows.where(verdict.fits)
-        if fitting is not None:
-            fit.append((store.stage(fitting.rows, fitting.ends), fitting.rows))
-    for _, accepted in fit:
-        disorder.take(accepted)
-    return [train for train, _ in fit], tuple(late), implied
+        fitting, rejected, floor = _judged(store, train, disorder, after)
+        fit, late, implied = fit + fitting, late + rejected, stronger(implied, floor)
+    disorder.restore(after.state())
+    return fit, tuple(late), implied
 
 
-def _disordered(path: str, rows: tuple[Rejected, ...]) -> DisorderedOutputError:
+def _judged(
+    store: Store, train: Staged, before: Disorder, after: Disorder
+) -> tuple[list[Staged], list[Rejected], int | None]:
+    """One train, by what was known ``before`` the step; ``after`` it takes what fits."""
+    rows = Timed(store.read(train))
+    verdict = before.judge(rows, None)
+    if verdict.fits is None:
+        after.take(rows.rows)
+        return [train], [], verdict.floor
+    late = Rejected("late", pc.max(verdict.bounds).as_py(), rows.rows.filter(pc.invert(verdict.fits)))
+    fitting = rows.where(verdict.fits)
+    if fitting is None:
+        return [], [late], verdict.floor
+    after.take(fitting.rows)
+    return [store.stage(fitting.rows, fitting.ends)], [late], verdict.floor
+
+
+def _disordered(path: str, rows: int, bound: int | None) -> DisorderedOutputError:
     return DisorderedOutputError(
-        f"{sum(r.rows.num_rows for r in rows)} row(s) of this batch lie below {show_micros(rows[0].bound)}, "
+        f"{rows} row(s) of this batch lie below {show_micros(bound)}, "
         f"which was promised on {path} already. Check which column is its rowtime, write to a stream "
         "of its own, or say option('onDisorder', 'reject') to have such rows recorded as rejected.",
         path=path,
-        bound=rows[0].bound,
+        bound=bound,
     )
 
 

@@ -23,6 +23,7 @@ from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
+from spark_rowtime.stream import waits_for
 from spark_rowtime.timestamps import show_micros
 
 PATIENCE, ALL_PATIENCE = 0.005, 0.04
@@ -156,7 +157,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {
             "bound": show_micros(clock.floor),
             "producers": sum(p.status.value in ("attached", "idle") for p in producers),
-            "clockHeldBy": clock.holder() or "nobody",
+            "clockHeldBy": waits_for(self._path, clock.holder(), producers),
             "rowsHeldBack": self._held_back.rows(self._store, latest),
             "rowsRejected": sum(p.rejected for p in producers),
         }

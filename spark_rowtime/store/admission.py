@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
+from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError
 from spark_rowtime.schema import rowtime_micros
-from spark_rowtime.store.base import Rejected, Staged, Store
+from spark_rowtime.store.base import Commit, Rejected, Staged, Store
+from spark_rowtime.timestamps import show_micros
 
 
 def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
@@ -27,6 +28,20 @@ def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tu
         if fits.num_rows:
             accepted.append(store.stage(fits))
     return tuple(accepted), tuple(rejected)
+
+
+def require_whole(commit: Commit, late: Sequence[Rejected]) -> None:
+    """LateRowError where ``commit`` is to land whole, but ``late`` rows of it would be rejected."""
+    if not commit.whole or not late:
+        return
+    rows, bound = sum(r.rows.num_rows for r in late), late[0].bound
+    raise LateRowError(
+        f"{rows} row(s) of producer {commit.producer!r} lie below {show_micros(bound)}, the stream's bound at the "
+        "commit. Nothing of the commit has landed.",
+        producer=commit.producer,
+        rows=rows,
+        bound=bound,
+    )
 
 
 def split_late(rows: pa.RecordBatch, floor: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:

@@ -93,7 +93,8 @@ class Commit:
 
     ``number`` counts the producer's commits from 1, across epochs: one that is not above the last
     that landed is a retry and changes nothing. ``floor``: the producer's own after all of it.
-    ``checkpoint`` None leaves the stored one; ``disorder`` is the state to carry on from.
+    ``checkpoint`` None leaves the stored one; ``disorder`` is the state to carry on from. ``whole``: where a
+    row of ``trains`` is late by the time of the commit nothing lands, and LateRowError is raised.
     """
 
     producer: str
@@ -104,6 +105,7 @@ class Commit:
     rejected: tuple[Rejected, ...] = ()
     checkpoint: str | None = None
     disorder: str = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,10 @@ class Store(ABC):
 
     @abstractmethod
     def commit(self, commit: Commit) -> Receipt:
-        """Makes it visible, atomically; folds the clock on. ProducerFencedError at an old epoch."""
+        """Makes it visible, atomically; folds the clock on.
+
+        ProducerFencedError at an old epoch; LateRowError where it is to land whole and a row is late.
+        """
 
     @abstractmethod
     def leave(self, producer: str, epoch: int) -> None:

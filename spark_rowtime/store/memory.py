@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from spark_rowtime.bound import stronger
 from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -121,6 +121,7 @@ class MemoryStore(Store):
             if commit.number <= known.info.number:
                 return known.receipt
             trains, late = admit(self, commit.trains, self._clock.floor)
+            require_whole(commit, late)
             self._land(commit, trains)
             rejected = commit.rejected + late
             self._rejected += [(commit.producer, r) for r in rejected]

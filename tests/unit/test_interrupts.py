@@ -192,6 +192,6 @@ def test_leases_and_lingers_as_long_as_can_be_said(path: str) -> None:
         sink.sendRow(row("10:00"))
         sink.sendRow(row("10:01"))
         with sink._lock:
-            sink._pulse._condition.notify_all()
+            sink._pulse.wake()
         assert sink._pulse._thread is not None
         assert sink._pulse._thread.is_alive()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_rowtime.bound import stronger
 from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -133,6 +133,7 @@ class LocalStore(Store):
                 return self._receipt(known)
             self._require_staged(commit)
             trains, late = admit(self, commit.trains, self._log.clock.floor)
+            require_whole(commit, late)
             known.seen = self.now()
             if self._land(commit, trains, known):
                 known.sent = known.seen
