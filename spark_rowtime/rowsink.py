@@ -11,6 +11,7 @@ from spark_rowtime.arguments import is_whole, to_flag, to_text
 from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.disorder import declared
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.monotone import Amount
 from spark_rowtime.shown import shown
 from spark_rowtime.store import open_store
 from spark_rowtime.streamsink import StreamSink
@@ -55,7 +56,7 @@ def openSink(
     rowtime: str | None = None,
     onLate: str = "raise",
     rowsImplyBounds: bool = True,
-    lateness: str | timedelta | Mapping[str, str | timedelta] | None = None,
+    lateness: Amount | Mapping[str, Amount] | None = None,
     kSort: int | None = None,
     maxTrainRows: int = 65536,
     linger: str | timedelta = "100 ms",
