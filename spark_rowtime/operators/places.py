@@ -75,11 +75,12 @@ def in_sequence(rows: pa.Table, columns: list[str]) -> pa.Table:
 def key_codes(rows: pa.Table, by: list[str]) -> Index:
     """A small whole number for each row's key: equal keys, nulls included, have equal numbers."""
     codes = np.zeros(rows.num_rows, np.int64)
-    for name in by:
+    for number, name in enumerate(by):
         values = rows.column(name).combine_chunks()
         if pa.types.is_floating(values.type):
             values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 and 0.0 are one key, as in SQL
         found = pc.dictionary_encode(values, null_encoding="encode")
-        joined = codes * len(found.dictionary) + found.indices.to_numpy()
-        codes = np.unique(joined, return_inverse=True)[1].astype(np.int64)
+        codes = codes * len(found.dictionary) + found.indices.to_numpy()
+        if number:
+            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     return codes
