@@ -7,7 +7,6 @@ The state is small, kept as JSON with each commit, and carried on at a takeover.
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from datetime import timedelta
 from heapq import nlargest
 from typing import Any, NamedTuple
 
@@ -17,8 +16,10 @@ import pyarrow.compute as pc
 from spark_rowtime.arguments import is_whole
 from spark_rowtime.bound import stronger
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.timestamps import show_micros, to_interval
+from spark_rowtime.monotone import Amount, show_number, to_amount, whole_numbers
 from spark_rowtime.train import ROWTIME, Timed
+
+_LEAST_NUMBER = -(2**63)
 
 
 class Verdict(NamedTuple):
@@ -101,7 +102,8 @@ class Lateness(Disorder):
     """``lateness``: a row is late if a column is more than that below its largest of earlier steps.
 
     A step is one call. The bound is the largest rowtime seen less its lateness, if rowtime has one.
-    After Feldera's LATENESS. ``columns``: interval in microseconds by column.
+    After Feldera's LATENESS. ``columns``: how much by column, in the column's unit: microseconds,
+    days, or a whole number.
     """
 
     def __init__(self, columns: Mapping[str, int]) -> None:
@@ -116,12 +118,13 @@ class Lateness(Disorder):
         for column, lateness in self.columns.items():
             if column not in self.largest:
                 continue
-            least = self.largest[column] - lateness
-            good = pc.fill_null(pc.greater_equal(_micros(rows.column(column)), least), True)
+            least = max(self.largest[column] - lateness, _LEAST_NUMBER)
+            good = pc.fill_null(pc.greater_equal(whole_numbers(rows.column(column)), least), True)
             if not pc.all(good).as_py():
-                why = f"{show_micros(least)}, the largest {column!r} of earlier steps less its lateness"
+                said, below = show_number(rows.column(column).type, least)
+                why = f"{said}, the largest {column!r} of earlier steps less its lateness"
                 first = pc.invert(good) if fits is None else pc.and_not(fits, good)
-                bounds = pc.if_else(first, least, bounds)
+                bounds = pc.if_else(first, pa.scalar(below, pa.int64()), bounds)
                 fits = good if fits is None else pc.and_(fits, good)
         return Verdict(fits, self._floor(rows if fits is None else rows.filter(fits)), why, bounds)
 
@@ -185,7 +188,7 @@ def declared(
     schema: pa.Schema,
     *,
     rowsImplyBounds: bool = True,
-    lateness: str | timedelta | Mapping[str, str | timedelta] | None = None,
+    lateness: Amount | Mapping[str, Amount] | None = None,
     kSort: int | None = None,
 ) -> Disorder:
     """The Disorder of openSink's arguments; InvalidOptionError where they contradict each other."""
@@ -202,14 +205,13 @@ def declared(
     return InOrder() if rowsImplyBounds else AnyOrder()
 
 
-def _lateness_columns(schema: pa.Schema, lateness: str | timedelta | Mapping[str, str | timedelta]) -> dict[str, int]:
+def _lateness_columns(schema: pa.Schema, lateness: Amount | Mapping[str, Amount]) -> dict[str, int]:
     if not isinstance(lateness, Mapping):
         lateness = {ROWTIME: lateness}
     for column in lateness:
-        if column not in schema.names or not pa.types.is_timestamp(schema.field(column).type):
-            raise InvalidOptionError(f"lateness names {column!r}, which is no TIMESTAMP column of {schema.names}.")
-    found = {column: to_interval(value, f"lateness of {column!r}") for column, value in lateness.items()}
-    return {column: value for column, value in found.items() if value is not None}
+        if column not in schema.names:
+            raise InvalidOptionError(f"lateness names {column!r}, but the columns are {schema.names}.", column=column)
+    return {column: to_amount(schema.field(column), value) for column, value in lateness.items()}
 
 
 def _micros(column: pa.Array) -> pa.Array:
@@ -217,5 +219,5 @@ def _micros(column: pa.Array) -> pa.Array:
 
 
 def _largest(rows: pa.RecordBatch, column: str) -> int | None:
-    largest: Any = pc.max(_micros(rows.column(column))).as_py()
+    largest: Any = pc.max(whole_numbers(rows.column(column))).as_py()
     return None if largest is None else int(largest)

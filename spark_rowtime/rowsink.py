@@ -12,6 +12,7 @@ from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.disorder import declared
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.localtime import LocalTime
+from spark_rowtime.monotone import Amount
 from spark_rowtime.shown import shown
 from spark_rowtime.store import open_store
 from spark_rowtime.streamsink import StreamSink
@@ -56,7 +57,7 @@ def openSink(
     rowtime: str | None = None,
     onLate: str = "raise",
     rowsImplyBounds: bool = True,
-    lateness: str | timedelta | Mapping[str, str | timedelta] | None = None,
+    lateness: Amount | Mapping[str, Amount] | None = None,
     kSort: int | None = None,
     maxTrainRows: int = 65536,
     linger: str | timedelta = "100 ms",

@@ -21,9 +21,13 @@ from pyspark.sql.types import (
 )
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.operators.ranges import Array, Index, combined, differences
+from spark_rowtime.operators.picks import PICKS
+from spark_rowtime.operators.places import Index, Ranges
+from spark_rowtime.operators.ranges import Array, combined, differences
 
-FUNCTIONS = ("count", "sum", "avg", "min", "max")
+FUNCTIONS = ("count", "sum", "avg", "min", "max", *PICKS)
+IN_SEQUENCE = ("first", "last")
+"""Those whose result depends on the order of rows of one time."""
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
@@ -34,8 +38,8 @@ _TOO_LARGE = 2.0**63
 class Aggregate:
     """One aggregate: ``function`` over ``column``, of Spark's type ``result``; for count, ``column`` may be "*".
 
-    Results are Spark's: nulls do not count, a frame without values gives null (count 0), NaN is
-    larger than all numbers, whole numbers sum up to BIGINT and floats to DOUBLE.
+    Results are Spark's: nulls do not count (but are a row for first and last), a frame without values
+    gives null (count 0), NaN is larger than all numbers, whole numbers sum up to BIGINT and floats to DOUBLE.
     """
 
     name: str
@@ -43,11 +47,14 @@ class Aggregate:
     column: str
     result: DataType
 
-    def over(self, rows: pa.Table, low: Index, high: Index) -> pa.Array:
+    def over(self, rows: pa.Table, ranges: Ranges) -> pa.Array:
         """One value for each range of ``rows``, which lie by key and time."""
+        low, high, _ = ranges
         if self.column == "*":
             return pa.array(high - low)
         values = rows.column(self.column)
+        if self.function in PICKS:
+            return PICKS[self.function](values, ranges)
         present = np.asarray(pc.is_valid(values)).astype(np.int64)
         counts = differences(present, low, high)
         if self.function == "count":
@@ -95,15 +102,20 @@ def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregat
 
 
 def _result(function: str, column: str, source: DataType) -> DataType:
-    if function == "count":
+    if function == "count" or (function == "rank" and isinstance(source, _WHOLE + _FLOATS + _TIMES)):
         return LongType()
+    if function == "median" and isinstance(source, _WHOLE + _FLOATS):
+        return DoubleType()
+    if function in IN_SEQUENCE:
+        return source
     if function in ("min", "max") and isinstance(source, _WHOLE + _FLOATS + _TIMES):
         return source
     if function in ("sum", "avg") and isinstance(source, _WHOLE + _FLOATS):
         return LongType() if function == "sum" and isinstance(source, _WHOLE) else DoubleType()
     raise InvalidOptionError(
         f"aggregates: {function} of {column!r} would be over {source.simpleString()}; it takes whole numbers and "
-        "floats (min and max also times). Cast the column before: a decimal to DOUBLE, or times 100 to BIGINT.",
+        "floats (min, max and rank also times; first and last any type). Cast the column before: a decimal to "
+        "DOUBLE, or times 100 to BIGINT.",
         column=column,
     )
 

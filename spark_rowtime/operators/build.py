@@ -3,23 +3,28 @@
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
+    DateType,
     IntegerType,
     MapType,
+    NumericType,
+    StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
     VariantType,
 )
 
 from spark_rowtime.errors import ExtraNotInstalledError, InvalidOptionError, SchemaMismatchError
-from spark_rowtime.operators.aggregates import Aggregate, aggregates
+from spark_rowtime.operators.aggregates import IN_SEQUENCE, Aggregate, aggregates
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
-from spark_rowtime.operators.frames import Cascading, Frame, Sliding
+from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
 
 WATERMARK = "spark.watermarkDelayMs"
@@ -27,6 +32,8 @@ WATERMARK = "spark.watermarkDelayMs"
 FOLLOWS = "rowtime.follows"
 """Our mark on a column that Python makes: it names a column of that function's input, and says that times
 in later batches are at or above that column's floor. For the extension, which cannot see into Python."""
+_SORTABLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
+_DAY_MICROS = 86_400_000_000
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
@@ -55,10 +62,34 @@ def _streaming(
     bucket = F.pmod(F.hash(*_quoted(by)), F.lit(buckets)) if by else F.lit(0)
     packed = StructType([StructField(BUCKET, IntegerType(), False), _chunk(rowtime)])
     chunks = df.select(*_quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(pack, packed)
-    processor, complete = FrameProcessor(by, rowtime, frame, what), StructType([_chunk(CHUNK)])
+    sequence = _sequence(df.schema, rowtime) if _needs_sequence(frame, what) else []
+    processor, complete = FrameProcessor(by, rowtime, frame, what, sequence), StructType([_chunk(CHUNK)])
     finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, complete, "Append", "EventTime")
     schema = _output(df.schema, what, rowtime)
-    return finished.mapInArrow(unpacker(schema.names), schema)
+    unpacked = finished.mapInArrow(unpacker(schema.names, rowtime, frame.following), schema)
+    return unpacked.withColumn(rowtime, _earlier(rowtime, frame.following)) if frame.following else unpacked
+
+
+def _earlier(rowtime: str, micros: int) -> Column:
+    """Rows that are ``following`` late come out of Python with the time at which they are complete.
+
+    Their own time is that less ``following``, an expression by which the extension moves the bound. It is
+    put together of parts under a day: Spark takes a day for one of the session's zone, maybe of 23 hours.
+    """
+    time, left = F.col(f"`{rowtime}`"), micros
+    while left:
+        part = min(left, _DAY_MICROS - 1)
+        time, left = time - F.expr(f"INTERVAL {part} MICROSECONDS"), left - part
+    return time
+
+
+def _needs_sequence(frame: Frame, what: list[Aggregate]) -> bool:
+    return frame.in_sequence or any(a.function in IN_SEQUENCE for a in what)
+
+
+def _sequence(schema: StructType, rowtime: str) -> list[str]:
+    """The columns in whose order rows of one key and time count: any order, but the same each time."""
+    return [f.name for f in schema.fields if isinstance(f.dataType, _SORTABLE) and f.name != rowtime]
 
 
 def _chunk(follows: str) -> StructField:
@@ -80,19 +111,32 @@ def _metadata(field: StructField, rowtime: str) -> dict[str, object]:
 def _in_batch(df: DataFrame, by: list[str], frame: Frame, what: list[Aggregate], rowtime: str) -> DataFrame:
     """The same in plain SQL, on a table."""
     time = F.unix_micros(F.col(f"`{rowtime}`"))
+    sequence = [time, *_quoted(_sequence(df.schema, rowtime))]
     window = Window.partitionBy(*_quoted(by))
     if isinstance(frame, Sliding):
-        window = window.orderBy(time).rangeBetween(-frame.interval, Window.currentRow)
+        window = window.orderBy(time).rangeBetween(-frame.interval, frame.following)
+    elif isinstance(frame, LastRows):
+        window = window.orderBy(*sequence).rowsBetween(1 - frame.count, Window.currentRow)
     elif isinstance(frame, Cascading):
         start = time - F.pmod(time - frame.origin, F.lit(frame.size))
         window = Window.partitionBy(*_quoted(by), start).orderBy(time)
-    return df.select("*", *(_plain(a).over(window).alias(a.name) for a in what))
+    return df.select("*", *(_plain(a, window, sequence).alias(a.name) for a in what))
 
 
-def _plain(aggregate: Aggregate) -> Column:
+def _plain(aggregate: Aggregate, window: WindowSpec, sequence: list[Column]) -> Column:
     column = F.lit(1) if aggregate.column == "*" else F.col(f"`{aggregate.column}`")
+    match aggregate.function:
+        case "first":
+            return F.min_by(column, F.struct(*sequence)).over(window)
+        case "last":
+            return F.max_by(column, F.struct(*sequence)).over(window)
+        case "median":
+            return F.percentile(column, 0.5).over(window)
+        case "rank":
+            smaller = F.filter(F.collect_list(column).over(window), lambda other: other < column)
+            return F.when(column.isNotNull(), F.size(smaller).cast("bigint") + 1)
     found: Column = getattr(F, aggregate.function)(column)
-    return found
+    return found.over(window)
 
 
 def _quoted(names: Sequence[str]) -> list[Column]:

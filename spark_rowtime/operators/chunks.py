@@ -40,15 +40,25 @@ def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array(found, pa.int32()), chunks], names=[BUCKET, CHUNK])
 
 
-def unpacker(names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: chunks into their rows, with these column names."""
+def unpacker(
+    names: list[str], rowtime: str, following: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For mapInArrow: chunks into their rows, with these column names, and ``rowtime`` ``following`` later."""
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for chunk in batch.column(CHUNK):
-                yield from from_bytes(chunk.as_py()).rename_columns(names).to_batches()
+                rows = from_bytes(chunk.as_py()).rename_columns(names)
+                yield from _moved(rows, rowtime, following).to_batches()
 
     return unpack
+
+
+def _moved(rows: pa.Table, column: str, by: int) -> pa.Table:
+    if not by:
+        return rows
+    later = pc.add(rows.column(column), pa.scalar(by, pa.duration("us")))
+    return rows.set_column(rows.column_names.index(column), column, later)
 
 
 def split(rows: pa.Table, by: Whole) -> tuple[list[int], list[pa.Table]]:

@@ -18,26 +18,31 @@ from spark_rowtime.operators.chunks import CHUNK, from_bytes, micros, pieces
 from spark_rowtime.operators.floor import batch_floor, due_ms
 from spark_rowtime.operators.framed import framed
 from spark_rowtime.operators.frames import Frame
+from spark_rowtime.operators.places import Places, in_sequence
 from spark_rowtime.operators.slots import Slots
+from spark_rowtime.timestamps import LARGEST
 
 
 class FrameProcessor(StatefulProcessor):
     """Spark makes one in each task; a group is a bucket of keys, its rows come and go as chunks.
 
-    Laws: a row at r goes out in the batch whose floor is first above r, once; what is kept are the
-    rows at or above the floor ("waiting", whole) and those that a later row's frame can still reach
-    ("past", only the columns that count). One timer per group wakes those that get no rows.
+    Laws: with floor f a row is complete when it is before f less the frame's ``following``; it goes
+    out in the first batch in which it is, once. What is kept are the rows that are not complete
+    ("waiting", whole) and those that a later row's frame can still reach ("past", only the columns
+    that count). One timer per group wakes those that get no rows. Rows of one time are complete in
+    the same batch, so it is enough to put the rows of a batch in sequence.
     """
 
-    def __init__(self, by: list[str], time: str, frame: Frame, what: list[Aggregate]) -> None:
-        self._by, self._time, self._frame, self._what = by, time, frame, what
+    def __init__(self, by: list[str], time: str, frame: Frame, what: list[Aggregate], sequence: list[str]) -> None:
+        """``sequence``: the columns in whose order rows of one time count; none where it does not matter."""
+        self._by, self._time, self._frame, self._what, self._sequence = by, time, frame, what, sequence
         self._kept = list(dict.fromkeys([*by, time, *(a.column for a in what if a.column != "*")]))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Once a task, before any group."""
         self._handle = handle
         self._waiting = Slots(handle, "waiting", self._frame.slot)
-        self._past = Slots(handle, "past", self._frame.slot)
+        self._past = Slots(handle, "past", self._frame.slot if self._frame.last_rows is None else LARGEST)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:
         """Once a batch, for each group with new rows."""
@@ -53,15 +58,17 @@ class FrameProcessor(StatefulProcessor):
         return self._advance([], timerValues, expiredTimerInfo.getExpiryTimeInMs())
 
     def _advance(self, new: list[pa.Table], timers: TimerValues, fired: int | None) -> Iterator[pd.DataFrame]:
-        floor = batch_floor(timers.getCurrentWatermarkInMs())
-        rows = [*self._waiting.take_until(floor), *new]
+        self._waiting.open()
+        self._past.open()
+        until = batch_floor(timers.getCurrentWatermarkInMs()) - self._frame.following
+        rows = [*self._waiting.take_until(until), *new]
         due = []
         if rows:
             table = pa.concat_tables(rows)
-            complete = pa.array(micros(table, self._time) < floor)
+            complete = pa.array(micros(table, self._time) < until)
             due = self._wait(table.filter(pc.invert(complete)))
-            yield from self._emit(table.filter(complete), floor)
-        self._rest(due, floor, fired)
+            yield from self._emit(in_sequence(table.filter(complete), self._sequence), until)
+        self._rest(due, until, fired)
 
     def _wait(self, rows: pa.Table) -> list[int]:
         """Keeps rows that are not complete; the first of their times, if there are any."""
@@ -70,31 +77,45 @@ class FrameProcessor(StatefulProcessor):
         self._waiting.add(rows, self._time)
         return [int(micros(rows, self._time).min())]
 
-    def _emit(self, fresh: pa.Table, floor: int) -> Iterator[pd.DataFrame]:
+    def _emit(self, fresh: pa.Table, until: int) -> Iterator[pd.DataFrame]:
         """Complete rows go out with their aggregates, and become past where later rows can reach them."""
         if not fresh.num_rows:
             return
         times = micros(fresh, self._time)
         slim = fresh.select(self._kept)
-        kept = self._past.since(self._frame.since(int(times.min())), self._past.starts())
-        past = pa.concat_tables([slim.slice(0, 0), *kept])
-        for chunk in pieces(framed(fresh, past, self._by, self._time, self._frame, self._what)):
+        past = pa.concat_tables([slim.slice(0, 0), *self._past.between(self._frame.since(int(times.min())), until)])
+        others = pa.concat_tables([past, *self._later(int(times.max()))])
+        for chunk in pieces(framed(fresh, others, self._by, self._time, self._frame, self._what)):
             yield pd.DataFrame({CHUNK: [chunk]})
-        still = slim.filter(pa.array(times >= self._frame.since(floor)))
-        if still.num_rows:
-            self._past.add(still, self._time)
+        if self._frame.last_rows is None:
+            self._keep(slim.filter(pa.array(times >= self._frame.since(until))))
+        else:
+            self._keep_last(pa.concat_tables([past, slim]), self._frame.last_rows)
 
-    def _rest(self, due: list[int], floor: int, fired: int | None) -> None:
+    def _later(self, last: int) -> list[pa.Table]:
+        """The waiting rows that count for rows up to ``last``. All of them are known: the floor is above them."""
+        if not self._frame.following:
+            return []
+        rows = list(self._waiting.between(last, last + self._frame.following))
+        return [in_sequence(pa.concat_tables(rows), self._sequence).select(self._kept)] if rows else []
+
+    def _keep(self, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self._past.add(rows, self._time)
+
+    def _keep_last(self, rows: pa.Table, count: int) -> None:
+        self._past.drop_before(2 * LARGEST)
+        self._keep(rows.filter(pa.array(Places(rows, self._by, self._time).among_last(count))))
+
+    def _rest(self, due: list[int], until: int, fired: int | None) -> None:
         """Frees what no frame reaches any more, and sets the timer for what is left."""
-        past = self._past.starts()
-        past = self._past.drop_before(self._frame.since(floor), past)
-        waiting = self._waiting.starts()
+        self._past.drop_before(self._frame.since(until))
         # Slots that were not looked at: their start is early enough.
-        due += [first for slot in waiting[:1] if (first := self._waiting.end(slot - 1)) >= floor]
+        due += [start for start in self._waiting.starts()[:1] if start >= until]
         if due:
-            self._wake_at(min(due) + 1, fired)
-        elif past:
-            self._wake_at(self._frame.free_at(self._past.end(past[0])), fired)
+            self._wake_at(min(due) + 1 + self._frame.following, fired)
+        elif self._past.ends() and self._frame.last_rows is None:
+            self._wake_at(self._frame.free_at(self._past.ends()[0]) + self._frame.following, fired)
         else:
             self._wake_at(None, fired)
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from spark_rowtime.operators.places import Index
+
 Array = npt.NDArray[np.generic]
-Index = npt.NDArray[np.int64]
 Combine = Callable[[Array, Array], Array]
 
 

@@ -7,6 +7,7 @@ from spark_rowtime.arguments import to_text
 from spark_rowtime.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
 from spark_rowtime.release import Release, release
+from spark_rowtime.train import ROWTIME
 
 READ = (
     "path",
@@ -21,7 +22,8 @@ READ = (
     "bounds",
     "view",
 )
-WRITE = ("path", "rowtime", "lateness", "onDisorder")
+LATENESS_COLUMN = "lateness.<column>"
+WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """What Spark, or the user speaking to Spark, puts among a source's options; lower case."""
 TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
@@ -38,7 +40,9 @@ class Options:
         lower = {name.lower(): name for name in known}
         passed_over = {*lower, *SPARKS_OWN, *TABLES_OWN}
         for name in given:
-            if name.lower().removeprefix(_AGAIN) not in passed_over and not name.startswith("spark."):
+            plain = name.lower().removeprefix(_AGAIN)
+            of_column = plain.startswith("lateness.") and LATENESS_COLUMN in known
+            if plain not in passed_over and not of_column and not name.startswith("spark."):
                 raise _unknown(name, lower)
 
     def get(self, name: str, default: str | None = None) -> str | None:
@@ -60,6 +64,17 @@ class Options:
         if not value.strip().isdecimal() or int(value) < 1:
             raise InvalidOptionError(f"{name}={value!r} must be a whole number from 1 on.", option=name)
         return int(value)
+
+    def lateness(self, columns: list[str]) -> dict[str, str] | None:
+        """The lateness of each column that has one: ``lateness`` is rowtime's, ``lateness.updated`` that of updated.
+
+        Spark may have changed the case of an option's name, so a column is found in any case.
+        """
+        found = {} if self.get("lateness") is None else {ROWTIME: self._given["lateness"]}
+        for name, value in self._given.items():
+            if name.startswith("lateness."):
+                found[_column(name.removeprefix("lateness."), columns, found)] = value
+        return found or None
 
     def check_read(self) -> "Options":
         """Looks at every option of a read, so that a mistake shows at load() and not in the query."""
@@ -106,6 +121,17 @@ class Options:
     def from_latest(self) -> bool:
         """Whether a new query starts at the stream's end."""
         return (self.get("startingPosition") or "").lower() == "latest"
+
+
+def _column(name: str, columns: list[str], others: Mapping[str, str]) -> str:
+    """The one of ``columns`` with that name, in lower case, where it has no lateness yet."""
+    found = [column for column in columns if column.lower() == name]
+    option = f"lateness.{name}"
+    if len(found) != 1:
+        raise InvalidOptionError(f"{option} names no column of {columns}, or more than one.", option=option)
+    if found[0] in others:
+        raise InvalidOptionError(f"{option} and lateness are the same: give one of them.", option=option)
+    return found[0]
 
 
 def _unknown(name: str, lower: Mapping[str, str]) -> UnknownOptionError:

@@ -29,7 +29,7 @@ from spark_rowtime.spark.taskoutput import TaskOutput
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.admission import admit
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store, StreamSettings
-from spark_rowtime.timestamps import show_micros, to_interval
+from spark_rowtime.timestamps import show_micros
 from spark_rowtime.train import ROWTIME, Timed
 
 
@@ -44,9 +44,9 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         self._path, self._column = options.path, options.get("rowtime") or ROWTIME
         self._whole = options.choice("onDisorder", "fail", "reject") == "fail"
         wanted = self._wanted(from_spark_json(schema.jsonValue()))
-        self._lateness = options.get("lateness")
-        to_interval(self._lateness, "lateness")
         self._schema = _schema_at(self._path, wanted)
+        self._lateness = options.lateness(self._schema.names)
+        self._disorder()  # refuses what cannot be had, before the query starts
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
         """Once a task; with the extension only for tasks of many rows, as few travel to the commit (``carried``).
