@@ -13,18 +13,15 @@ PIP := -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/.installed
 	@$(PY) examples/01_hourly_counts.py
 
-# Two jobs at once, for two cores; the longest start first. No test hangs for more than its seconds.
+# Two jobs at once, for two cores; the longest start first, and the next where one has ended. Each of the first three
+# starts a Spark. No test hangs for more than its seconds.
 test: export PYTEST_TIMEOUT := 300
 OPERATORS := $(wildcard tests/spark/test_operators_*.py)
-SHIM := $(wildcard tests/spark/test_shim_*.py)
-JOB_spark := $(filter-out $(OPERATORS) $(SHIM),$(wildcard tests/spark/test_*.py))
-JOB_streams := tests/conformance tests/law7 tests/golden tests/test_examples.py $(OPERATORS)
-JOB_crash := tests/crash tests/hostile tests/load
-JOB_shim := $(SHIM)
+JOB_streams := tests/conformance tests/crash tests/golden tests/hostile tests/law7 tests/load tests/test_examples.py $(OPERATORS)
+JOB_spark := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
 JOB_oldest := tests -m smoke
-LONG := $(JOB_streams) $(JOB_crash) tests/spark tests/data tests/__pycache__
-JOB_quick := $(filter-out $(LONG),$(patsubst %/,%,$(wildcard tests/*/)))
-JOBS := spark streams crash shim oldest quick
+JOB_quick := $(filter-out $(JOB_streams) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+JOBS := streams spark oldest quick
 test: $(VENV)/.installed $(OLD_VENV)/.installed lint
 	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
 
