@@ -1,5 +1,6 @@
 """Small words for tests that send, run and read real streams."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ QUIET = "1 hour"
 
 
 def at(clock: str) -> str:
-    """``"9:58"`` or ``"10:03:30"`` of the examples' day, as ISO 8601."""
-    hours, minutes, *seconds = clock.split(":")
-    return f"{DAY}T{int(hours):02d}:{minutes}:{seconds[0] if seconds else '00'}Z"
+    """``"9:58"`` or ``"10:03:30"`` of the examples' day, ``"2006-09-12 9:00"`` of another one, as ISO 8601."""
+    day, _, time = clock.rpartition(" ")
+    hours, minutes, *seconds = time.split(":")
+    return f"{day or DAY}T{int(hours):02d}:{minutes}:{seconds[0] if seconds else '00'}Z"
 
 
 def bound(clock: str, strict: bool = False) -> rt.RowtimeBound:
@@ -39,9 +41,11 @@ def opened(path: Path | str, producer: str | None = None, **options: Any) -> Any
     return rt.openSink(str(path), producer=producer, linger=QUIET, **options)
 
 
-def clock_of(time: Any) -> str:
-    """A rowtime as the examples write it."""
-    return f"{time:%H:%M}" if time.second == 0 and time.microsecond == 0 else f"{time:%H:%M:%S}"
+def clock_of(time: datetime) -> str:
+    """A rowtime as the examples write it: ``at`` reversed. Law: two times that differ are written differently."""
+    utc = time if time.tzinfo is None else time.astimezone(UTC)
+    clock = f"{utc:%H:%M:%S.%f}".rstrip("0").rstrip(".").removesuffix(":00")
+    return clock if f"{utc:%Y-%m-%d}" == DAY else f"{utc:%Y-%m-%d} {clock}"
 
 
 def drained(reader: rt.RowReader) -> list[tuple[Any, ...]]:

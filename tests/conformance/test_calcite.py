@@ -102,12 +102,13 @@ def test_c4_grouping_sets(shop: Shop) -> None:
     assert shop.pipe.bound == bound("11:00", strict=True)
 
 
-@pytest.mark.parametrize(
-    "groups", ["CUBE (w, productId)", "ROLLUP (w, productId)", "GROUPING SETS ((w, productId), (productId))"]
-)
-def test_c4_cube_and_rollup_are_refused(shop: Shop, groups: str) -> None:
-    said = shop.refusal(f"SELECT w.end AS rowtime, productId, sum(units) AS units FROM {WINDOWED} GROUP BY {groups}")
-    assert "A grouping set without the event time column is never complete" in said
+LOST_TOTALS = ("CUBE (w, productId)", "ROLLUP (w, productId)", "GROUPING SETS ((w, productId), (productId))")
+
+
+def test_c4_cube_and_rollup_are_refused(shop: Shop) -> None:
+    for groups in LOST_TOTALS:
+        text = f"SELECT w.end AS rowtime, productId, sum(units) AS units FROM {WINDOWED} GROUP BY {groups}"
+        assert "A grouping set without the event time column is never complete" in shop.refusal(text), groups
 
 
 def test_c7_stream_to_table(shop: Shop) -> None:

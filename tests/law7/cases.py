@@ -4,10 +4,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.law7.calendars import CALENDARS, Calendar
 from tests.law7.feed import LeftOut
 from tests.law7.grammar import (
     COLUMNS,
+    SAME_KEY,
+    Against,
     ByTime,
+    Copied,
     Distinct,
     DistinctWithin,
     Filter,
@@ -16,6 +20,7 @@ from tests.law7.grammar import (
     Project,
     Query,
     Session,
+    Sliding,
     Source,
     Union,
     WindowJoin,
@@ -23,15 +28,21 @@ from tests.law7.grammar import (
 )
 from tests.law7.machine import Case
 from tests.law7.schedule import Send, schedules
+from tests.streams import at
 
 SOURCES = ("a", "b")
-FILTERS = ("k <> 0", "v % 2 = 0", "rowtime < '2006-09-11T06:40:00Z'")
 TIMES = (
     "rowtime",
     "rowtime + INTERVAL 7 MINUTES",
     "rowtime - INTERVAL 100 MILLISECONDS",
     "date_trunc('MINUTE', rowtime)",
+    "date_trunc('HOUR', rowtime)",
+    "CAST(CAST(rowtime AS DATE) AS TIMESTAMP)",
+    "rowtime + INTERVAL 1 DAY",
+    "rowtime - INTERVAL 24 HOURS",
 )
+STARTS = (None,) * 6 + ("2 minutes", "1 microsecond", "299999999 microseconds")
+"""How far windows lie beside the usual ones: with the last they end a microsecond before them."""
 WINDOWS = (("10 minutes", None), ("30 minutes", None), ("20 minutes", "10 minutes"), ("30 minutes", "5 minutes"))
 WINDOW_TIMES = ("w.end", "w.start")
 CARRIED = "window_time(w)"
@@ -44,6 +55,13 @@ WITHIN = (
     "b > a - INTERVAL 15 MINUTES AND b < a",
     "a = b",
 )
+RARE = (
+    "b BETWEEN a AND a + INTERVAL 1 DAY",
+    "b BETWEEN a - INTERVAL 24 HOURS AND a",
+    "CAST(b AS LONG) BETWEEN CAST(a AS LONG) AND CAST(a AS LONG) + 600",
+)
+KEYS = (SAME_KEY,) * 5 + ("ak <=> bk", "nullif(ak, 0) = nullif(bk, 0)", "ak % 2 = bk % 2")
+TABLE_JOINS = ("inner", "leftouter", "leftsemi", "leftanti", "rightouter")
 SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
 """By join, the sides whose time is never null."""
 
@@ -51,9 +69,13 @@ SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
 class Drawn:
     """A query while it is drawn."""
 
-    def __init__(self, draw: Any) -> None:
-        self.draw = draw
+    def __init__(self, draw: Any, calendar: Calendar) -> None:
+        self.draw, self.calendar = draw, calendar
         self.used: set[str] = set()
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        return "k <> 0", "v % 2 = 0", f"rowtime < '{at(self.calendar.after(8))}'"
 
     def one(self, choices: Any) -> Any:
         return self.draw(st.sampled_from(choices))
@@ -69,7 +91,7 @@ class Drawn:
         """A stream, maybe filtered and projected."""
         query: Query = self.source()
         if self.one((False, False, True)):
-            query = Filter(query, self.one(FILTERS))
+            query = Filter(query, self.one(self.filters))
         return Project(query, self.one(TIMES)) if self.one((False, False, True)) else query
 
     def carrying(self, depth: int) -> Query:
@@ -78,8 +100,10 @@ class Drawn:
 
     def operator(self, depth: int, *, carrying: bool) -> Query:
         """One operator over others, ``depth`` of them on top of each other."""
-        kinds = (self.windows, self.session, self.by_time, self.distinct, self.union, self.join)
-        return self.one((self.windows, self.join, self.join, *kinds, self.project))(depth - 1, carrying)
+        often = (self.windows, self.join, self.join)
+        kinds = (self.windows, self.session, self.by_time, self.distinct, self.union, self.join, self.project)
+        seldom = (self.against, self.sliding, self.copied)
+        return self.one((*often, *kinds) * 2 + seldom)(depth - 1, carrying)
 
     def project(self, below: int, carrying: bool) -> Query:
         """A changed rowtime, on top of anything; Spark lets another operator above it over straight streams alone."""
@@ -87,7 +111,8 @@ class Drawn:
         return Project(of, self.one(TIMES) if is_straight(of) or not carrying else "rowtime")
 
     def windows(self, below: int, carrying: bool) -> Query:
-        return Windows(self.carrying(below), *self.one(WINDOWS), self.window_time(carrying))
+        of = self.carrying(below)
+        return Windows(of, *self.one(WINDOWS), self.window_time(carrying), self.one(STARTS))
 
     def session(self, below: int, carrying: bool) -> Query:
         return Session(self.carrying(below), self.one(GAPS), self.window_time(carrying))
@@ -113,13 +138,23 @@ class Drawn:
             one, other = other, one
         kind = self.one(("within", "within", "within", "windows", "windows", "table"))
         if kind == "table":
-            return Lookup(one, self.one(("inner", "leftouter")))
+            return Lookup(one, self.one(TABLE_JOINS))
         how = self.one(tuple(SIDE) if carrying else (*SIDE, "fullouter"))
         side = self.one(SIDE.get(how, ("",)))
         if kind == "within":
-            return Join(one, other, how, self.one(WITHIN), side or "coalesce(a, b)")
+            return Join(one, other, how, self.one(WITHIN * 2 + RARE), side or "coalesce(a, b)", self.one(KEYS))
         time = f"window_time({side})" if carrying else f"{side}.end" if side else "coalesce(a.end, b.end)"
-        return WindowJoin(one, other, how, self.one(("10 minutes", "30 minutes")), time)
+        return WindowJoin(one, other, how, self.one(("10 minutes", "30 minutes")), time, self.one(KEYS))
+
+    def against(self, below: int, carrying: bool) -> Query:
+        return Against(self.carrying(below), self.calendar.start, self.calendar.step)
+
+    def sliding(self, below: int, carrying: bool) -> Query:
+        return Sliding(self.straight(), self.one(("5 minutes", "20 minutes")))
+
+    def copied(self, below: int, carrying: bool) -> Query:
+        of = self.sliding(below, True) if self.one((True, False)) else self.carrying(below)
+        return Copied(of, self.one(("mapInPandas", "alias")))
 
 
 def is_straight(query: Query) -> bool:
@@ -128,12 +163,12 @@ def is_straight(query: Query) -> bool:
 
 
 @st.composite
-def queries(draw: Any) -> Query:
+def queries(draw: Any, calendar: Calendar) -> Query:
     """One to three operators deep, or none; sometimes with a filter on top."""
-    drawn = Drawn(draw)
+    drawn = Drawn(draw, calendar)
     depth = drawn.one((0, 1, 1, 1, 1, 2, 2, 2, 2, 3))
     query = drawn.operator(depth, carrying=False) if depth else drawn.straight()
-    return Filter(query, drawn.one(FILTERS)) if drawn.one((False, False, True)) else query
+    return Filter(query, drawn.one(drawn.filters)) if drawn.one((False, False, True)) else query
 
 
 READ = st.builds(
@@ -148,12 +183,13 @@ READ = st.builds(
 @st.composite
 def cases(draw: Any) -> Case:
     """With enough in it to be worth a run."""
-    query = draw(queries())
+    calendar = draw(st.sampled_from(CALENDARS))
+    query = draw(queries(calendar))
     streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
-    schedule = draw(schedules(streams))
+    schedule = draw(schedules(streams, calendar))
     some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
-    return Case(query, schedule, draw(READ), draw(st.sampled_from((1, 1, 2))), left_out)
+    return Case(query, calendar, schedule, draw(READ), draw(st.sampled_from((1, 1, 2))), left_out)
 
 
 def lively(case: Case) -> bool:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import spark_rowtime as rt
-from tests.law7.schedule import Close, Open, Row, Schedule, Send
+from spark_rowtime.clock import Idled, Status
+from spark_rowtime.store import open_store
+from tests.law7.schedule import Close, Idle, Open, Row, Schedule, Send
 from tests.streams import at, opened
 
 
@@ -27,6 +29,7 @@ class Feed:
         self.folder, self.left_out, self.only = folder, left_out, only
         self.paths = {stream: str(folder / f"{stream}.rowtime") for stream, _ in schedule.settings}
         self.sinks: dict[tuple[str, str], Any] = {}
+        self.settings = {stream: dict(settings) for stream, settings in schedule.settings}
         self.seqs: dict[str, list[int]] = {stream: [] for stream in self.paths}
         """By stream, the length of its log after each event."""
         for stream, settings in schedule.settings:
@@ -42,6 +45,8 @@ class Feed:
                 self._send(number, event)
             case Close():
                 self.sinks.pop((event.stream, event.producer)).close()
+            case Idle():
+                self._idle(event)
         for stream, path in self.paths.items():
             self.seqs[stream].append(rt.describeStream(path).seq)
 
@@ -62,7 +67,18 @@ class Feed:
         sink.sendRows([self._sent(row) for row in event.rows if self.only is None or row.id in self.only])
         if event.promise and number not in self.left_out.promises:
             sink.sendRowtimeBound(at(event.promise.time), strict=event.promise.strict)
-        sink.flush()
+        sink.flush(checkpoint=str(number) if "idleTimeout" in self.settings[event.stream] else None)
+
+    def _idle(self, event: Idle) -> None:
+        """As the process does that finds it out; the schedule says who is silent, not the wall clock.
+
+        Whoever sends nothing because its bound is left out is not silent for that: it stores a checkpoint.
+        """
+        store: Any = open_store(self.paths[event.stream])
+        attached = [p.name for p in store.producers() if p.status is Status.ATTACHED]
+        store._overdue = lambda: [Idled(event.producer)] * (event.producer in attached)
+        store.expire()
+        store.close()
 
     @staticmethod
     def _sent(row: Row) -> tuple[Any, ...]:

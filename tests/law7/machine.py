@@ -10,10 +10,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.law7 import law
+from tests.law7.calendars import Calendar
 from tests.law7.feed import Feed, LeftOut
 from tests.law7.grammar import Query
+from tests.law7.kinds import REFUSABLE, kinds_of
 from tests.law7.schedule import Poll, Schedule, Send, Stop
-from tests.law7.streamed import Rows, Step, Streamed
+from tests.law7.streamed import RefusedError, Rows, Step, Streamed
 from tests.spark.observed import clock
 
 
@@ -22,6 +24,7 @@ class Case:
     """``options``: of the reading of each stream; ``partitions``: of Spark's state. All there is to say of it."""
 
     query: Query
+    calendar: Calendar
     schedule: Schedule
     options: tuple[tuple[str, str], ...]
     partitions: int
@@ -30,16 +33,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Played:
-    """What a variant gave out, and how often its query was started."""
+    """What a variant gave out, and how often its query was started; or why it was ``refused`` at its start."""
 
     steps: list[Step]
     starts: int
     batches: int
+    refused: str | None = None
 
 
 def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
-    """Plays it in all three ways; raises where law 7 does not hold. Its figures."""
+    """Plays it in all three ways; raises where law 7 does not hold. Its figures.
+
+    A case whose query is refused has no verdict.
+    """
     session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", case.calendar.zone)
     session.conf.set("spark.sql.shuffle.partitions", case.partitions)
     rehearsal = _fed(case, folder / "rehearsal")
     accepted = rehearsal.accepted()
@@ -49,7 +57,10 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
         batch = pool.submit(_batch, case, _reading(session.read, rehearsal, {}))
         full = pool.submit(_play, session, case, all_bounds, accepted)
         fewer = pool.submit(_play, session, case, fewer_bounds, accepted)
-    figures = _compared(batch.result(), full.result(), fewer.result())
+    played = full.result(), fewer.result()
+    if refused := _refused(case, *played):
+        return Counter({f"without verdict, {refused}": 1})
+    figures = _compared(batch.result(), *played)
     sent = sum(len(event.rows) for event in case.schedule.events if isinstance(event, Send))
     return figures + Counter({"rows": len(accepted), "late rows": sent - len(accepted)})
 
@@ -73,6 +84,14 @@ def _batch(case: Case, read: Callable[[str], DataFrame]) -> Rows:
     return Counter(clock(tuple(row)) for row in case.query.frame(read).collect())
 
 
+def _refused(case: Case, *played: Played) -> str | None:
+    """Why the query does not start, if it may not; with fewer bounds it is the same query."""
+    reasons = [one.refused for one in played]
+    assert all(reasons) or not any(reasons), f"started with some bounds only: {reasons}"
+    assert not any(reasons) or kinds_of(case) & REFUSABLE, f"refused: {reasons[0]}"
+    return reasons[0]
+
+
 def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Played:
     query = Streamed(case.query.frame(_reading(spark.readStream, feed, dict(case.options))), feed.folder, feed)
     try:
@@ -82,6 +101,8 @@ def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Pl
                 query.poll(number)
             elif isinstance(event, Stop):
                 query.stop(number, event.crashed)
+    except RefusedError as error:
+        return Played([], 0, 0, str(error))
     finally:
         query.end()
         feed.close()

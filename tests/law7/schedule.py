@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from tests.law7.calendars import Calendar
 from tests.spark.observed import clock_of_micros, micros
 
-GRID = 5 * 60 * 1_000_000
-"""Rows and bounds lie on the edges of windows, or almost."""
 BESIDE = (0, 0, 0, 0, 1, -1, 999, -999, 1000, -1000)
-"""Microseconds beside the grid."""
-MIDNIGHT = micros("0:00")
-END = "23:59"
+"""Microseconds beside the calendar's grid: rows and bounds lie on the edges of windows, or almost."""
+KEYS = (0, 1, 2)
+NULLABLE = (0, 0, 1, 2, None)
+END_MICROS = 14 * 24 * 60 * 60 * 1_000_000
+"""From a calendar's start to the bound that closes everything."""
 
 
 class Row(NamedTuple):
@@ -20,7 +21,7 @@ class Row(NamedTuple):
 
     rowtime: str
     id: int
-    k: int
+    k: int | None
     v: int
 
 
@@ -59,6 +60,14 @@ class Close:
 
 
 @dataclass(frozen=True)
+class Idle:
+    """A producer has said nothing for longer than ``idleTimeout``."""
+
+    stream: str
+    producer: str
+
+
+@dataclass(frozen=True)
 class Poll:
     """The query, started if it does not run, does all that is there."""
 
@@ -70,7 +79,7 @@ class Stop:
     crashed: bool
 
 
-Event = Open | Send | Close | Poll | Stop
+Event = Open | Send | Close | Idle | Poll | Stop
 
 
 @dataclass(frozen=True)
@@ -87,16 +96,31 @@ class Schedule:
         return sent[: -len(self.settings)]
 
 
-ORDERS: list[tuple[tuple[str, Any], ...]] = [
-    (),
-    (("rowsImplyBounds", False),),
-    (("rowsImplyBounds", False),),
-    (("lateness", "15 minutes"),),
-    (("kSort", 2),),
-    (("rowsImplyBounds", False), ("maxTrainRows", 2)),
-]
-SETTINGS: list[tuple[tuple[str, Any], ...]] = [(), (), (("boundsBeforeRows", False),), (("maxLag", "20 minutes"),)]
-ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop")
+LATENESS, MAX_LAG = 3, 4
+"""Steps of the grid."""
+Options = tuple[tuple[str, Any], ...]
+"""Names and values."""
+
+
+def orders(calendar: Calendar) -> list[Options]:
+    """How a producer may be out of order, as openSink has it."""
+    return [
+        (),
+        (("rowsImplyBounds", False),),
+        (("rowsImplyBounds", False),),
+        (("lateness", calendar.minutes(LATENESS)),),
+        (("kSort", 2),),
+        (("rowsImplyBounds", False), ("maxTrainRows", 2)),
+    ]
+
+
+def stream_settings(calendar: Calendar) -> list[Options]:
+    """Settings of a stream, as createStream has them. Of ``idleTimeout`` the schedule says when it is over."""
+    lag = (("maxLag", calendar.minutes(MAX_LAG)),)
+    return [(), (), (("boundsBeforeRows", False),), lag, (("idleTimeout", "1 day"),)]
+
+
+ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle")
 MOST = 2
 """Producers of a stream at once: a silent one holds the clock."""
 
@@ -108,6 +132,7 @@ class Writer:
     name: str
     order: dict[str, Any]
     least: int
+    lateness: int
     times: list[int] = field(default_factory=list)
 
     def moved(self, times: list[int]) -> None:
@@ -115,7 +140,7 @@ class Writer:
         self.times = sorted([*self.times, *times])
         if self.order.get("rowsImplyBounds") is False or not times:
             return
-        behind = 3 * GRID if "lateness" in self.order else 0
+        behind = self.lateness if "lateness" in self.order else 0
         kept = self.order.get("kSort", 0)
         if len(self.times) > kept:
             self.least = max(self.least, self.times[-1 - kept] - behind)
@@ -124,11 +149,12 @@ class Writer:
 class Making:
     """A schedule while it is drawn."""
 
-    def __init__(self, draw: Any, settings: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, draw: Any, settings: dict[str, dict[str, Any]], calendar: Calendar, keys: Any) -> None:
         self.draw, self.settings, self.streams = draw, settings, list(settings)
+        self.calendar, self.grid, self.keys = calendar, calendar.step, keys
         self.events: list[Event] = []
         self.writers: dict[str, list[Writer]] = {stream: [] for stream in settings}
-        self.front = dict.fromkeys(settings, micros("6:00"))
+        self.front = dict.fromkeys(settings, micros(calendar.start))
         self.rows = self.names = 0
 
     def one(self, choices: Any) -> Any:
@@ -136,8 +162,8 @@ class Making:
 
     def time(self, least: int, most: int) -> int:
         """Some steps of the grid above ``least``, or a little beside."""
-        on_grid = -(-least // GRID) * GRID
-        return on_grid + GRID * self.draw(st.integers(0, most)) + self.one(BESIDE)
+        on_grid = -(-least // self.grid) * self.grid
+        return on_grid + self.grid * self.draw(st.integers(0, most)) + self.one(BESIDE)
 
     def step(self) -> None:
         stream = self.one(self.streams)
@@ -153,6 +179,8 @@ class Making:
             self.take_over(stream, self.one(attached))
         elif action == "close":
             self.close(stream, self.one(attached))
+        elif action == "idle" and "idleTimeout" in self.settings[stream]:
+            self.events.append(Idle(stream, self.one(attached).name))
         else:
             slowest = min(attached, key=lambda writer: writer.least)
             self.send(stream, self.one((slowest, *attached)))
@@ -161,8 +189,8 @@ class Making:
         """A new producer, where the slowest one is."""
         self.names += 1
         least = min((w.least for w in self.writers[stream]), default=self.front[stream])
-        order = self.one(ORDERS)
-        writer = Writer(f"p{self.names}", dict(order), least)
+        order = self.one(orders(self.calendar))
+        writer = Writer(f"p{self.names}", dict(order), least, LATENESS * self.grid)
         self.writers[stream].append(writer)
         self.events.append(Open(stream, writer.name, order))
 
@@ -185,7 +213,7 @@ class Making:
 
     def row(self, time: int) -> Row:
         self.rows += 1
-        return Row(clock_of_micros(time), self.rows, self.draw(st.integers(0, 2)), self.draw(st.integers(0, 3)))
+        return Row(clock_of_micros(time), self.rows, self.one(self.keys), self.draw(st.integers(0, 3)))
 
     def promise(self, writer: Writer) -> Promise:
         """Never below what it has said."""
@@ -198,21 +226,23 @@ class Making:
         for stream, writers in self.writers.items():
             self.events += [Close(stream, writer.name) for writer in writers]
         self.events += [Open(stream, "end", ()) for stream in self.streams]
-        self.events += [Send(stream, "end", self.last(stream), Promise(END, False)) for stream in self.streams]
+        end = Promise(clock_of_micros(micros(self.calendar.start) + END_MICROS), False)
+        self.events += [Send(stream, "end", self.last(stream), end) for stream in self.streams]
         self.events.append(Poll())
 
     def last(self, stream: str) -> tuple[Row, ...]:
         """A row beyond all others where no bound counts before there is one, so that the end closes all."""
         if self.settings[stream].get("boundsBeforeRows", True):
             return ()
-        return (self.row(-(-self.front[stream] // GRID) * GRID + GRID),)
+        return (self.row(-(-self.front[stream] // self.grid) * self.grid + self.grid),)
 
 
 @st.composite
-def schedules(draw: Any, streams: list[str]) -> Schedule:
+def schedules(draw: Any, streams: list[str], calendar: Calendar) -> Schedule:
     """Over these streams; each has a producer from the start on."""
-    settings = tuple((stream, draw(st.sampled_from(SETTINGS))) for stream in streams)
-    making = Making(draw, {stream: dict(given) for stream, given in settings})
+    settings = tuple((stream, draw(st.sampled_from(stream_settings(calendar)))) for stream in streams)
+    keys = draw(st.sampled_from((KEYS, NULLABLE)))
+    making = Making(draw, {stream: dict(given) for stream, given in settings}, calendar, keys)
     for stream in streams:
         making.open(stream)
     for _ in range(draw(st.integers(8, 14)) + 4 * len(streams)):

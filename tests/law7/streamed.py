@@ -2,11 +2,13 @@
 
 import json
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 
 from spark_rowtime.store import open_store
@@ -16,6 +18,19 @@ from tests.spark.observed import Observed, micros
 Rows = Counter[tuple[Any, ...]]
 Place = tuple[tuple[int, float], ...]
 """Of each of a query's sources: the last event it has read, and the rowtime below which its rows were read."""
+
+
+class RefusedError(Exception):
+    """The query does not start; why, in a few words that many cases share."""
+
+
+def refusal(error: PySparkException) -> str | None:
+    """The beginning of what Spark's analysis or the extension says against a plan; None: it is another error."""
+    cause = error._cause if isinstance(error, StreamingQueryException) else error
+    if not isinstance(cause, AnalysisException | IllegalArgumentException):
+        return None
+    said = re.sub(r"\[.*?\]|#\d+|'[^']*'|`[^`]*`", "", " ".join(str(cause).split()))
+    return said.split(". ")[0].strip()[:140]
 
 
 class Step(NamedTuple):
@@ -54,10 +69,15 @@ class Streamed(Observed):
 
     def poll(self, number: int) -> None:
         """Does all that is there at the event of that number."""
-        if not self.running:
-            self.__enter__()
-            self.running, self.starts = True, self.starts + 1
-        self.query.processAllAvailable()
+        try:
+            if not self.running:
+                self.__enter__()
+                self.running, self.starts = True, self.starts + 1
+            self.query.processAllAvailable()
+        except PySparkException as error:
+            if self._given or not (reason := refusal(error)):
+                raise
+            raise RefusedError(reason) from error
         self.settled.setdefault(max(self._given, default=-1), []).append(number)
 
     def stop(self, number: int, crashed: bool = False) -> None:

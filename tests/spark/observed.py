@@ -7,30 +7,24 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame
 
-from tests.streams import DAY
+from tests.streams import at, clock_of
 
 
 def clock(value: Any) -> Any:
-    """A time as ``"12:05"`` or ``"12:05:00.000001"``; a window as (start, end); anything else as it is."""
+    """A time as ``clock_of`` writes it; a window as (start, end); anything else as it is."""
     if isinstance(value, datetime):
-        text = f"{value:%H:%M:%S.%f}".rstrip("0").rstrip(".")
-        return text.removesuffix(":00")
+        return clock_of(value)
     return tuple(clock(part) for part in value) if isinstance(value, tuple) else value
 
 
 def micros(text: str) -> int:
-    """The microseconds of a clock time of the examples' day."""
-    hours, minutes, *seconds = text.split(":")
-    whole, _, part = (seconds[0] if seconds else "0").partition(".")
-    midnight = datetime.fromisoformat(f"{DAY}T00:00:00+00:00")
-    since = midnight - datetime(1970, 1, 1, tzinfo=UTC)
-    since += timedelta(hours=int(hours), minutes=int(minutes), seconds=int(whole))
-    return since // timedelta(microseconds=1) + int((part or "0").ljust(6, "0"))
+    """The microseconds since 1970 of a time as ``clock_of`` writes it."""
+    return (datetime.fromisoformat(at(text)) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def clock_of_micros(value: int) -> str:
     """The reverse of ``micros``."""
-    return clock(datetime(1970, 1, 1) + timedelta(microseconds=value))
+    return clock_of(datetime(1970, 1, 1) + timedelta(microseconds=value))
 
 
 class Observed:
