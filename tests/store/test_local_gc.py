@@ -114,9 +114,11 @@ def test_law_8_a_death_in_gc(open_here: Open, local_path: str, at: str) -> None:
         from pathlib import Path
         store, at = open_local(path), sys.argv[2]
         die = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-        execute, unlink, commits = store._catalog.execute, Path.unlink, []
+        execute, unlink, commits, begun = store._catalog.execute, Path.unlink, [], [""]
         def dying(sql, values=()):
-            if sql == "COMMIT":
+            if sql.startswith("BEGIN"):
+                begun[0] = sql
+            if sql == "COMMIT" and begun[0] == "BEGIN IMMEDIATE":
                 commits.append(sql)
             points = {("COMMIT", 1): "log", ("BEGIN IMMEDIATE", 1): "between", ("COMMIT", 2): "end"}
             if points.get((sql, len(commits))) == at:
