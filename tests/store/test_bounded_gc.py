@@ -3,12 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from spark_rowtime.store.local import LocalStore
+from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.local import LocalStore, collector, create_local, open_local
 from spark_rowtime.store.local.removal import PORTION_EVENTS
 from spark_rowtime.store.steady import Reading
-from tests.store.streams import SECOND, NewStream, Writer, place, read
+from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, place, read
 
 Open = Callable[..., LocalStore]
 DAY, YEAR = 86_400 * SECOND, 365 * 86_400 * SECOND
@@ -84,11 +86,7 @@ def test_a_reader_that_registers_in_the_midst_of_it_keeps_what_it_needs(open_her
     late.slices(place(PORTION_EVENTS + 7), place(1 << 40))
 
 
-def test_a_commit_removes_a_bounded_part_and_the_next_go_on(tmp_path: Any) -> None:
-    from spark_rowtime.store.base import StreamSettings  # noqa: PLC0415
-    from spark_rowtime.store.local import collector, create_local, open_local  # noqa: PLC0415
-    from tests.store.streams import SCHEMA  # noqa: PLC0415
-
+def test_a_commit_removes_a_bounded_part_and_the_next_go_on(tmp_path: Path) -> None:
     create_local(str(tmp_path / "s"), SCHEMA, StreamSettings(retainAge=DAY))
     time = [0]
     store = open_local(str(tmp_path / "s"), steady=lambda: Reading("boot", time[0]))

@@ -42,6 +42,9 @@ from spark_rowtime.store.steady import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
 from spark_rowtime.train import floors_between, span
 
+REMOVED_SECONDS = 1.0
+"""Between two looks whether segments that are open were removed."""
+
 
 class LocalStore(Store):
     """See :class:`Store` and FORMAT.md beside this file.
@@ -71,6 +74,7 @@ class LocalStore(Store):
         self._watch = Watch(Path(path), pause)
         self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
         self._indexed = IndexedTrains(catalog)
+        self._looked_at = 0.0
         for table in ("meta", "producers", "readers"):
             catalog.verify(table)
         self._log.verify()
@@ -89,6 +93,14 @@ class LocalStore(Store):
             except BaseException:
                 self._log.forget()
                 raise
+
+    def _close_removed(self) -> None:
+        """Now and then: where others have removed segments that this handle has read."""
+        with self._guard:
+            at = time.monotonic()
+            if at - self._looked_at >= REMOVED_SECONDS:
+                self._looked_at = at
+                self._reader.close_removed()
 
     def _look_at_uptime(self) -> int:
         with self._guard:
@@ -112,6 +124,7 @@ class LocalStore(Store):
 
     def renew(self, producer: str, epoch: int) -> bool:
         with self._transaction():
+            self._close_removed()
             known = self._current(producer, epoch)
             known.seen = self._uptime.now()
             again = known.status == Status.DETACHED and not known.let_go
@@ -131,6 +144,7 @@ class LocalStore(Store):
             return producers.overdue(self._catalog, self._uptime.look(), self.settings.idleTimeout)
 
     def expire(self) -> bool:
+        self._close_removed()
         if not self.due():
             return False
         with self._transaction():
@@ -317,6 +331,7 @@ class LocalStore(Store):
     def wait(self, seq: int, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         known = self._version()
+        self._watch.begin()
         while self.head().seq <= seq:
             while (version := self._version()) == known:
                 left = math.inf if deadline is None else deadline - time.monotonic()
