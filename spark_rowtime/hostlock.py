@@ -24,7 +24,7 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
     """
     file = _lock_file(path, producer)
     try:
-        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         raise StoreUnavailableError(f"The lock of a hosted adapter, {file}, cannot be opened: {error}.") from error
     try:

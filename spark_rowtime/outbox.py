@@ -124,7 +124,7 @@ class Outbox:
         Under its number nothing else would land.
         """
         attempt = self._attempt
-        known = next((i for i in self._store.producers() if i.name == self.producer), None) if attempt else None
+        known = self._store.producer(self.producer) if attempt else None
         if attempt is None or known is None or known.number < attempt.commit.number:
             return ()
         late = self._store.commit(attempt.commit).rejected  # again: nothing changes
@@ -148,9 +148,9 @@ class Outbox:
         self._floor = self._committed_floor
         self._disorder.restore(self._committed_disorder)
 
-    def renew(self) -> None:
-        """Keeps the producer's lease."""
-        self._store.renew(self.producer, self._epoch)
+    def renew(self) -> bool:
+        """Keeps the producer's lease; True where it had ended, so that the producer has joined again."""
+        return self._store.renew(self.producer, self._epoch)
 
     def leave(self) -> None:
         """The producer closes."""

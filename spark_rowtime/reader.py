@@ -19,6 +19,7 @@ from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.retention import SEEN_SECONDS
 from spark_rowtime.streamsink import StreamSink
 from spark_rowtime.train import ROWTIME, Train, one_batch
 
@@ -55,6 +56,7 @@ class RowReader:
         self._lock = threading.RLock()
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
+        self._kept_at = 0.0
         text = start if isinstance(start, str) else ""
         if text == "latest":
             self._at = how.latest(store)
@@ -97,8 +99,8 @@ class RowReader:
             self._lock.release()
 
     def _read(self, deadline: float | None) -> Train | None:
-        self._keep()
         while True:
+            self._keep()
             self._store.expire()
             seen = self._store.head().seq
             train = self._next()
@@ -192,9 +194,9 @@ class RowReader:
 
     def _keep(self) -> None:
         """All trains that were read are done with: the next one is asked for."""
-        if self._name is not None and self._at != self._kept:
+        if self._name is not None and (self._at != self._kept or time.monotonic() - self._kept_at > SEEN_SECONDS):
             self._store.keep(self._name, self._at)
-            self._kept = self._at
+            self._kept, self._kept_at = self._at, time.monotonic()
 
     def _next(self) -> Train | None:
         to = self._how.step(self._store, self._at)

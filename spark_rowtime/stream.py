@@ -14,7 +14,9 @@ from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, Stream
 from spark_rowtime.schema import same_schema, show_schema, stream_schema
 from spark_rowtime.shown import shown
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import ProducerInfo, StreamSettings
+from spark_rowtime.store.base import REJECTED_BYTES, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.present import clock_now, producers_now
+from spark_rowtime.store.retention import checkpoint_gone
 from spark_rowtime.timestamps import from_micros, to_interval
 
 _NAMED = 3
@@ -41,14 +43,20 @@ class ReaderDescription:
     name: str
     seq: int
     seen: datetime
-    """When it last came further."""
+    """When it last said that it still reads."""
+    unread: int
+    """So many rows were sent after what it has read; they are kept for it."""
+    checkpointGone: bool
+    """It is a query whose checkpoint is no longer on this machine, so that it cannot go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
     """A stream at one moment. ``holder``: the producer that holds the clock, None if nobody does.
 
-    ``rows`` counts all that were ever accepted; ``removed``: how many of them retention has removed.
+    A producer whose lease has ended is detached here, though it is so in the log only once somebody polls.
+    ``rows`` counts all that were ever accepted; ``removed``: how many of them retention has removed;
+    ``rejectedRemoved``: how many of the ``rejected`` rows are no longer kept.
     """
 
     path: str
@@ -61,6 +69,7 @@ class StreamInfo:
     holder: str | None
     removed: int
     readers: tuple[ReaderDescription, ...]
+    rejectedRemoved: int
     settings: Mapping[str, timedelta | int | bool]
     """What createStream was told, but for what holds anyway, by the names of its arguments."""
 
@@ -105,6 +114,7 @@ def createStream(
     maxAhead: str | timedelta | None = None,
     retainAge: str | timedelta | None = None,
     retainBytes: int | None = None,
+    retainRejected: int = REJECTED_BYTES,
     existOk: bool = False,
 ) -> None:
     """Creates an empty stream at ``path``, a directory that is not there yet.
@@ -117,6 +127,7 @@ def createStream(
     - ``retainAge``, ``retainBytes``: rows that were committed longer ago, or lie beyond the newest so many
       bytes, are removed by the processes that commit, now and then; but never what the bound has not
       released, and what a query or a named reader has still to read. None, the default: all is kept.
+    - ``retainRejected``: of rejected rows so many bytes are kept, the newest; all are counted.
     - ``existOk``: a stream of the same schema that is there already is left as it is.
 
     Raises StreamExistsError, SchemaMismatchError, InvalidOptionError, StoreUnavailableError.
@@ -128,7 +139,8 @@ def createStream(
         to_interval(idleTimeout, "idleTimeout"),
         to_interval(maxAhead, "maxAhead"),
         to_interval(retainAge, "retainAge"),
-        _size(retainBytes),
+        None if retainBytes is None else _size(retainBytes, "retainBytes"),
+        _size(retainRejected, "retainRejected"),
     )
     to_flag(existOk, "existOk")
     try:
@@ -141,14 +153,15 @@ def createStream(
 
 def _told(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
     told = {name: value for name, value in asdict(settings).items() if value != getattr(StreamSettings(), name)}
-    plain = ("boundsBeforeRows", "retainBytes")
+    plain = ("boundsBeforeRows", "retainBytes", "retainRejected")
     return {name: value if name in plain else timedelta(microseconds=value) for name, value in told.items()}
 
 
-def _size(value: Any) -> int | None:
-    if value is None or (is_whole(value) and 0 <= value < 1 << 63):
-        return value
-    raise InvalidOptionError(f"retainBytes must be a whole number of bytes, not {shown(value)}.", value=shown(value))
+def _size(value: Any, name: str) -> int:
+    if is_whole(value) and 0 <= value < 1 << 63:
+        size: int = value
+        return size
+    raise InvalidOptionError(f"{name} must be a whole number of bytes, not {shown(value)}.", value=shown(value))
 
 
 def require_stream(path: str, schema: Any) -> None:
@@ -173,26 +186,33 @@ def describeStream(path: str) -> StreamInfo:
     """What a stream is and how far it has come; raises StreamNotFoundError, StoreCorruptError."""
     store = open_store(path)
     try:
-        clock, head = store.clock(), store.head()
-        infos = store.producers()
-        producers = tuple(
-            ProducerDescription(i.name, i.status, as_bound(i.floor), i.accepted, i.rejected, i.epoch, i.checkpoint)
-            for i in infos
-        )
-        rejected = sum(i.rejected for i in infos)
-        readers = tuple(ReaderDescription(r.name, r.position.seq, from_micros(r.seen)) for r in store.readers())
+        (clock, due), head = clock_now(store), store.head()
+        infos = producers_now(store, due)
         return StreamInfo(
             path,
             store.schema,
-            as_bound(head.floor),
-            producers,
+            as_bound(clock.floor),
+            tuple(
+                ProducerDescription(i.name, i.status, as_bound(i.floor), i.accepted, i.rejected, i.epoch, i.checkpoint)
+                for i in infos
+            ),
             head.rows,
-            rejected,
+            sum(i.rejected for i in infos),
             head.seq,
             clock.holder(),
             store.horizon().rows,
-            readers,
+            _readers(store),
+            store.rejected_removed(),
             _told(store.settings),
         )
     finally:
         store.close()
+
+
+def _readers(store: Store) -> tuple[ReaderDescription, ...]:
+    found, head, horizon, now = store.readers(), store.head(), store.horizon(), store.now()
+    unread = [head.rows - store.at(min(max(r.position.seq, horizon.seq), head.seq)).rows for r in found]
+    return tuple(
+        ReaderDescription(r.name, r.position.seq, from_micros(now - r.unseen), rows, checkpoint_gone(r.name))
+        for r, rows in zip(found, unread, strict=True)
+    )

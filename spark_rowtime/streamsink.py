@@ -38,6 +38,11 @@ RETRY = 100_000
 """Microseconds between two attempts in the background to commit, at the least."""
 SHORTEST = 1000
 """Microseconds between two renewals of a lease, at the least."""
+REJOINED = (
+    "The lease of producer %r had ended before it was renewed, as where its process stood still: the stream no longer "
+    "waited for it. It has joined again and holds the stream's bound; its rows before %s are late now."
+)
+"""A warning for the log."""
 NEVER = 1 << 62
 """Later than any time of the wall clock, in microseconds."""
 
@@ -437,7 +442,9 @@ class StreamSink:
         if 0 <= passed < pause:
             return pause - passed
         try:
-            self._outbox.renew()
+            if self._outbox.renew():
+                self._known = stronger(self._known, self._store.head().floor)
+                LOG.warning(REJOINED, self.producer, show_micros(self._known))
         except ProducerFencedError as error:
             self._fenced = error
             self._outbox.rows.shut()

@@ -10,6 +10,7 @@ from spark_rowtime.spark.options import VIEWS, Options
 from spark_rowtime.spark.partition import SlicePartition, plan, read_slices
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.present import clock_now, producers_now
 from spark_rowtime.store.views import BOUNDS_COLUMNS, rejected_schema
 
 PRODUCERS_COLUMNS = pa.schema(
@@ -78,7 +79,7 @@ def view_table(store: Store, view: str) -> pa.Table:
 
 
 def _producers(store: Store) -> pa.Table:
-    found = store.producers()
+    found = producers_now(store, clock_now(store)[1])
     bounds = pa.array([p.floor for p in found], pa.int64()).cast(pa.timestamp("us", "UTC"))
     columns = [
         [p.name for p in found],

@@ -119,9 +119,9 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         if any(output.stream not in ("", store.stream) for output in outputs):
             raise _replaced(self._path)
         batch = outputs[0].batch
-        for info in store.producers():
-            if info.name == batch.producer:
-                batch.landed(info, self._path)
+        known = store.producer(batch.producer)
+        if known is not None:
+            batch.landed(known, self._path)
         return store.attach(batch.producer, batch.run, declaration)
 
     def _disorder(self) -> Disorder:

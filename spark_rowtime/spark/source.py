@@ -1,5 +1,6 @@
 """The streaming source: positions in, partitions out. Bounds travel in the offsets."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,6 +24,7 @@ from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
 from spark_rowtime.stream import waits_for
 from spark_rowtime.timestamps import show_micros
 
@@ -48,6 +50,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held_back = HeldBack(self._how)
         self._adapter: AdapterProcess | None = None
         self._registered: str | None = None
+        self._kept, self._kept_at = Position(0, None, None), 0.0
 
     @cached_property
     def _store(self) -> Store:
@@ -120,13 +123,25 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Once the batch up to ``end`` is done for good: its rows need not be kept for this query."""
         if self._registered is not None:
-            self._store.keep(self._registered, self._load(end))
+            self._keep(self._load(end))
 
     def _register(self, reader: str | None, at: Position) -> None:
-        """The stream's retention keeps what is behind ``at``, where the query's first batch of this run starts."""
-        if reader is not None and self._registered is None:
-            self._store.keep(reader, at)
+        """The stream's retention keeps what is behind ``at``, where the query's first batch of this run starts.
+
+        Not for a query whose checkpoint ends with it: nobody could go on from there, or say that it is over.
+        """
+        if reader is None or is_temporary(reader):
+            return
+        if self._registered is None:
             self._registered = reader
+            self._keep(at)
+        elif time.monotonic() - self._kept_at > SEEN_SECONDS:
+            self._keep(self._kept)
+
+    def _keep(self, at: Position) -> None:
+        assert self._registered is not None
+        self._store.keep(self._registered, at)
+        self._kept, self._kept_at = at, time.monotonic()
 
     def stop(self) -> None:
         """Once, when the query ends."""

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from spark_rowtime.clock import Status, StreamClock
+from spark_rowtime.clock import Event, Status, StreamClock
+from spark_rowtime.store.steady import Reading
 
 
 class Position(NamedTuple):
@@ -36,6 +37,10 @@ class Head(NamedTuple):
     rows: int
 
 
+REJECTED_BYTES = 256 << 20
+"""Of rejected rows a stream keeps so many bytes, unless it was told otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
     """What createStream fixes for the life of a stream; intervals in microseconds, sizes in bytes."""
@@ -46,6 +51,7 @@ class StreamSettings:
     maxAhead: int | None = None
     retainAge: int | None = None
     retainBytes: int | None = None
+    retainRejected: int = REJECTED_BYTES
 
     def clock(self) -> StreamClock:
         """A new stream's clock."""
@@ -137,11 +143,11 @@ class ProducerInfo:
 
 @dataclass(frozen=True, slots=True)
 class ReaderInfo:
-    """A registered reader: rows after its ``position`` are kept for it; ``seen``: when it last said so."""
+    """A registered reader: rows after its ``position`` are kept for it. ``unseen``: microseconds since it said so."""
 
     name: str
     position: Position
-    seen: int
+    unseen: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,27 +180,37 @@ class Store(ABC):
     schema: pa.Schema
     settings: StreamSettings
     now: Callable[[], int]
-    """The wall clock, in microseconds."""
+    """The wall clock, in microseconds. Nothing that is decided goes by it: it may jump."""
+    steady: Callable[[], Reading]
+    """The clock that leases, idleness and ages go by; where only ``now`` was given, that."""
 
     @abstractmethod
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         """Opens ``producer`` for ``holder`` (a token of one sink object or one query run).
 
         A holder that attaches again keeps its epoch; another one takes over with epoch + 1, which
-        fences the old. ``lease``: microseconds after its last commit or ``renew`` when it is let go;
-        None: never. InvalidOptionError where ``declaration`` is not the stored one.
+        fences the old. ``lease``: microseconds after its last commit or ``renew`` when it is let go, by
+        ``steady``; None: never. InvalidOptionError where ``declaration`` is not the stored one.
         """
 
     @abstractmethod
-    def renew(self, producer: str, epoch: int) -> None:
-        """The producer lives, though it has nothing to say. ProducerFencedError at an old epoch."""
+    def renew(self, producer: str, epoch: int) -> bool:
+        """The producer lives, though it has nothing to say. ProducerFencedError at an old epoch.
+
+        One whose lease had ended joins again at the stream's bound, with what it has promised itself:
+        True, so that its caller can be told. One that was detached by hand stays so until it sends.
+        """
+
+    @abstractmethod
+    def due(self) -> list[Event]:
+        """What ``expire`` would log now. Writes nothing."""
 
     @abstractmethod
     def expire(self) -> bool:
         """Logs the leases that have ended and the producers that went idle; whether there were any.
 
         Readers call it when they poll, cheap when nothing is due; every commit does it by itself. So
-        the wall clock is in the log as events, and a replay sees the same.
+        what a clock has decided is in the log as events, and a replay sees the same.
         """
 
     @abstractmethod
@@ -263,13 +279,13 @@ class Store(ABC):
 
         All up to the last such that each of them
 
-        - was committed at least ``age`` microseconds ago, or lies beyond the newest ``size`` bytes;
+        - was committed at least ``age`` microseconds ago, by ``steady``, or lies beyond the newest ``size`` bytes;
         - is released: a reader in the order of rowtimes may still come;
         - is needed by no registered reader, or ``force``.
 
         None is what the stream's settings say; where they say nothing either, no train goes. Clock, producers,
         rejections and totals stay as they are. Killed at any point, it leaves a whole stream; what it has
-        not finished the next call does.
+        not finished the next call does. It removes a bounded portion at a time, so that nobody waits for long.
         """
 
     @abstractmethod
@@ -277,12 +293,23 @@ class Store(ABC):
         """All that ever attached, by name."""
 
     @abstractmethod
+    def producer(self, name: str) -> ProducerInfo | None:
+        """The producer of that name, if it ever attached; costs the same however many there are."""
+
+    @abstractmethod
     def clock(self) -> StreamClock:
         """A copy of the clock as it stands."""
 
     @abstractmethod
     def rejected(self) -> pa.Table:
-        """All rejected rows: REJECTED_COLUMNS, then the stream's columns."""
+        """The rejected rows that are kept: REJECTED_COLUMNS, then the stream's columns.
+
+        Beyond ``retainRejected`` bytes the oldest go, but not those of the newest commit. All are counted.
+        """
+
+    @abstractmethod
+    def rejected_removed(self) -> int:
+        """How many rejected rows are kept no longer."""
 
     @abstractmethod
     def bounds(self) -> pa.Table:

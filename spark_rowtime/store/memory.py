@@ -30,6 +30,7 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
+from spark_rowtime.store.steady import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
 from spark_rowtime.timestamps import wall_clock
 from spark_rowtime.train import floors_between, span
@@ -43,6 +44,7 @@ class _Producer:
     lease: int | None = None
     seen: int = 0
     sent: int = 0
+    let_go: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class MemoryStore(Store):
     settings: StreamSettings
     stream: str = field(default_factory=lambda: str(uuid.uuid4()))
     now: Callable[[], int] = wall_clock
+    steady: Callable[[], Reading] = machine_reading
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition(threading.RLock())
@@ -72,8 +75,12 @@ class MemoryStore(Store):
         self._log: list[_Entry] = []
         self._producers: dict[str, _Producer] = {}
         self._rejected: list[tuple[str, Rejected]] = []
-        self._readers: dict[str, ReaderInfo] = {}
+        self._readers: dict[str, tuple[Position, int]] = {}
         self._horizon = 0
+        self._rejected_removed = 0
+
+    def _uptime(self) -> int:
+        return reading(self.now, self.steady).micros
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
@@ -88,25 +95,40 @@ class MemoryStore(Store):
                 known.holder = holder
                 known.info = replace(known.info, epoch=known.info.epoch + 1)
                 self._append(Joined(producer), None)
-                known.sent = self.now()
-            known.lease, known.seen = lease, self.now()
+                known.sent = self._uptime()
+            known.lease, known.seen = lease, self._uptime()
             return known.info
 
-    def renew(self, producer: str, epoch: int) -> None:
+    def renew(self, producer: str, epoch: int) -> bool:
         with self._changed:
-            self._current(producer, epoch).seen = self.now()
+            known = self._current(producer, epoch)
+            known.seen = self._uptime()
+            if known.info.status is not Status.DETACHED or known.let_go:
+                return False
+            promised, known.sent = known.info.floor, known.seen
+            self._append(Joined(producer), None)
+            if stronger(promised, known.info.floor) != known.info.floor:
+                self._append(Sent(producer, promised), None)
+            return True
+
+    def due(self) -> list[Event]:
+        with self._changed:
+            return self._due()
 
     def expire(self) -> bool:
         with self._changed:
             return self._expire()
 
     def _expire(self, but: str = "") -> bool:
-        ticking = [self._producers[name] for name in self._clock.producers.keys() - {but}]
-        found = [(p.info.name, p.info.status, p.info.floor, p.lease, p.seen, p.sent) for p in ticking]
-        due = overdue(found, self.now(), self.settings.idleTimeout)
+        due = self._due(but)
         for event in due:
             self._append(event, None)
         return bool(due)
+
+    def _due(self, but: str = "") -> list[Event]:
+        ticking = [self._producers[name] for name in self._clock.producers.keys() - {but}]
+        found = [(p.info.name, p.info.status, p.info.floor, p.lease, p.seen, p.sent) for p in ticking]
+        return overdue(found, self._uptime(), self.settings.idleTimeout)
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         ends = ends or span(rows)
@@ -116,7 +138,7 @@ class MemoryStore(Store):
     def commit(self, commit: Commit) -> Receipt:
         with self._changed:
             known = self._current(commit.producer, commit.epoch)
-            known.seen = self.now()
+            known.seen = self._uptime()
             self._expire(but=commit.producer)
             if commit.number <= known.info.number:
                 return known.receipt
@@ -124,7 +146,7 @@ class MemoryStore(Store):
             require_whole(commit, late)
             self._land(commit, trains)
             rejected = commit.rejected + late
-            self._rejected += [(commit.producer, r) for r in rejected]
+            self._reject(commit.producer, rejected)
             known.info = replace(
                 known.info,
                 accepted=known.info.accepted + sum(t.rows for t in trains),
@@ -149,13 +171,27 @@ class MemoryStore(Store):
         if not trains and (news or known.info.status is not Status.ATTACHED):
             self._append(Sent(commit.producer, stronger(before, commit.floor)), None)
         if trains or news:
-            known.sent = self.now()
+            known.sent = self._uptime()
+
+    def _reject(self, producer: str, rejected: tuple[Rejected, ...]) -> None:
+        """Keeps what is new, and of the others as much as there is room for, but what a receipt needs again."""
+        receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
+        old, self._rejected = self._rejected, []
+        room = self.settings.retainRejected - sum(r.rows.nbytes for r in rejected)
+        for name, r in reversed(old if rejected else []):
+            room -= r.rows.nbytes
+            if room >= 0 or any(r is needed for needed in receipts):
+                self._rejected.insert(0, (name, r))
+            else:
+                room, self._rejected_removed = min(room, 0), self._rejected_removed + r.rows.num_rows
+        self._rejected = (self._rejected if rejected else old) + [(producer, r) for r in rejected]
 
     def _append(self, event: Event, train: Staged | None) -> None:
         floor = self._clock.apply(event)
         rows = (self._log[-1].rows if self._log else 0) + (train.rows if train else 0)
-        self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows, self.now()))
+        self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows, self._uptime()))
         known = self._producers[event.producer]
+        known.let_go = False
         ticking = self._clock.producers.get(event.producer)
         known.info = replace(
             known.info,
@@ -173,6 +209,7 @@ class MemoryStore(Store):
         with self._changed:
             if self._known(producer).info.status in (Status.ATTACHED, Status.IDLE):
                 self._append(Detached(producer), None)
+                self._producers[producer].let_go = True
 
     def _current(self, producer: str, epoch: int) -> _Producer:
         known = self._known(producer)
@@ -213,7 +250,7 @@ class MemoryStore(Store):
 
     def keep(self, reader: str, position: Position) -> None:
         with self._changed:
-            self._readers[reader] = ReaderInfo(reader, position._replace(floor=None), self.now())
+            self._readers[reader] = position._replace(floor=None), self._uptime()
 
     def forget(self, reader: str) -> None:
         with self._changed:
@@ -223,7 +260,8 @@ class MemoryStore(Store):
 
     def readers(self) -> list[ReaderInfo]:
         with self._changed:
-            return [self._readers[name] for name in sorted(self._readers)]
+            found, now = sorted(self._readers.items()), self._uptime()
+            return [ReaderInfo(name, position, now - seen) for name, (position, seen) in found]
 
     def horizon(self) -> Head:
         return self.at(self._horizon)
@@ -247,13 +285,18 @@ class MemoryStore(Store):
         """How many of the first ``trains`` are old enough, or beyond the newest ``size`` bytes."""
         age = self.settings.retainAge if age is None else age
         size = self.settings.retainBytes if size is None else size
-        young = [n for n, piece in enumerate(trains) if age is None or self._log[piece.seq - 1].time > self.now() - age]
+        times, now = [self._log[piece.seq - 1].time for piece in trains], self._uptime()
+        young = [n for n, time in enumerate(times) if age is None or time > now - age]
         kept = [n for n in range(len(trains)) if size is None or sum(t.size for t in trains[n:]) <= size]
         return max(min(young, default=len(trains)), min(kept, default=len(trains)))
 
     def producers(self) -> list[ProducerInfo]:
         with self._changed:
             return [self._producers[name].info for name in sorted(self._producers)]
+
+    def producer(self, name: str) -> ProducerInfo | None:
+        with self._changed:
+            return self._producers[name].info if name in self._producers else None
 
     def clock(self) -> StreamClock:
         with self._changed:
@@ -265,6 +308,9 @@ class MemoryStore(Store):
             return pa.concat_tables(
                 [schema.empty_table(), *(rejected_table(name, r, schema) for name, r in self._rejected)]
             )
+
+    def rejected_removed(self) -> int:
+        return self._rejected_removed
 
     def bounds(self) -> pa.Table:
         with self._changed:

@@ -4,7 +4,10 @@ The trains that ``gc`` has removed are always the first of the log, up to the *h
 were released, so the horizon's largest rowtime lies below the stream's floor.
 """
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreUnavailableError
 from spark_rowtime.store.base import Head, Position, ReaderInfo
@@ -13,6 +16,25 @@ from spark_rowtime.timestamps import show_micros
 UNRELEASED = "the bound has not released it"
 STAGED_FOR = 86_400_000_000
 """Bytes that were put down and are not committed stay for a day, in microseconds: a Spark batch may still commit."""
+
+
+SEEN_SECONDS = 60.0
+"""A registered reader says so often that it still reads, also where nothing comes."""
+_QUERY = re.compile(r"(?:file:/*)?(/.*)/sources/\d+")
+"""What a query is registered as: where its checkpoint keeps one of its sources; here on a local file system."""
+_TEMPORARY = re.compile(r".*/temporary-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/sources/\d+")
+"""The same for a query without a checkpoint of its own: Spark deletes the folder when the query ends."""
+
+
+def is_temporary(reader: str) -> bool:
+    """Whether ``reader`` is a query that cannot be run again, as its checkpoint is one that Spark made for one run."""
+    return _TEMPORARY.fullmatch(reader) is not None
+
+
+def checkpoint_gone(reader: str) -> bool:
+    """Whether ``reader`` is a query whose checkpoint is no longer on this machine; False where that cannot be told."""
+    found = _QUERY.fullmatch(reader)
+    return found is not None and not any(Path(place).exists() for place in (found[1], unquote(found[1])))
 
 
 def lost(position: Position, horizon: Head) -> bool:

@@ -71,9 +71,10 @@ def everything(path: Path) -> list[Any]:
     store = open_local(str(path))
     try:
         head = store.head()
-        state = [store.stream, store.schema, store.settings, head, store.clock(), store.producers(), store.readers()]
-        tables = [store.rejected(), store.bounds(), store.horizon()]
         rows = [read(store), read(store, place(3, 5), place(head.seq, 20)), read(store, place(40, 15), place(60, 30))]
+        readers = [(reader.name, reader.position) for reader in store.readers()]
+        state = [store.stream, store.schema, store.settings, head, store.clock(), store.producers(), readers]
+        tables = [store.rejected(), store.bounds(), store.horizon()]
         return [*state, *tables, *rows]
     finally:
         store.close()

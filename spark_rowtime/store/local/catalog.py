@@ -22,10 +22,10 @@ BUSY_TIMEOUT = 10.0
 """Seconds that a call waits for another process's transaction; each takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt``; what ``file catalog.db`` shows."""
-FORMAT = 1
+FORMAT = 2
 """The version that this code writes, and the largest that it reads; see FORMAT.md."""
 
-TABLES = """
+TABLES_1 = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE producers (
     name TEXT PRIMARY KEY, status TEXT NOT NULL, floor INTEGER, lease INTEGER, seen INTEGER NOT NULL,
@@ -53,7 +53,15 @@ CREATE TABLE readers (
 ) WITHOUT ROWID;
 CREATE TABLE removed (segment TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID;
 """
+ADDED_2 = """
+CREATE TABLE uptime (boot TEXT NOT NULL, ahead INTEGER NOT NULL, counted INTEGER NOT NULL, seal INTEGER NOT NULL);
+CREATE TABLE checkpoints (producer TEXT PRIMARY KEY, value TEXT NOT NULL, seal INTEGER NOT NULL);
+CREATE TABLE rejected_totals (bytes INTEGER NOT NULL, removed INTEGER NOT NULL, seal INTEGER NOT NULL);
+"""
+"""What format 2 has beside the tables of format 1."""
+TABLES = TABLES_1 + ADDED_2
 
+_SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 _ODD = re.compile("no such|decode|malformed|unsupported file format")
 """What SQLite says of a catalog whose tables or texts are not what was written."""
@@ -72,7 +80,8 @@ class Catalog:
         self._inode = _inode(file)
         self.execute = self._db.execute
         try:
-            self._check()
+            if self._check() < FORMAT:
+                self._upgrade()
             self.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
         except BaseException:
             self._db.close()
@@ -129,7 +138,8 @@ class Catalog:
         """The last connection to close folds the WAL into the file."""
         self._db.close()
 
-    def _check(self) -> None:
+    def _check(self) -> int:
+        """The catalog's format, if it is one that this code reads and its tables are those of it."""
         (application,) = self.execute("PRAGMA application_id").fetchone()
         (version,) = self.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID or version < 1:
@@ -145,22 +155,31 @@ class Catalog:
                 file=str(self.file),
                 format=version,
             )
-        self._check_tables()
+        self._check_tables(version)
+        return int(version)
 
-    def _check_tables(self) -> None:
+    def _check_tables(self, version: int) -> None:
         """Refuses triggers, views and tables of another make: SQLite would run what they say."""
-        found = set(self.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall())
-        if found != _tables():
-            odd = sorted(str(sql)[:80] for (sql,) in found ^ _tables())
-            raise _damaged(self.file.parent, f"its tables are not those of format {FORMAT}: {odd[0]}")
+        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(TABLES if version == FORMAT else TABLES_1)
+        if found != expected:
+            odd = sorted(str(sql)[:80] for (sql,) in found ^ expected)
+            raise _damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
+
+    def _upgrade(self) -> None:
+        """Makes a catalog of format 1 one of format 2, unless another process has just done it."""
+        with self.transaction("IMMEDIATE"):
+            if self._check() < FORMAT:
+                for statement in filter(str.strip, ADDED_2.split(";")):
+                    self.execute(statement)
+                self.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @cache
-def _tables() -> frozenset[tuple[str]]:
+def _tables(script: str) -> frozenset[tuple[str]]:
     db = sqlite3.connect(":memory:")
     try:
-        db.executescript(TABLES)
-        return frozenset(db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"))
+        db.executescript(script)
+        return frozenset(db.execute(_SCHEMA))
     finally:
         db.close()
 

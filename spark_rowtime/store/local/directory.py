@@ -22,6 +22,7 @@ from spark_rowtime.store.local.catalog import (
 from spark_rowtime.store.local.check import Report, check_stream
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
+from spark_rowtime.store.steady import Reading, machine_reading
 from spark_rowtime.timestamps import wall_clock
 
 
@@ -70,6 +71,7 @@ def open_local(
     *,
     busy_timeout: float = BUSY_TIMEOUT,
     now: Callable[[], int] = wall_clock,
+    steady: Callable[[], Reading] = machine_reading,
     pause: Callable[[float], object] = time.sleep,
 ) -> LocalStore:
     """Opens the stream at ``path``. StreamNotFoundError, which says what is there, if it is none.
@@ -84,7 +86,7 @@ def open_local(
         _require(place)
         catalog = Catalog(place / CATALOG, durability, busy_timeout)
         try:
-            return LocalStore(str(place), catalog, durability, now, pause)
+            return LocalStore(str(place), catalog, durability, now, steady, pause)
         except BaseException:
             catalog.close()
             raise

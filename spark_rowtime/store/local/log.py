@@ -29,8 +29,8 @@ class Log:
     what the fold of all events would give: so the log is never replayed.
     """
 
-    def __init__(self, catalog: Catalog, settings: StreamSettings, now: Callable[[], int]) -> None:
-        self._catalog, self._settings, self._now = catalog, settings, now
+    def __init__(self, catalog: Catalog, settings: StreamSettings, uptime: Callable[[], int]) -> None:
+        self._catalog, self._settings, self._uptime = catalog, settings, uptime
         self.clock, self._head = settings.clock(), EMPTY
 
     def head(self) -> Head:
@@ -86,15 +86,17 @@ class Log:
         rows = last.rows + (train.rows if train else 0)
         self._head = Head(last.seq + 1, floor, self.clock.largest, rows)
         kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
-        values = (self._head.seq, kind, event.producer, self._now(), own, *self._head[1:])
+        values = (self._head.seq, kind, event.producer, self._uptime(), own, *self._head[1:])
         row = (*values, *(_train_columns(train) if train else _NO_TRAIN))
         self._catalog.execute(_INSERT, (*row, seal(row)))
         return self._head
 
     def columns(self) -> list[list[object]]:
         """The log in the columns of BOUNDS_COLUMNS."""
-        found = (intact(row, "events") for row in self._catalog.execute("SELECT * FROM events ORDER BY seq"))
+        found = [intact(row, "events") for row in self._catalog.execute("SELECT * FROM events ORDER BY seq")]
         rows = [(row[0], row[2], row[1], row[8] or 0, row[4], row[5]) for row in found]
+        if any(row[0] != rows[0][0] + n for n, row in enumerate(rows)):
+            raise Damaged("events are missing from the log")
         return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in BOUNDS_COLUMNS]
 
     @property

@@ -1,13 +1,20 @@
 """The producers' rows of the catalog."""
 
 from dataclasses import dataclass
+from typing import Any
+
+from isal.isal_zlib import crc32
 
 from spark_rowtime.clock import Event, ProducerClock, Status
+from spark_rowtime.shown import shown
 from spark_rowtime.store import expiry
 from spark_rowtime.store.base import ProducerInfo
 from spark_rowtime.store.expiry import Ticking
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
+
+LARGE_CHECKPOINT = 1024
+"""Characters from which on a checkpoint has a row of its own, which only its next one writes again."""
 
 _TICKING = "name, status, floor, lease, seen, sent"
 _REST = "epoch, accepted, rejected, number, checkpoint, declaration, disorder, holder, receipt_seq, receipt_floor"
@@ -32,24 +39,30 @@ class Known:
     accepted: int
     rejected: int
     number: int
-    checkpoint: str | None
+    checkpoint: str | bytes | None
+    """Of a large one its CRC-32: it is in the table ``checkpoints``."""
     declaration: str
     disorder: str
     holder: str
     receipt_seq: int
     receipt_floor: int | None
 
-    def info(self) -> ProducerInfo:
-        """What everybody sees."""
-        return ProducerInfo(
-            self.name, Status(self.status), self.epoch, self.floor, self.accepted, self.rejected, self.number,
-            self.checkpoint, self.declaration, self.disorder,
-        )  # fmt: skip
-
     def tick(self, clock: ProducerClock | None, gone: Status) -> None:
         """Takes over what the clock says of it; ``gone``: what it is where the clock has it no more."""
         self.status = clock.status.value if clock else gone.value
         self.floor = clock.floor if clock else self.floor
+        if clock and self.let_go:
+            self.let_go = False
+
+    @property
+    def let_go(self) -> bool:
+        """Whether it was detached by hand: then its lease is kept as ``-1 - lease``."""
+        return self.lease is not None and self.lease < 0
+
+    @let_go.setter
+    def let_go(self, now: bool) -> None:
+        if self.lease is not None and now != self.let_go:
+            self.lease = -1 - self.lease
 
 
 def newcomer(name: str, declaration: str) -> Known:
@@ -61,12 +74,51 @@ def newcomer(name: str, declaration: str) -> Known:
 def find(catalog: Catalog, name: str) -> Known | None:
     """The producer, if it ever attached."""
     row = catalog.execute(f"{_ALL} WHERE name = ?", (name,)).fetchone()
-    return Known(*intact(row, "producers")) if row else None
+    return _known(row) if row else None
 
 
 def everyone(catalog: Catalog) -> list[Known]:
     """All that ever attached, by name."""
-    return [Known(*intact(row, "producers")) for row in catalog.execute(f"{_ALL} ORDER BY name")]
+    return [_known(row) for row in catalog.execute(f"{_ALL} ORDER BY name")]
+
+
+def _known(row: tuple[Any, ...]) -> Known:
+    intact((*row[:10], crc(row[10]), *row[11:]), "producers")
+    return Known(*row[:-1])
+
+
+def info(catalog: Catalog, known: Known) -> ProducerInfo:
+    """What everybody sees of it."""
+    return ProducerInfo(
+        known.name, Status(known.status), known.epoch, known.floor, known.accepted, known.rejected, known.number,
+        _checkpoint(catalog, known), known.declaration, known.disorder,
+    )  # fmt: skip
+
+
+def _checkpoint(catalog: Catalog, known: Known) -> str | None:
+    if not isinstance(known.checkpoint, bytes):
+        return known.checkpoint
+    row = catalog.execute("SELECT producer, value, seal FROM checkpoints WHERE producer = ?", (known.name,)).fetchone()
+    if row is None or _mark(intact(row, "checkpoints")[1]) != known.checkpoint:
+        raise Damaged(f"the checkpoint of producer {shown(known.name)} is not the one that was stored")
+    value: str = row[1]
+    return value
+
+
+def set_checkpoint(catalog: Catalog, known: Known, checkpoint: str) -> None:
+    """Replaces the checkpoint; in a transaction, before :func:`save`."""
+    if len(checkpoint) >= LARGE_CHECKPOINT:
+        values = (known.name, checkpoint)
+        catalog.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", (*values, seal(values)))
+        known.checkpoint = _mark(checkpoint)
+        return
+    if isinstance(known.checkpoint, bytes):
+        catalog.execute("DELETE FROM checkpoints WHERE producer = ?", (known.name,))
+    known.checkpoint = checkpoint
+
+
+def _mark(checkpoint: str) -> bytes:
+    return crc32(checkpoint.encode("utf-8", "surrogatepass")).to_bytes(4, "big")
 
 
 def save(catalog: Catalog, known: Known) -> None:
@@ -76,7 +128,8 @@ def save(catalog: Catalog, known: Known) -> None:
         *ticking, known.epoch, known.accepted, known.rejected, known.number, known.checkpoint, known.declaration,
         known.disorder, known.holder, known.receipt_seq, known.receipt_floor,
     )  # fmt: skip
-    catalog.execute(_SAVE, (*values, seal(ticking), seal(values)))
+    sealed = (*values[:10], crc(known.checkpoint), *values[11:])
+    catalog.execute(_SAVE, (*values, seal(ticking), seal(sealed)))
 
 
 def ticking(catalog: Catalog) -> list[Ticking]:

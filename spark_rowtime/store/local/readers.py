@@ -6,7 +6,7 @@ from spark_rowtime.store.local.seal import intact, seal
 
 
 def keep(catalog: Catalog, reader: str, position: Position, now: int) -> None:
-    """Writes where ``reader`` is."""
+    """Writes where ``reader`` is at the uptime ``now``; in a transaction."""
     values = (reader, position.seq, position.cut, now)
     catalog.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?, ?, ?)", (*values, seal(values)))
 
@@ -16,8 +16,8 @@ def forget(catalog: Catalog, reader: str) -> bool:
     return catalog.execute("DELETE FROM readers WHERE name = ?", (reader,)).rowcount > 0
 
 
-def everyone(catalog: Catalog) -> list[ReaderInfo]:
-    """All that are registered, by name."""
+def everyone(catalog: Catalog, now: int) -> list[ReaderInfo]:
+    """All that are registered, by name, at the uptime ``now``."""
     rows = catalog.execute("SELECT name, seq, cut, seen, seal FROM readers ORDER BY name")
     found = [intact(row, "readers") for row in rows]
-    return [ReaderInfo(name, Position(seq, cut, None), seen) for name, seq, cut, seen in found]
+    return [ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in found]

@@ -1,6 +1,7 @@
 """The rejected rows of the catalog."""
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -10,8 +11,57 @@ from spark_rowtime.store.local.seal import crc, intact, seal
 
 MOST_BYTES = 100_000_000
 """A rejection of more is kept in several rows: SQLite takes a tenfold BLOB at the most."""
+_PORTION = 100
 _COLUMNS = "producer, number, time, reason, bound, at_commit, rows, seal"
+_SOME = f"SELECT id, {_COLUMNS} FROM rejected WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"  # noqa: S608
 _ADD = f"INSERT INTO rejected ({_COLUMNS}) VALUES ({', '.join('?' * 8)})"  # noqa: S608  (constants)
+
+
+_OLDEST = (
+    "SELECT id, producer, number, time, reason, bound, at_commit, rows, seal FROM rejected r WHERE id > ? AND NOT "
+    "(at_commit AND EXISTS (SELECT 1 FROM producers p WHERE p.name = r.producer AND p.number = r.number)) "
+    "ORDER BY id LIMIT 1"
+)
+"""The next that may go: a commit that is repeated gets the same receipt."""
+KEPT_PARTS = 8
+"""Of so many parts of what is kept at the most one goes at once, so that not each commit removes something."""
+
+
+class Totals(NamedTuple):
+    """``size`` bytes of rejections are kept; ``removed`` rows were kept once."""
+
+    size: int
+    removed: int
+
+
+def totals(catalog: Catalog) -> Totals:
+    """What the catalog says of them; a catalog of format 1 has removed none."""
+    row = catalog.execute("SELECT bytes, removed, seal FROM rejected_totals").fetchone()
+    if row is not None:
+        return Totals(*intact(row, "rejected_totals"))
+    return Totals(*catalog.execute("SELECT COALESCE(SUM(LENGTH(rows)), 0), 0 FROM rejected").fetchone())
+
+
+def newest(catalog: Catalog) -> int:
+    """The id of the newest rejection, 0 where there is none."""
+    (last,) = catalog.execute("SELECT COALESCE(MAX(id), 0) FROM rejected").fetchone()
+    return int(last)
+
+
+def limit(catalog: Catalog, schema: pa.Schema, before: Totals, first: int, most: int) -> None:
+    """Counts the rejections behind the id ``first``, which are new, and removes the oldest beyond ``most`` bytes.
+
+    In a transaction. The new ones stay, however large.
+    """
+    (added,) = catalog.execute("SELECT COALESCE(SUM(LENGTH(rows)), 0) FROM rejected WHERE id > ?", (first,)).fetchone()
+    size, removed = before.size + added, before.removed
+    wanted, last = most - most // KEPT_PARTS if size > most else size, 0
+    while size > wanted and (row := catalog.execute(_OLDEST, (last,)).fetchone()) and row[0] <= first:
+        last, _, rejected = row[0], *_opened(row[1:], schema)
+        size, removed = size - len(row[7]), removed + rejected.rows.num_rows
+        catalog.execute("DELETE FROM rejected WHERE id = ?", (last,))
+    catalog.execute("DELETE FROM rejected_totals")
+    catalog.execute("INSERT INTO rejected_totals VALUES (?, ?, ?)", (size, removed, seal((size, removed))))
 
 
 def add(catalog: Catalog, producer: str, number: int, now: int, rejected: Rejected, at_commit: bool) -> None:
@@ -40,7 +90,19 @@ def everything(catalog: Catalog, schema: pa.Schema) -> Iterator[tuple[str, Rejec
     return _select(catalog, schema, "")
 
 
+def portion(catalog: Catalog, schema: pa.Schema, after: int, upto: int) -> tuple[int, int]:
+    """Reads a few rejections behind the id ``after``: the id of the last, ``upto`` at the end; how many rows."""
+    found = catalog.execute(_SOME, (after, upto, _PORTION)).fetchall()
+    rows = sum(_opened(row[1:], schema)[1].rows.num_rows for row in found)
+    return (found[-1][0] if len(found) == _PORTION else upto), rows
+
+
 def _select(catalog: Catalog, schema: pa.Schema, where: str, *values: object) -> Iterator[tuple[str, Rejected]]:
-    for *row, rows, check in catalog.execute(f"SELECT {_COLUMNS} FROM rejected {where} ORDER BY id", values):  # noqa: S608
-        producer, _, _, reason, bound, *_ = intact((*row, crc(rows), check), "rejected")
-        yield producer, Rejected(reason, bound, pa.ipc.read_record_batch(pa.py_buffer(rows), schema))
+    for row in catalog.execute(f"SELECT {_COLUMNS} FROM rejected {where} ORDER BY id", values):  # noqa: S608
+        yield _opened(row, schema)
+
+
+def _opened(row: tuple[Any, ...], schema: pa.Schema) -> tuple[str, Rejected]:
+    *values, rows, check = row
+    producer, _, _, reason, bound, *_ = intact((*values, crc(rows), check), "rejected")
+    return producer, Rejected(reason, bound, pa.ipc.read_record_batch(pa.py_buffer(rows), schema))

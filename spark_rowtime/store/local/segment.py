@@ -21,6 +21,8 @@ LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
 """Before a train of so many bytes, so many are reserved on the disk, if so many are free: in pieces, the system takes
 longer for it."""
 OPEN_FILES = 64
+NO_LINK = os.O_CLOEXEC | os.O_NOFOLLOW
+"""A stream's files are no symbolic links: what such a link names is not touched."""
 
 
 class Location(NamedTuple):
@@ -156,6 +158,12 @@ class SegmentReader:
         """Whether the file is there, or open."""
         return segment in self._fds or (self._folder / segment).exists()
 
+    def close_removed(self) -> None:
+        """Closes the files that gc has removed: the disk has room for others only then."""
+        for segment, fd in list(self._fds.items()):
+            if os.fstat(fd).st_nlink == 0:
+                os.close(self._fds.pop(segment))
+
     def close(self) -> None:
         """Closes all files."""
         while self._fds:
@@ -176,7 +184,7 @@ class SegmentReader:
     def _open(self, segment: str) -> int:
         fd = self._fds.get(segment)
         if fd is None:
-            fd = self._fds[segment] = os.open(self._folder / segment, os.O_RDONLY | os.O_CLOEXEC)
+            fd = self._fds[segment] = os.open(self._folder / segment, os.O_RDONLY | NO_LINK)
             if len(self._fds) > OPEN_FILES:
                 os.close(self._fds.popitem(last=False)[1])
         return fd
@@ -194,7 +202,7 @@ class SegmentReader:
 def open_locked(file: Path) -> int | None:
     """Opens a segment that nobody else has open for writing or removes; None where somebody does, or it is gone."""
     try:
-        fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(file, os.O_RDWR | NO_LINK)
     except FileNotFoundError:
         return None
     try:

@@ -24,8 +24,9 @@ _OLD = (
     "WHERE e.width = c.width AND e.largest >= ?1 AND e.largest <= ?2 + c.reach AND e.least < ?2 AND e.seq <= ?3 "
     "ORDER BY e.seq"
 )
-_MISSING = (
-    "SELECT MAX(0, MIN(?2, (SELECT MAX(seq) FROM events)) - ?1) - COUNT(*) FROM events WHERE seq > ?1 AND seq <= ?2"
+_COUNT = (
+    "SELECT COUNT(*), COALESCE(SUM(seq), 0), (SELECT COALESCE(MAX(seq), 0) FROM events) FROM events NOT INDEXED "
+    "WHERE seq > ? AND seq <= ?"
 )
 _FIRST_NEW = "SELECT seq FROM events WHERE seq > ? AND width IS NOT NULL ORDER BY seq LIMIT 1"
 _FIRST_OLD = (
@@ -49,10 +50,12 @@ def slices_between(catalog: Catalog, after: Position, upto: Position) -> list[Sl
     return [_slice(*intact(row, "events")) for row in rows]
 
 
-def missing_between(catalog: Catalog, after: Position, upto: Position) -> int:
-    """How many of the events that are new between two positions are not there."""
-    (missing,) = catalog.execute(_MISSING, (after.seq, upto.seq)).fetchone()
-    return missing or 0
+def all_there(catalog: Catalog, after: int, upto: int) -> bool:
+    """Whether each event behind ``after`` up to ``upto``, or to the end of the log, is there once."""
+    count, total, end = catalog.execute(_COUNT, (after, upto)).fetchone()
+    last = min(upto, end)
+    expected = max(last - after, 0)
+    return bool(count == expected and total == expected * (after + 1 + last) // 2)
 
 
 def _slice(

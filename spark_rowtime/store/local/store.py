@@ -29,22 +29,29 @@ from spark_rowtime.store.local import producers, readers, rejections
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.collector import PORTION, Collector
 from spark_rowtime.store.local.guard import Guard
+from spark_rowtime.store.local.indexed import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import FULL, SEGMENTS, SegmentReader, SegmentWriter
-from spark_rowtime.store.local.spans import missing_between, slices_between
+from spark_rowtime.store.local.spans import all_there, slices_between
+from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
+from spark_rowtime.store.steady import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
 from spark_rowtime.train import floors_between, span
+
+REMOVED_SECONDS = 1.0
+"""Between two looks whether segments that are open were removed."""
 
 
 class LocalStore(Store):
     """See :class:`Store` and FORMAT.md beside this file.
 
     ``catalog.db`` decides: what no transaction of it names has not happened. ``now`` gives the wall
-    clock in microseconds, for what is recorded and for leases; ``pause`` waits for so many seconds.
+    clock in microseconds, for what is recorded; ``steady`` what leases and ages go by, see
+    :class:`Uptime`; ``pause`` waits for so many seconds.
     """
 
     def __init__(
@@ -53,33 +60,51 @@ class LocalStore(Store):
         catalog: Catalog,
         durability: str,
         now: Callable[[], int],
+        steady: Callable[[], Reading] = machine_reading,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        self.path, self._catalog, self.now = path, catalog, now
+        self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
         self._guard = Guard(path)
-        self._log = Log(catalog, self.settings, lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
+        self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
+        self._log = Log(catalog, self.settings, self._uptime.now)
         full = FULL if self.settings.retainBytes is None else min(FULL, self.settings.retainBytes // PORTION)
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
         self._watch = Watch(Path(path), pause)
-        self._collector = Collector(self, catalog, self._log, self._transaction)
-        self._indexed = False
+        self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
+        self._indexed = IndexedTrains(catalog)
+        self._looked_at = 0.0
         for table in ("meta", "producers", "readers"):
             catalog.verify(table)
         self._log.verify()
 
     @contextmanager
-    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
+        """One that writes, with the log and the clock as they are now."""
         with self._guard:
             self._catalog.require()
+            self._uptime.ask()
             try:
-                with self._catalog.transaction(kind):
+                with self._catalog.transaction("IMMEDIATE"):
+                    self._uptime.begin()
                     self._log.catch_up()
                     yield
             except BaseException:
                 self._log.forget()
                 raise
+
+    def _close_removed(self) -> None:
+        """Now and then: where others have removed segments that this handle has read."""
+        with self._guard:
+            at = time.monotonic()
+            if at - self._looked_at >= REMOVED_SECONDS:
+                self._looked_at = at
+                self._reader.close_removed()
+
+    def _look_at_uptime(self) -> int:
+        with self._guard:
+            return self._uptime.look()
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._transaction():
@@ -89,32 +114,45 @@ class LocalStore(Store):
                 known = producers.newcomer(producer, declaration)
             if known.declaration != declaration:
                 raise redeclared(producer, known.declaration, declaration)
-            known.lease, known.seen = lease, self.now()
+            known.lease, known.seen = lease, self._uptime.now()
             if known.holder != holder or known.status in (Status.LEFT, Status.DETACHED):
-                known.holder, known.epoch, known.sent = holder, known.epoch + 1, self.now()
+                known.holder, known.epoch, known.sent = holder, known.epoch + 1, known.seen
                 self._tick(Joined(producer), known)
             else:
                 producers.save(self._catalog, known)
-            return known.info()
+            return producers.info(self._catalog, known)
 
-    def renew(self, producer: str, epoch: int) -> None:
+    def renew(self, producer: str, epoch: int) -> bool:
         with self._transaction():
+            self._close_removed()
             known = self._current(producer, epoch)
-            known.seen = self.now()
+            known.seen = self._uptime.now()
+            again = known.status == Status.DETACHED and not known.let_go
+            if again:
+                self._join_again(known)
             producers.save(self._catalog, known)
+            return again
+
+    def _join_again(self, known: Known) -> None:
+        promised, known.sent = known.floor, known.seen
+        self._tick(Joined(known.name), known)
+        if stronger(promised, known.floor) != known.floor:
+            self._tick(Sent(known.name, promised), known)
+
+    def due(self) -> list[Event]:
+        with self._guard:
+            return producers.overdue(self._catalog, self._uptime.look(), self.settings.idleTimeout)
 
     def expire(self) -> bool:
-        with self._guard:
-            if not self._overdue():
-                return False
+        self._close_removed()
+        if not self.due():
+            return False
         with self._transaction():
             return self._expire()
 
-    def _overdue(self) -> list[Event]:
-        return producers.overdue(self._catalog, self.now(), self.settings.idleTimeout)
-
     def _expire(self, but: str = "") -> bool:
-        due = [event for event in self._overdue() if event.producer != but]
+        overdue = producers.overdue(self._catalog, self._uptime.now(), self.settings.idleTimeout)
+        due = [event for event in overdue if event.producer != but]
         for event in due:
             self._tick(event, self._find(event.producer))
         return bool(due)
@@ -134,14 +172,15 @@ class LocalStore(Store):
             self._require_staged(commit)
             trains, late = admit(self, commit.trains, self._log.clock.floor)
             require_whole(commit, late)
-            known.seen = self.now()
+            known.seen = self._uptime.now()
             if self._land(commit, trains, known):
                 known.sent = known.seen
             self._reject(commit, late)
             known.accepted += sum(t.rows for t in trains)
             known.rejected += sum(r.rows.num_rows for r in commit.rejected + late)
             known.number, known.disorder = commit.number, commit.disorder
-            known.checkpoint = known.checkpoint if commit.checkpoint is None else commit.checkpoint
+            if commit.checkpoint is not None:
+                producers.set_checkpoint(self._catalog, known, commit.checkpoint)
             known.receipt_seq, known.receipt_floor = self._log.last.seq, self._log.last.floor
             producers.save(self._catalog, known)
         self._collector.after_commit(trains)
@@ -181,8 +220,12 @@ class LocalStore(Store):
         return bool(trains) or news
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
+        if not commit.rejected and not late:
+            return
+        before, first = rejections.totals(self._catalog), rejections.newest(self._catalog)
         for rejected, at_commit in [(r, False) for r in commit.rejected] + [(r, True) for r in late]:
             rejections.add(self._catalog, commit.producer, commit.number, self.now(), rejected, at_commit)
+        rejections.limit(self._catalog, self.schema, before, first, self.settings.retainRejected)
 
     def _tick(self, event: Event, known: Known) -> None:
         self._log.append(event)
@@ -199,6 +242,7 @@ class LocalStore(Store):
         with self._transaction():
             known = self._find(producer)
             if known.status in (Status.ATTACHED, Status.IDLE):
+                known.let_go = True
                 self._tick(Detached(producer), known)
 
     def head(self) -> Head:
@@ -215,15 +259,13 @@ class LocalStore(Store):
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         with self._guard:
-            if after.cut is not None and not self._indexed:
-                self._catalog.verify("events")
-                self._indexed = True
-            found, missing = slices_between(self._catalog, after, upto), missing_between(self._catalog, after, upto)
+            self._indexed.require(after)
+            found, whole = slices_between(self._catalog, after, upto), all_there(self._catalog, after.seq, upto.seq)
             require_kept(
                 after, self._log.horizon(), self.path
             )  # behind: what was found is whole if nothing is lost now
-            if missing:
-                raise Damaged(f"{missing} events between seq {after.seq} and {upto.seq} are missing from the log")
+            if not whole:
+                raise Damaged(f"events between seq {after.seq} and {upto.seq} are missing from the log")
             return found
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
@@ -237,9 +279,8 @@ class LocalStore(Store):
                 raise
 
     def keep(self, reader: str, position: Position) -> None:
-        with self._guard:
-            self._catalog.require()
-            readers.keep(self._catalog, reader, position, self.now())
+        with self._transaction():
+            readers.keep(self._catalog, reader, position, self._uptime.now())
 
     def forget(self, reader: str) -> None:
         with self._guard:
@@ -248,7 +289,7 @@ class LocalStore(Store):
 
     def readers(self) -> list[ReaderInfo]:
         with self._guard:
-            return readers.everyone(self._catalog)
+            return readers.everyone(self._catalog, self._uptime.look())
 
     def horizon(self) -> Head:
         with self._guard:
@@ -259,10 +300,18 @@ class LocalStore(Store):
 
     def producers(self) -> list[ProducerInfo]:
         with self._guard:
-            return [known.info() for known in producers.everyone(self._catalog)]
+            return [producers.info(self._catalog, known) for known in producers.everyone(self._catalog)]
+
+    def producer(self, name: str) -> ProducerInfo | None:
+        with self._guard:
+            known = producers.find(self._catalog, name)
+            return producers.info(self._catalog, known) if known else None
 
     def clock(self) -> StreamClock:
-        with self._transaction("DEFERRED"):
+        with self._guard:
+            self._catalog.require()
+            with self._catalog.transaction("DEFERRED"):
+                self._log.catch_up()
             return self._log.copy_clock()
 
     def rejected(self) -> pa.Table:
@@ -272,14 +321,18 @@ class LocalStore(Store):
             found = [rejected_table(n, r, schema) for n, r in rejections.everything(self._catalog, self.schema)]
         return pa.concat_tables([schema.empty_table(), *found])
 
+    def rejected_removed(self) -> int:
+        with self._guard:
+            return rejections.totals(self._catalog).removed
+
     def bounds(self) -> pa.Table:
         with self._guard:
-            self._catalog.verify("events")
             return bounds_table(self._log.columns())
 
     def wait(self, seq: int, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         known = self._version()
+        self._watch.begin()
         while self.head().seq <= seq:
             while (version := self._version()) == known:
                 left = math.inf if deadline is None else deadline - time.monotonic()

@@ -115,6 +115,11 @@ final class BoundedQuery {
     }
   }
 
+  /** Where {@code stream} is after the last batch that Spark's commit log has; null before the first. */
+  Offset committed(BoundedStream stream) {
+    return Scala.orNull(execution.committedOffsets().get(stream));
+  }
+
   /** Puts our tracker in place of Spark's, which Spark makes anew when it starts or restarts. */
   void install() {
     if (execution.watermarkTracker() != null

@@ -161,9 +161,21 @@ class BoundedStream
     stream.commit(end);
   }
 
+  /**
+   * Spark reports a batch as done for good only when it makes the next one. At the end of a query
+   * there is none, and the stream would keep the last batch's rows for this query.
+   */
   @Override
   public void stop() {
-    stream.stop();
+    try {
+      BoundedQuery query = BoundedQuery.ofThisThread();
+      Offset done = query == null ? null : query.committed(this);
+      if (done != null) {
+        stream.commit(done);
+      }
+    } finally {
+      stream.stop();
+    }
   }
 
   @Override
