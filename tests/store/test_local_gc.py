@@ -1,6 +1,5 @@
 """The files that gc removes, and what a death in the midst of it leaves."""
 
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -219,11 +218,7 @@ def test_a_reader_does_not_keep_removed_files_open(open_here: Open, local_path: 
 
 def held_open(path: str) -> int:
     """How many segments this process has open, removed ones, too."""
-    links = [
-        os.readlink(f"/proc/self/fd/{fd}")
-        for fd in os.listdir("/proc/self/fd")
-        if Path(f"/proc/self/fd/{fd}").is_symlink()
-    ]
+    links = [str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
     return sum(link.startswith(f"{path}/segments/") for link in links)
 
 
