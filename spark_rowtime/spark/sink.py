@@ -22,7 +22,7 @@ from spark_rowtime.errors import (
 from spark_rowtime.schema import batch_to_schema, fitting_schema, stream_schema
 from spark_rowtime.spark.landed import Batch
 from spark_rowtime.spark.options import Options
-from spark_rowtime.spark.taskbound import floors_said, local_property
+from spark_rowtime.spark.taskbound import floors_said, local_property, path_of
 from spark_rowtime.spark.taskoutput import TaskOutput
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.admission import admit
@@ -86,7 +86,7 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         accepted, disordered = admit(store, trains, stronger(info.floor, store.head().floor))
         if disordered and not self._reject:
             raise _disordered(self._path, disordered)
-        floor = stronger(stronger(info.floor, first.floors.get(self._column)), implied)
+        floor = stronger(stronger(info.floor, first.floors.get(path_of(self._column))), implied)
         rejected, checkpoint = (*late, *disordered), first.batch.checkpoint(info)
         store.commit(
             Commit(info.name, info.epoch, info.number + 1, accepted, floor, rejected, checkpoint, disorder.state())
