@@ -24,7 +24,7 @@ from spark_rowtime.errors import (
 from spark_rowtime.schema import batch_to_schema, fitting_schema, stream_schema
 from spark_rowtime.spark.landed import Batch
 from spark_rowtime.spark.options import Options
-from spark_rowtime.spark.taskbound import floors_said, local_property
+from spark_rowtime.spark.taskbound import floors_said, local_property, path_of
 from spark_rowtime.spark.taskoutput import TaskOutput
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.admission import admit
@@ -86,7 +86,7 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         down = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
         trains, late, implied = _one_step(store, down, disorder)
         accepted, disordered = admit(store, trains, stronger(info.floor, store.head().floor))
-        floor = stronger(stronger(info.floor, first.floors.get(self._column)), implied)
+        floor = stronger(stronger(info.floor, first.floors.get(path_of(self._column))), implied)
         rejected, checkpoint = (*late, *disordered), first.batch.checkpoint(info)
         commit = Commit(
             info.name, info.epoch, info.number + 1, accepted, floor, rejected, checkpoint, disorder.state(), self._whole

@@ -16,13 +16,18 @@ QUERY, TELLS = "sql.streaming.queryId", "rowtime.query"
 
 
 def floors_said(said: Callable[[str], str | None]) -> dict[str, int]:
-    """The floor in microseconds of each output column that carries a bound; columns of structs by path.
+    """The floor in microseconds of each output column that carries a bound, by its path (``path_of``).
 
-    ``said`` gives a local property.
+    A field of a struct is ``window.end``. ``said`` gives a local property.
     """
     text = of_this_query(PROPERTY, said)
     floors: dict[str, int] = json.loads(text) if text else {}
     return floors
+
+
+def path_of(column: str) -> str:
+    """The path of a whole column: a name with a dot or a backtick in backticks, as in Spark's own expressions."""
+    return f"`{column.replace('`', '``')}`" if "." in column or "`" in column else column
 
 
 def of_this_query(name: str, said: Callable[[str], str | None]) -> str | None:
@@ -43,7 +48,9 @@ def currentRowtimeBound(column: str = ROWTIME) -> RowtimeBound | None:
     """The bound on what later batches of this query will put out, for one output column.
 
     Callable in any task of a streaming query (UDFs, Python sinks, mapInArrow) and in a classic
-    foreachBatch. ``column``: an output column, or a path such as ``"window.end"``. None where the
-    output carries no bound, and outside a query with a rowtime source.
+    foreachBatch. ``column``: an output column, or a path such as ``"window.end"``. A column whose
+    own name has a dot is written in backticks where there is also a struct of that path:
+    ``"`window.end`"``. None where the output carries no bound, and outside a query with a rowtime
+    source.
     """
     return as_bound(floors_said(local_property).get(column))

@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.streaming.runtime.WatermarkPropagator;
 final class BoundPropagator implements WatermarkPropagator {
   private final BoundedQuery query;
   private final OutputBounds output;
+  private final WholeWindows whole;
   private final StateAdvice advice = new StateAdvice();
   private final TreeMap<Long, Map<Long, Long>> inputs = new TreeMap<>();
   private Map<Long, JoinSides> sides = Map.of();
@@ -24,6 +25,7 @@ final class BoundPropagator implements WatermarkPropagator {
   BoundPropagator(BoundedQuery query) {
     this.query = query;
     this.output = new OutputBounds(query);
+    this.whole = new WholeWindows(query.spark().logicalPlan());
   }
 
   BoundedQuery query() {
@@ -41,8 +43,8 @@ final class BoundPropagator implements WatermarkPropagator {
     var floors = query.floorsOf(batchId);
     long floor = query.nodes().weakestFloor(floors);
     Propagation batch =
-        new Propagation(watermarkMs, query.nodes().rawLimit(floors), floor, query.nodes().byId(floors));
-    batch.visit(plan);
+        new Propagation(watermarkMs, query.nodes().rawLimit(floors), floor, query.nodes().byId(floors), whole);
+    batch.run(plan);
     inputs.put(batchId, batch.inputs());
     if (query.isCurrent(batchId)) {
       sides = batch.sides();

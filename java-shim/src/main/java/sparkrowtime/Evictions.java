@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
  * <p>Law: where several operators keep state by one column the earliest counts, and nothing is known
  * where one of them evicts by something else.
  */
-final class Evictions {
+class Evictions {
   private static final long NOTHING = Long.MIN_VALUE;
   private final Map<ExprId, Long> groups = new HashMap<>();
   private final Map<ExprId, Long> joins = new HashMap<>();

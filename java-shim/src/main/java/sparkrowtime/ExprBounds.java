@@ -1,5 +1,6 @@
 package sparkrowtime;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BinaryOperator;
 import java.util.stream.IntStream;
@@ -14,9 +15,10 @@ import org.apache.spark.unsafe.types.UTF8String;
  * The bound of an expression over columns with bounds. Called in the query's thread when a bound
  * has moved, and at analysis to see whether a derived rowtime keeps its watermark.
  *
- * <p>Law: a non-decreasing function g moves the floor f to g(f), in microseconds, so strictness
- * survives exactly where g is injective. {@link Monotonic} says which functions are known to be
- * non-decreasing; where one is not known, there is no bound (null).
+ * <p>Law: a function g moves the floor f to the least g(t) of any t from f on, in microseconds. That
+ * is g(f) where g is non-decreasing, so strictness survives exactly where g is injective. {@link
+ * Monotonic} is the closed list of functions; {@link LeastLater} has the ones that are monotonic only
+ * between the transitions of a zone. Any other function has no bound (null).
  */
 final class ExprBounds {
   private final Columns columns;
@@ -45,6 +47,8 @@ final class ExprBounds {
       return weakest(Scala.list(e.children()));
     } else if (e instanceof If choice) {
       return weakest(List.of(choice.trueValue(), choice.falseValue()));
+    } else if (e instanceof CaseWhen choice && choice.elseValue().isDefined()) {
+      return weakest(values(choice));
     }
     int moving = Monotonic.argument(e);
     return moving < 0 ? null : moved(e, moving);
@@ -72,8 +76,21 @@ final class ExprBounds {
     if (bound == null || !bound.isKnown()) {
       return bound;
     }
-    Object value = e.withNewChildren(replaced(e, argument, bound.floor())).eval(InternalRow.empty());
-    return value == null ? null : bound.withFloor(((Number) value).longValue());
+    Long least = least(e, argument, bound.floor());
+    return least == null ? null : bound.withFloor(least);
+  }
+
+  /** The least value of {@code e} for any argument from {@code floor} on; null where it has none. */
+  private static Long least(Expression e, int argument, long floor) {
+    Long first = value(e, argument, floor);
+    return first == null || !LeastLater.rounds(e)
+        ? first
+        : (Long) LeastLater.from(e, micros -> value(e, argument, micros), floor);
+  }
+
+  private static Long value(Expression e, int argument, long at) {
+    Object value = e.withNewChildren(replaced(e, argument, at)).eval(InternalRow.empty());
+    return value == null ? null : (Long) ((Number) value).longValue();
   }
 
   private static scala.collection.immutable.IndexedSeq<Expression> replaced(
@@ -93,6 +110,12 @@ final class ExprBounds {
   private static Bound constant(Literal literal) {
     boolean time = literal.dataType() instanceof TimestampType && literal.value() != null;
     return time ? Bound.of((Long) literal.value()) : null;
+  }
+
+  private static List<Expression> values(CaseWhen choice) {
+    List<Expression> values = new ArrayList<>(List.of(choice.elseValue().get()));
+    Scala.list(choice.branches()).forEach(branch -> values.add(branch._2()));
+    return values;
   }
 
   private Bound weakest(List<Expression> arguments) {

@@ -12,12 +12,13 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.CalendarInterval;
 
 /**
- * Which expressions are known to be non-decreasing in one argument. Spark marks nothing as such, so
- * the list is ours; each entry was checked over a year in zones with summer time.
+ * Which expressions are known to be non-decreasing in one argument, at least between the transitions
+ * of a zone ({@link LeastLater}). Spark marks nothing as such, so the list is ours;
+ * tests/spark/test_shim_zones.py compares each entry with its values in zones with odd transitions.
  *
- * <p>Law: when in doubt it is not monotonic. Adding a day is not, in a zone with summer time
+ * <p>Law: what is not on the list has no bound. Adding a day is not on it in a zone with transitions
  * (02:30 + 1 day is 03:30 on the day after a spring night, 03:10 + 1 day is 03:10); adding a month
- * never is.
+ * never is. The other arguments are the same in every batch.
  */
 final class Monotonic {
   private static final long DAY = 86_400_000_000L;
@@ -47,13 +48,37 @@ final class Monotonic {
     return -1;
   }
 
+  /** The time zone by which {@code e} computes its value; null where its value is the same in each. */
+  static ZoneId zone(Expression e) {
+    if (e instanceof TruncTimestamp trunc) {
+      return trunc.zoneId();
+    } else if (e instanceof Cast cast && keepsOrder(cast)) {
+      return cast.child().dataType().equals(cast.dataType()) ? null : cast.zoneId();
+    } else if (e instanceof TimestampAddInterval add) {
+      return addsInOrder(add) && !isBelowDay(add) ? add.zoneId() : null;
+    } else if (e instanceof TimestampAdd add) {
+      return DAY_UNITS.contains(unit(add)) ? add.zoneId() : null;
+    }
+    return null;
+  }
+
   private static int fixed(Expression e, int moving) {
     for (int i = 0; i < e.children().size(); i++) {
-      if (i != moving && !e.children().apply(i).foldable()) {
+      if (i != moving && !isConstant(e.children().apply(i))) {
         return -1;
       }
     }
     return moving;
+  }
+
+  /**
+   * True for literals and deterministic functions of them. Spark also calls expressions foldable that
+   * have another value in each batch or run: the current time, session variables, functions of the user's.
+   */
+  static boolean isConstant(Expression e) {
+    boolean deterministic = e.foldable() && e.deterministic();
+    return deterministic && Scala.list(e.collectLeaves()).stream().allMatch(Literal.class::isInstance)
+        && !e.exists(Scala.function(part -> part instanceof UserDefinedExpression));
   }
 
   private static boolean keepsOrder(Cast cast) {
@@ -65,20 +90,28 @@ final class Monotonic {
   }
 
   private static boolean addsInOrder(TimestampAddInterval add) {
-    if (!(add.dataType() instanceof TimestampType) || !add.right().foldable()) {
-      return false;
-    }
+    boolean constant = add.dataType() instanceof TimestampType && isConstant(add.right());
+    return constant && (isBelowDay(add) || isFixed(add.zoneId()) && !addsMonths(add));
+  }
+
+  private static boolean isBelowDay(TimestampAddInterval add) {
     Object interval = add.right().eval(InternalRow.empty());
-    if (interval instanceof CalendarInterval c) {
-      return c.months == 0 && (c.days == 0 || isFixed(add.zoneId()));
-    }
-    return interval instanceof Long micros && (Math.abs(micros) < DAY || isFixed(add.zoneId()));
+    return interval instanceof CalendarInterval c && c.months == 0 && c.days == 0
+        || interval instanceof Long micros && Math.abs(micros) < DAY;
+  }
+
+  private static boolean addsMonths(TimestampAddInterval add) {
+    Object interval = add.right().eval(InternalRow.empty());
+    return !(interval instanceof Long || interval instanceof CalendarInterval c && c.months == 0);
   }
 
   private static boolean addsInOrder(TimestampAdd add) {
-    String unit = add.unit().toUpperCase(Locale.ROOT);
     return add.dataType() instanceof TimestampType
-        && (CLOCK_UNITS.contains(unit) || DAY_UNITS.contains(unit) && isFixed(add.zoneId()));
+        && (CLOCK_UNITS.contains(unit(add)) || DAY_UNITS.contains(unit(add)) && isFixed(add.zoneId()));
+  }
+
+  private static String unit(TimestampAdd add) {
+    return add.unit().toUpperCase(Locale.ROOT);
   }
 
   private static boolean isFixed(ZoneId zone) {

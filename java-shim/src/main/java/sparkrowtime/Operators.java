@@ -47,14 +47,6 @@ final class Operators {
         || operator instanceof StreamingSymmetricHashJoinExec);
   }
 
-  /**
-   * True for sessions. One that ends a microsecond after W is still open, and its window_time, a
-   * microsecond before that, is W itself: what is above it must not take W for late.
-   */
-  static boolean isSession(StateStoreWriter operator) {
-    return operator instanceof SessionWindowStateStoreSaveExec;
-  }
-
   /** True for a state function of this library, which gives out each row once the floor is above it. */
   static boolean follows(SparkPlan operator) {
     return Scala.list(operator.output()).stream().anyMatch(Rowtime::follows);

@@ -1,6 +1,7 @@
 package sparkrowtime;
 
 import java.util.List;
+import java.util.function.Predicate;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -13,10 +14,14 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 final class Origin {
   private Origin() {}
 
-  /** The expression that the user wrote, or the operator that makes the column. */
-  static String of(Attribute column, LogicalPlan plan) {
+  /**
+   * The expression that the user wrote, or the operator that makes the column or loses its bound.
+   *
+   * @param bounded whether the column has a bound in a plan
+   */
+  static String of(Attribute column, LogicalPlan plan, Predicate<LogicalPlan> bounded) {
     Alias alias = alias(column, plan);
-    return alias != null ? alias.child().sql() : maker(column, plan).nodeName();
+    return alias != null ? alias.child().sql() : maker(column, plan, bounded).nodeName();
   }
 
   /** True where the column passes through an operator that keeps rows, and is not a UDF's. */
@@ -28,6 +33,7 @@ final class Origin {
 
   private static boolean keepsRows(Object node) {
     return node instanceof Aggregate
+        || node instanceof LogicalPlan plan && PassingOperators.isDistinct(plan)
         || node instanceof Join join && join.left().isStreaming() && join.right().isStreaming();
   }
 
@@ -41,11 +47,11 @@ final class Origin {
             .orElse(null);
   }
 
-  private static LogicalPlan maker(Attribute column, LogicalPlan plan) {
+  private static LogicalPlan maker(Attribute column, LogicalPlan plan, Predicate<LogicalPlan> bounded) {
     return Scala.list(plan.children()).stream()
-        .filter(child -> child.outputSet().contains(column))
+        .filter(child -> child.outputSet().contains(column) && !bounded.test(child))
         .findFirst()
-        .map(child -> maker(column, child))
+        .map(child -> maker(column, child, bounded))
         .orElse(plan);
   }
 }

@@ -1,7 +1,7 @@
 package sparkrowtime;
 
+import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -13,7 +13,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Tells sinks and tasks what is promised about the rows of later batches: the local property {@value
- * #PROPERTY}, a JSON object from output column ("rowtime", "window.end") to floor in microseconds.
+ * #PROPERTY}, a JSON object from output column ("rowtime", "window.end", see {@link OutputPaths}) to floor in
+ * microseconds.
  * Set in the query's thread when a batch is planned, also for one without rows; Spark hands it to
  * the tasks of that batch.
  *
@@ -62,29 +63,21 @@ final class OutputBounds {
   }
 
   private Map<String, Long> floors(LogicalPlan written, PlanBounds bounds) {
+    List<Attribute> output = Scala.list(written.output());
     Columns columns = bounds.of(written);
-    Map<String, Long> floors = new TreeMap<>();
-    for (Attribute a : Scala.list(written.output())) {
-      for (String field : Columns.FIELDS) {
-        Bound bound = columns.get(a.exprId(), field);
-        if (bound != null && bound.isPromise()) {
-          floors.merge(field.isEmpty() ? a.name() : a.name() + "." + field, bound.floor(), Math::min);
-        }
-      }
-      tellIfLost(a, columns, written);
-    }
-    return floors;
+    output.forEach(a -> tellIfLost(a, columns, written, bounds));
+    return OutputPaths.floors(output, columns);
   }
 
   /** An aggregation's or a join's column may still get its bound, when the watermark is known. */
-  private void tellIfLost(Attribute a, Columns columns, LogicalPlan written) {
+  private void tellIfLost(Attribute a, Columns columns, LogicalPlan written, PlanBounds bounds) {
     if (!told && Rowtime.isRowtime(a) && columns.get(a) == null && !Origin.isKept(a, written)) {
       told = true;
       LOG.warn(
           "The output column {} carries no bound: it comes from {}, which is not known to keep the"
               + " order of time. Consumers will not learn how far the output is complete.",
           a.name(),
-          Origin.of(a, written));
+          Origin.of(a, written, plan -> bounds.of(plan).get(a) != null));
     }
   }
 }

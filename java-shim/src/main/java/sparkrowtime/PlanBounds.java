@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 
@@ -58,28 +59,35 @@ final class PlanBounds {
       return ofExpand(expand);
     } else if (plan instanceof Aggregate aggregate) {
       return ofList(Scala.list(aggregate.aggregateExpressions()), ofGroups(aggregate));
-    } else if (plan instanceof Distinct distinct) {
-      return groups(Scala.list(distinct.output()), of(distinct.child()));
+    } else if (PassingOperators.isDistinct(plan)) {
+      return groups(Scala.list(plan.output()), of(plan.children().apply(0)));
     } else if (plan instanceof Union union) {
       return byPlace(union, Scala.list(union.children()));
     } else if (plan instanceof Join join) {
       return ofJoin(join);
     }
-    // Any other operator with one input hands on, under its old id, only what it has read in the
-    // same batch; what it makes anew (a UDF, a state function) has a new id and so no bound.
+    return ofOneInput(plan);
+  }
+
+  /** The operators that pass bounds are a closed list: another one may keep rows, or make up times. */
+  private Columns ofOneInput(LogicalPlan plan) {
     LogicalPlan input = onlyStream(plan);
-    return input == null ? new Columns() : ofFollowing(plan, input);
+    if (input == null) {
+      return new Columns();
+    }
+    Columns columns = of(input);
+    return PassingOperators.has(plan) ? columns : ofFollowing(plan, input, columns);
   }
 
   /**
    * What an operator of this library makes anew follows a column of its input. A state function has
    * given out all rows below the floor that it was told, and no other.
    */
-  private Columns ofFollowing(LogicalPlan plan, LogicalPlan input) {
-    Columns columns = of(input);
+  private Columns ofFollowing(LogicalPlan plan, LogicalPlan input, Columns below) {
+    Columns columns = new Columns();
     for (Attribute a : Scala.list(plan.output())) {
       if (Rowtime.follows(a) && !input.outputSet().contains(a)) {
-        Bound bound = named(a.metadata().getString(Rowtime.FOLLOWS), input, columns);
+        Bound bound = named(a.metadata().getString(Rowtime.FOLLOWS), input, below);
         columns.put(a.exprId(), "", plan instanceof TransformWithStateInPySpark ? given(bound) : bound);
       }
     }
@@ -109,12 +117,16 @@ final class PlanBounds {
     Columns columns = new Columns();
     for (Attribute a : Scala.list(source.output())) {
       if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
-        columns.put(a.exprId(), "", Bound.ORDINARY);
+        columns.put(a.exprId(), "", isSource(source) ? Bound.ORDINARY : null);
       } else if (Rowtime.isRowtime(a)) {
         columns.put(a.exprId(), "", new Bound(floors.applyAsLong(s), false, s.speaks()));
       }
     }
     return columns;
+  }
+
+  private static boolean isSource(LogicalPlan leaf) {
+    return leaf instanceof StreamingDataSourceV2ScanRelation || leaf instanceof StreamingExecutionRelation;
   }
 
   private Columns ofList(List<NamedExpression> list, Columns input) {

@@ -8,6 +8,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * One batch's watermark on its way up a physical plan, children first: what each stateful operator
@@ -18,6 +19,7 @@ final class Propagation {
   private final long rawLimitMs;
   private final long floor;
   private final Map<UUID, Bound> nodes;
+  private final WholeWindows whole;
   private final Map<Long, Long> inputs = new HashMap<>();
   private final Map<Long, JoinSides> sides = new HashMap<>();
   private final Evictions evicted = new Evictions();
@@ -26,12 +28,26 @@ final class Propagation {
    * @param watermarkMs the query's watermark for this batch
    * @param rawLimitMs the most that operators on raw time may be given
    * @param nodes the bounds of the watermark nodes
+   * @param whole the windows that end at whole milliseconds
    */
-  Propagation(long watermarkMs, long rawLimitMs, long floor, Map<UUID, Bound> nodes) {
+  Propagation(long watermarkMs, long rawLimitMs, long floor, Map<UUID, Bound> nodes, WholeWindows whole) {
     this.watermarkMs = watermarkMs;
     this.rawLimitMs = rawLimitMs;
     this.floor = floor;
     this.nodes = nodes;
+    this.whole = whole;
+  }
+
+  /**
+   * What an operator's input is given as its watermark: {@code windows} where it compares the ends of
+   * windows, {@code raw} where it compares times and takes W itself for late.
+   *
+   * <p>Law: later times are at or above {@code windows} and above {@code raw}, which are in ms.
+   */
+  private record Passed(long windows, long raw) {
+    Passed weakest(Passed other) {
+      return new Passed(Math.min(windows, other.windows), Math.min(raw, other.raw));
+    }
   }
 
   /** By stateful operator, the watermark that it evicts by. */
@@ -48,22 +64,26 @@ final class Propagation {
     return evicted;
   }
 
+  void run(SparkPlan plan) {
+    visit(plan);
+  }
+
   /** The watermark of a node's output, or null where there is none below it. */
-  Long visit(SparkPlan node) {
-    Long input =
+  private Passed visit(SparkPlan node) {
+    Passed input =
         Scala.list(node.children()).stream()
             .map(this::visit)
             .filter(Objects::nonNull)
-            .min(Long::compare)
+            .reduce(Passed::weakest)
             .orElse(null);
     if (node instanceof EventTimeWatermarkExec) {
       refuseSecond(input);
-      return watermarkMs;
+      return new Passed(watermarkMs, Math.min(watermarkMs, rawLimitMs));
     }
     return node instanceof StateStoreWriter operator ? visit(operator, input) : input;
   }
 
-  private static void refuseSecond(Long input) {
+  private static void refuseSecond(Passed input) {
     if (input != null) {
       throw new IllegalArgumentException(
           "A withWatermark above another one: in one query a time has one watermark. Remove the"
@@ -71,28 +91,43 @@ final class Propagation {
     }
   }
 
-  private Long visit(StateStoreWriter operator, Long input) {
+  private Passed visit(StateStoreWriter operator, Passed input) {
     long id = operator.stateInfo().get().operatorId();
     if (input == null) {
       inputs.put(id, 0L);
       return null;
     }
     refuseAboveEndless(operator);
-    long fitting = Math.max(0, Operators.evictsWindows(operator) ? input : Math.min(input, rawLimitMs));
+    long fitting = Math.max(0, Operators.evictsWindows(operator) ? input.windows() : input.raw());
     inputs.put(id, fitting);
     if (operator instanceof StreamingSymmetricHashJoinExec join) {
       return joined(join, id, input, fitting);
     } else if (Operators.isAggregation(operator)) {
       evicted.aggregated(operator, fitting);
-    }
-    if (Operators.follows((SparkPlan) operator)) {
+      return produced(operator, new Passed(fitting, rawAbove(operator, fitting)));
+    } else if (Operators.follows((SparkPlan) operator)) {
       boolean exact = floor != Bound.UNKNOWN_YET && Math.floorDiv(floor - 1, 1000L) == fitting;
       evicted.followed(exact ? floor : fitting * 1000 + 1);
-      return exact ? input : (Long) fitting;
+      return new Passed(exact ? input.windows() : fitting, fitting);
     }
-    long below = Operators.isSession(operator) ? 1 : 0;
-    long given = Operators.holdsRows(operator) ? Math.max(0, fitting - below) : input;
-    return (Long) Scala.orNull(operator.produceOutputWatermark(given));
+    return produced(operator, Operators.holdsRows(operator) ? new Passed(fitting, fitting) : input);
+  }
+
+  private static Passed produced(StateStoreWriter operator, Passed given) {
+    Object windows = Scala.orNull(operator.produceOutputWatermark(given.windows()));
+    Object raw = Scala.orNull(operator.produceOutputWatermark(given.raw()));
+    return windows == null || raw == null ? null : new Passed((Long) windows, (Long) raw);
+  }
+
+  /**
+   * What is below every later time of an operator that has evicted up to {@code ms}. A window that ends
+   * a microsecond after that is still open, and its window_time is {@code ms} itself.
+   */
+  private long rawAbove(StateStoreWriter operator, long ms) {
+    boolean clear =
+        Operators.times((SparkPlan) operator).stream()
+            .allMatch(a -> !(a.dataType() instanceof StructType) || whole.has(a));
+    return clear ? ms : Math.max(0, ms - 1);
   }
 
   private void refuseAboveEndless(StateStoreWriter operator) {
@@ -118,10 +153,10 @@ final class Propagation {
     return both != null && !both.evictsBoth();
   }
 
-  private Long joined(StreamingSymmetricHashJoinExec join, long id, long input, long fitting) {
+  private Passed joined(StreamingSymmetricHashJoinExec join, long id, Passed input, long fitting) {
     JoinSides both = JoinSides.of(join, fitting, nodes);
     sides.put(id, both);
     evicted.joined(join, both);
-    return both.output(input);
+    return new Passed(both.output(input.windows()), rawAbove(join, both.output(input.raw())));
   }
 }

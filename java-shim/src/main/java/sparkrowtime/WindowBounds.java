@@ -34,8 +34,8 @@ final class WindowBounds {
     if (time == null || !time.isKnown()) {
       return time;
     }
-    InternalRow row = (InternalRow) at(window, time.floor()).eval(InternalRow.empty());
-    return time.withFloor(row.getLong(field));
+    Expression moved = at(window.valExprs().apply(field), time.floor());
+    return Monotonic.isConstant(moved) ? time.withFloor((Long) moved.eval(InternalRow.empty())) : null;
   }
 
   /** Where the time column is read: the conversions from a timestamp to its microseconds. */
