@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spark_rowtime.errors import ShimMissingError
+from spark_rowtime.spark.running import check_running
 from spark_rowtime.spark.settings import said, suited
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"
@@ -33,8 +34,13 @@ def configure(builder: Builder) -> Builder:
     spark-defaults.conf: ``spark.jars`` and ``spark.sql.extensions`` are added to, and for a local master
     the settings of docs/performance.md are made where they are not. So say the master before; what is
     set afterwards wins. The workers get this Python unless PYSPARK_PYTHON says otherwise.
+
+    Raises ShimMissingError where Spark runs in this process already and cannot take the extension: a
+    JVM gets its jars when it starts, and keeps running after ``spark.stop()``.
     """
     told = said(builder)
+    if "spark.remote" not in told:
+        check_running(EXTENSION)
     ours = {**suited(told), **_added(told, "spark.jars", jarPath()), **_added(told, "spark.sql.extensions", EXTENSION)}
     _set(builder, ours)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

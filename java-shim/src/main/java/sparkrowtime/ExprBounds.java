@@ -3,6 +3,7 @@ package sparkrowtime;
 import java.util.List;
 import java.util.function.BinaryOperator;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.types.DataType;
@@ -45,6 +46,8 @@ final class ExprBounds {
       return weakest(Scala.list(e.children()));
     } else if (e instanceof If choice) {
       return weakest(List.of(choice.trueValue(), choice.falseValue()));
+    } else if (e instanceof CaseWhen choice) {
+      return weakest(values(choice));
     }
     int moving = Monotonic.argument(e);
     return moving < 0 ? null : moved(e, moving);
@@ -88,6 +91,15 @@ final class ExprBounds {
 
   static Expression literal(long value, DataType type) {
     return new Literal(type instanceof DateType ? (Object) (int) value : (Object) value, type);
+  }
+
+  /** What CASE WHEN may give, NULL where it has no ELSE. */
+  static List<Expression> values(CaseWhen choice) {
+    Expression otherwise = Scala.orNull(choice.elseValue());
+    return Stream.concat(
+            Scala.list(choice.branches()).stream().map(branch -> branch._2()),
+            Stream.of(otherwise == null ? Literal.create(null, choice.dataType()) : otherwise))
+        .toList();
   }
 
   private static Bound constant(Literal literal) {

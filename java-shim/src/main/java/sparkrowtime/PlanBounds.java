@@ -78,8 +78,9 @@ final class PlanBounds {
   private Columns ofFollowing(LogicalPlan plan, LogicalPlan input) {
     Columns columns = of(input);
     for (Attribute a : Scala.list(plan.output())) {
-      if (Rowtime.follows(a) && !input.outputSet().contains(a)) {
-        Bound bound = named(a.metadata().getString(Rowtime.FOLLOWS), input, columns);
+      Attribute followed = input.outputSet().contains(a) ? null : PackedRows.followed(a, plan);
+      if (followed != null) {
+        Bound bound = columns.get(followed);
         columns.put(a.exprId(), "", plan instanceof TransformWithStateInPySpark ? given(bound) : bound);
       }
     }
@@ -88,15 +89,6 @@ final class PlanBounds {
 
   private Bound given(Bound bound) {
     return bound == null || evicted.followed() == null ? null : bound.weakest(Bound.of(evicted.followed()));
-  }
-
-  private static Bound named(String name, LogicalPlan input, Columns columns) {
-    return Scala.list(input.output()).stream()
-        .filter(a -> a.name().equals(name))
-        .map(columns::get)
-        .filter(java.util.Objects::nonNull)
-        .findFirst()
-        .orElse(null);
   }
 
   /** The one streaming input; a state function also has an initial state, a table. */
@@ -108,7 +100,10 @@ final class PlanBounds {
   private Columns ofSource(LogicalPlan source) {
     Columns columns = new Columns();
     for (Attribute a : Scala.list(source.output())) {
-      if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
+      if (RowtimeRelations.isRowtime(source)) {
+        // At analysis no floor is known; any one shows which columns can have a bound.
+        columns.put(a.exprId(), "", Rowtime.isRowtime(a) ? Bound.of(0L) : null);
+      } else if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
         columns.put(a.exprId(), "", Bound.ORDINARY);
       } else if (Rowtime.isRowtime(a)) {
         columns.put(a.exprId(), "", new Bound(floors.applyAsLong(s), false, s.speaks()));
@@ -126,8 +121,9 @@ final class PlanBounds {
   private static void put(Columns columns, ExprId id, Expression e, Columns input) {
     ExprBounds bounds = new ExprBounds(input);
     if (e.dataType() instanceof StructType) {
-      columns.put(id, "start", bounds.ofField(e, "start"));
-      columns.put(id, "end", bounds.ofField(e, "end"));
+      for (String field : ((StructType) e.dataType()).fieldNames()) {
+        columns.put(id, field, field.isEmpty() ? null : bounds.ofField(e, field));
+      }
     } else if (e.dataType() instanceof TimestampType || e instanceof Attribute || bounds.of(e) == Bound.ORDINARY) {
       columns.put(id, "", bounds.of(e));
     }
