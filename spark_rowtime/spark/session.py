@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spark_rowtime.errors import ShimMissingError
+from spark_rowtime.spark.running import check_running
 from spark_rowtime.spark.settings import said, suited
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"
@@ -40,8 +41,12 @@ def configure(builder: Builder) -> Builder:
 
     ``spark.rowtime.adapters``, said before: the adapters (``module:Class``, ...) that queries may host. It goes
     into the environment of the JVM that is then started, where no SQL can change it.
+    Raises ShimMissingError where Spark runs in this process already and cannot take the extension: a
+    JVM gets its jars when it starts, and keeps running after ``spark.stop()``.
     """
     told = said(builder)
+    if "spark.remote" not in told:
+        check_running(EXTENSION)
     ours = {**suited(told), **_added(told, "spark.jars", jarPath()), **_added(told, "spark.sql.extensions", EXTENSION)}
     _set(builder, ours)
     if ADAPTERS in told:

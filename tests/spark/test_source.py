@@ -318,6 +318,8 @@ def test_a_session_without_the_extension(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     said = json.loads((tmp_path / "said.json").read_text())
     assert said["batch"] == len(HOURS), "batch reads need no extension"
+    for when in ("configure", "configure after stop"):
+        assert "Start a new process" in said[when]
     for part in ("ShimMissingError", "spark_rowtime.configure", "sparkrowtime.RowtimeExtensions", "'ignore'"):
         assert part in said["require"]
     hours = rt.openReader(str(tmp_path / "hours"), order="arrival")

@@ -6,11 +6,16 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation;
+import org.apache.spark.sql.catalyst.plans.logical.ResolvedHint;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.View;
@@ -24,8 +29,9 @@ import org.slf4j.LoggerFactory;
  * The watermark node that a rowtime stream gets without the user's withWatermark (option watermark,
  * auto or none). Its delay is zero; {@link WatermarkNodes} lets it follow the bound.
  *
- * <p>Law: there is never an automatic node below one of the user's; it stays on rowtime through
- * projections, moving above those that change rowtime in a monotonic way.
+ * <p>Law: a query with an automatic node below one of the user's is refused. An automatic node stays on
+ * rowtime through projections; where one changes rowtime in a monotonic way, the node moves above it,
+ * unless an operator in between keeps rows by it.
  */
 final class AutoWatermark {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
@@ -60,10 +66,14 @@ final class AutoWatermark {
     return option.equals("none") || rowtime == null ? relation : on(rowtime, relation);
   }
 
-  /** The user's own node counts; the automatic ones below it go. */
+  /**
+   * The user's own node counts; the automatic ones below it go, unless an operator in between keeps
+   * rows by them. {@link RefuseSecondWatermark} then refuses the query.
+   */
   static LogicalPlan replacedBy(EventTimeWatermark node) {
     boolean nested = !isAutomatic(node) && isIn(node.child());
-    return nested ? with(node, List.of(without(node.child()))) : node;
+    boolean needed = nested && node.child().exists(StatefulNodes::keepsRows);
+    return nested && !needed ? with(node, List.of(without(node.child()))) : node;
   }
 
   static boolean isIn(LogicalPlan plan) {
@@ -87,28 +97,31 @@ final class AutoWatermark {
     return on(column.toAttribute(), with(project, List.of(without(project.child()))));
   }
 
-  /** An automatic node with nothing above it that keeps rows: what does needs a watermark below it. */
-  private static boolean isSingleAutomatic(LogicalPlan plan) {
-    return isAutomatic(plan) || passes(plan) && isSingleAutomatic(plan.children().apply(0));
+  /** Each stream has an automatic node, with nothing above it that keeps rows: what does needs a watermark below it. */
+  private static boolean canMove(LogicalPlan plan) {
+    List<LogicalPlan> streams = Scala.list(plan.children()).stream().filter(LogicalPlan::isStreaming).toList();
+    return isAutomatic(plan)
+        || passesRows(plan) && !streams.isEmpty() && streams.stream().allMatch(AutoWatermark::canMove);
   }
 
-  private static boolean passes(LogicalPlan plan) {
+  /** True where an operator gives out rows of its input, in the same batch and with the same times, and no others. */
+  private static boolean passesRows(LogicalPlan plan) {
     return plan instanceof Project
         || plan instanceof Filter
         || plan instanceof SubqueryAlias
         || plan instanceof View
-        || plan instanceof Generate;
+        || plan instanceof Generate
+        || plan instanceof RepartitionOperation
+        || plan instanceof RebalancePartitions
+        || plan instanceof ResolvedHint
+        || plan instanceof CollectMetrics
+        || plan instanceof Union
+        || plan instanceof Join && !StatefulNodes.isStreamJoin(plan);
   }
 
-  /** The automatic node of a plan can be moved to expressions with a bound; null where it has none, or several. */
+  /** What expressions over a plan can have its automatic node moved to them; null where it cannot move. */
   static ExprBounds boundsOver(LogicalPlan plan) {
-    Columns marked = new Columns();
-    List<Attribute> times =
-        Scala.list(plan.output()).stream()
-            .filter(a -> Rowtime.isWatermarked(a) && a.dataType() instanceof TimestampType)
-            .toList();
-    times.forEach(a -> marked.put(a.exprId(), "", Bound.of(0L)));
-    return times.isEmpty() || !isSingleAutomatic(plan) ? null : new ExprBounds(marked);
+    return canMove(plan) ? new ExprBounds(new PlanBounds(new Definitions(plan), stream -> 0L).of(plan)) : null;
   }
 
   /** The column named rowtime if it is one that the bound can follow, else the only such column. */

@@ -41,6 +41,9 @@ final class BoundPropagator implements WatermarkPropagator {
 
   private void visit(long batchId, SparkPlan plan, long watermarkMs) {
     var floors = query.floorsOf(batchId);
+    if (query.isCurrent(batchId)) {
+      RefuseEarlyTimes.check(query.nodes(), query.floorsOf(batchId - 1), query.seenIn(batchId));
+    }
     long floor = query.nodes().weakestFloor(floors);
     Propagation batch =
         new Propagation(watermarkMs, query.nodes().rawLimit(floors), floor, query.nodes().byId(floors), whole);

@@ -79,8 +79,6 @@ final class BoundedQuery {
     SQLConf conf = execution.sparkSessionForStream().sessionState().conf();
     refuseSettings(conf);
     StablePlan.require(conf);
-    RefuseLostTotals.check(execution.logicalPlan(), execution.outputMode());
-    RefuseUnknownTimes.check(execution.logicalPlan());
     FirstZone.require(execution);
     try {
       propagatorField().set(execution, new BoundPropagator(this));
@@ -100,7 +98,7 @@ final class BoundedQuery {
     }
   }
 
-  private static void refuseSettings(SQLConf conf) {
+  static void refuseSettings(SQLConf conf) {
     refuse(conf, "spark.sql.streaming.multipleWatermarkPolicy", "min",
         "with several inputs a bound holds only as far as the weakest of them");
     refuse(conf, "spark.sql.streaming.statefulOperator.allowMultiple", "true",

@@ -1,9 +1,9 @@
 package sparkrowtime;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BinaryOperator;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.types.DataType;
@@ -47,7 +47,7 @@ final class ExprBounds {
       return weakest(Scala.list(e.children()));
     } else if (e instanceof If choice) {
       return weakest(List.of(choice.trueValue(), choice.falseValue()));
-    } else if (e instanceof CaseWhen choice && choice.elseValue().isDefined()) {
+    } else if (e instanceof CaseWhen choice) {
       return weakest(values(choice));
     }
     int moving = Monotonic.argument(e);
@@ -107,15 +107,18 @@ final class ExprBounds {
     return new Literal(type instanceof DateType ? (Object) (int) value : (Object) value, type);
   }
 
+  /** What CASE WHEN may give, NULL where it has no ELSE. */
+  static List<Expression> values(CaseWhen choice) {
+    Expression otherwise = Scala.orNull(choice.elseValue());
+    return Stream.concat(
+            Scala.list(choice.branches()).stream().map(branch -> branch._2()),
+            Stream.of(otherwise == null ? Literal.create(null, choice.dataType()) : otherwise))
+        .toList();
+  }
+
   private static Bound constant(Literal literal) {
     boolean time = literal.dataType() instanceof TimestampType && literal.value() != null;
     return time ? Bound.of((Long) literal.value()) : null;
-  }
-
-  private static List<Expression> values(CaseWhen choice) {
-    List<Expression> values = new ArrayList<>(List.of(choice.elseValue().get()));
-    Scala.list(choice.branches()).forEach(branch -> values.add(branch._2()));
-    return values;
   }
 
   private Bound weakest(List<Expression> arguments) {

@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 import scala.Option;
 
@@ -40,20 +39,25 @@ final class GroupedTimes {
       return aggregate;
     }
     Alias column = named(time);
-    List<NamedExpression> columns = new ArrayList<>(Scala.list(aggregate.child().output()));
-    columns.add(column);
-    LogicalPlan below = AutoWatermark.movedTo(column, new Project(Scala.seq(columns), aggregate.child()));
+    LogicalPlan below = above(column, aggregate.child());
     Attribute watched = marked(below, column);
     LogicalPlan above = AutoWatermark.with(aggregate, List.of(below));
     return above.transformExpressionsDown(Scala.rewriting(e -> e.semanticEquals(time) ? watched : e));
   }
 
-  private static Alias named(Expression time) {
+  /** A plan with one column more, and the automatic node on that. */
+  static LogicalPlan above(Alias column, LogicalPlan plan) {
+    List<NamedExpression> columns = new ArrayList<>(Scala.list(plan.output()));
+    columns.add(column);
+    return AutoWatermark.movedTo(column, new Project(Scala.seq(columns), plan));
+  }
+
+  static Alias named(Expression time) {
     return new Alias(
         time, time.sql(), NamedExpression.newExprId(), Scala.seq(List.of()), Option.empty(), Scala.seq(List.of()));
   }
 
-  private static Attribute marked(LogicalPlan below, Alias column) {
+  static Attribute marked(LogicalPlan below, Alias column) {
     return Scala.list(below.output()).stream()
         .filter(a -> a.exprId().equals(column.exprId()))
         .findFirst()
@@ -78,6 +82,6 @@ final class GroupedTimes {
   }
 
   private static boolean isWatermarked(Expression e) {
-    return e.dataType() instanceof StructType || e instanceof Attribute a && Rowtime.isWatermarked(a);
+    return e instanceof Attribute a && Rowtime.isWatermarked(a);
   }
 }

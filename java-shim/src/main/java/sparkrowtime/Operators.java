@@ -49,7 +49,7 @@ final class Operators {
 
   /** True for a state function of this library, which gives out each row once the floor is above it. */
   static boolean follows(SparkPlan operator) {
-    return Scala.list(operator.output()).stream().anyMatch(Rowtime::follows);
+    return Scala.list(operator.output()).stream().anyMatch(PackedRows::isChunk);
   }
 
   static boolean isAggregation(StateStoreWriter operator) {

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.function.Predicate;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
@@ -20,8 +21,25 @@ final class Origin {
    * @param bounded whether the column has a bound in a plan
    */
   static String of(Attribute column, LogicalPlan plan, Predicate<LogicalPlan> bounded) {
+    String expression = expression(column, plan);
+    return expression != null ? expression : maker(column, plan, bounded).nodeName();
+  }
+
+  /** The expression that the user wrote, or the operator that makes the column. */
+  static String of(Attribute column, LogicalPlan plan) {
+    return of(column, plan, child -> false);
+  }
+
+  /** The expression that the user wrote; null where the column is a stream's, or made by an operator. */
+  static String expression(Attribute column, LogicalPlan plan) {
     Alias alias = alias(column, plan);
-    return alias != null ? alias.child().sql() : maker(column, plan, bounded).nodeName();
+    return alias == null ? null : shown(alias.child());
+  }
+
+  /** Spark has rewritten window(...) to arithmetic. */
+  private static String shown(Expression e) {
+    boolean window = e instanceof CreateNamedStruct && !WindowBounds.times(e).isEmpty();
+    return window ? "window(" + WindowBounds.times(e).get(0).child().sql() + ", ...)" : e.sql();
   }
 
   /** True where the column passes through an operator that keeps rows, and is not a UDF's. */

@@ -86,8 +86,9 @@ final class PlanBounds {
   private Columns ofFollowing(LogicalPlan plan, LogicalPlan input, Columns below) {
     Columns columns = new Columns();
     for (Attribute a : Scala.list(plan.output())) {
-      if (Rowtime.follows(a) && !input.outputSet().contains(a)) {
-        Bound bound = named(a.metadata().getString(Rowtime.FOLLOWS), input, below);
+      Attribute followed = input.outputSet().contains(a) ? null : PackedRows.followed(a, plan);
+      if (followed != null) {
+        Bound bound = below.get(followed);
         columns.put(a.exprId(), "", plan instanceof TransformWithStateInPySpark ? given(bound) : bound);
       }
     }
@@ -96,15 +97,6 @@ final class PlanBounds {
 
   private Bound given(Bound bound) {
     return bound == null || evicted.followed() == null ? null : bound.weakest(Bound.of(evicted.followed()));
-  }
-
-  private static Bound named(String name, LogicalPlan input, Columns columns) {
-    return Scala.list(input.output()).stream()
-        .filter(a -> a.name().equals(name))
-        .map(columns::get)
-        .filter(java.util.Objects::nonNull)
-        .findFirst()
-        .orElse(null);
   }
 
   /** The one streaming input; a state function also has an initial state, a table. */
@@ -116,7 +108,10 @@ final class PlanBounds {
   private Columns ofSource(LogicalPlan source) {
     Columns columns = new Columns();
     for (Attribute a : Scala.list(source.output())) {
-      if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
+      if (RowtimeRelations.isRowtime(source)) {
+        // At analysis no floor is known; any one shows which columns can have a bound.
+        columns.put(a.exprId(), "", Rowtime.isRowtime(a) ? Bound.of(0L) : null);
+      } else if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
         columns.put(a.exprId(), "", isSource(source) ? Bound.ORDINARY : null);
       } else if (Rowtime.isRowtime(a)) {
         columns.put(a.exprId(), "", new Bound(floors.applyAsLong(s), false, s.speaks()));
@@ -138,8 +133,9 @@ final class PlanBounds {
   private static void put(Columns columns, ExprId id, Expression e, Columns input) {
     ExprBounds bounds = new ExprBounds(input);
     if (e.dataType() instanceof StructType) {
-      columns.put(id, "start", bounds.ofField(e, "start"));
-      columns.put(id, "end", bounds.ofField(e, "end"));
+      for (String field : ((StructType) e.dataType()).fieldNames()) {
+        columns.put(id, field, field.isEmpty() ? null : bounds.ofField(e, field));
+      }
     } else if (e.dataType() instanceof TimestampType || e instanceof Attribute || bounds.of(e) == Bound.ORDINARY) {
       columns.put(id, "", bounds.of(e));
     }

@@ -8,22 +8,19 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.streaming.OutputMode;
 
 /**
  * CUBE, ROLLUP and GROUPING SETS in append mode: a set without the time column is never complete, and
- * Spark would keep its totals for ever without a word. Called once a query, in its thread.
+ * Spark would keep its totals for ever without a word.
  */
 final class RefuseLostTotals {
   private RefuseLostTotals() {}
 
-  static void check(LogicalPlan plan, OutputMode mode) {
-    if (mode.equals(OutputMode.Append())) {
-      plan.foreach(Scala.each(RefuseLostTotals::check));
-    }
+  static void check(LogicalPlan plan) {
+    plan.foreach(Scala.each(RefuseLostTotals::checkNode));
   }
 
-  private static void check(LogicalPlan node) {
+  private static void checkNode(LogicalPlan node) {
     if (node instanceof Aggregate aggregate
         && aggregate.child() instanceof Expand sets
         && sets.isStreaming()

@@ -47,6 +47,12 @@ final class RowsSeen {
             .orElse(OptionalLong.empty());
   }
 
+  /** The least rowtime that a stream has sent; {@link Bound#UNLIMITED} for none. */
+  long leastOf(BoundedStream stream) {
+    Offset end = ends.apply(stream);
+    return end == null ? Bound.UNLIMITED : stream.leastSent(end, 0);
+  }
+
   private OptionalLong sent(StreamingDataSourceV2ScanRelation source, Attribute column, long from) {
     if (!(source.stream() instanceof BoundedStream stream) || !Rowtime.isRowtime(column)) {
       return OptionalLong.empty();

@@ -12,6 +12,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectResolutionRule(Scala.function(RowtimeRelations::new));
+    extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
     extensions.injectColumnar(Scala.function(session -> new SinkWriters()));

@@ -41,17 +41,23 @@ final class RowtimeRelations extends Rule<LogicalPlan> {
       return plan;
     }
     LogicalPlan bounded = plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite));
-    return GroupedTimes.isAwaited(plan)
-        ? bounded
-        : bounded.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::grouped));
+    LogicalPlan grouped =
+        GroupedTimes.isAwaited(plan)
+            ? bounded
+            : bounded.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::grouped));
+    return grouped == bounded ? bounded : Marks.refreshed(grouped);
   }
 
   private static LogicalPlan grouped(LogicalPlan node) {
-    return node instanceof Aggregate aggregate ? GroupedTimes.asColumn(aggregate) : node;
+    if (node instanceof Aggregate aggregate) {
+      LogicalPlan windowed = WindowedTimes.asColumn(aggregate);
+      return windowed == aggregate ? GroupedTimes.asColumn(aggregate) : windowed;
+    }
+    return node;
   }
 
   /** A relation as the user has it; in the plan of a batch Spark has put others in its place. */
-  private static boolean isRowtime(Object node) {
+  static boolean isRowtime(Object node) {
     return node instanceof StreamingRelationV2 relation
         && relation.sourceName().equalsIgnoreCase(Rowtime.SOURCE)
         && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"));

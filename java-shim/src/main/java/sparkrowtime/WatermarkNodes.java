@@ -33,7 +33,8 @@ final class WatermarkNodes {
     }
   }
 
-  private Map<EventTimeWatermark, Bound> bounds(ToLongFunction<BoundedStream> floors) {
+  /** The bound of each node's column, by the floors of the streams; null where nothing is known. */
+  Map<EventTimeWatermark, Bound> bounds(ToLongFunction<BoundedStream> floors) {
     PlanBounds plan = new PlanBounds(definitions, floors);
     Map<EventTimeWatermark, Bound> bounds = new IdentityHashMap<>();
     nodes.forEach(n -> bounds.put(n, plan.of(n.child()).get(n.eventTime())));

@@ -17,12 +17,18 @@ import org.apache.spark.sql.types.TimestampType;
  */
 final class WindowBounds {
   private static final String MARKER = "spark.timeWindow";
+  private static final String SESSION_MARKER = "spark.sessionWindow";
 
   private WindowBounds() {}
 
   /** True for windows of one fixed size, not for sessions. */
   static boolean isFixedSize(NamedExpression e) {
     return e.metadata().contains(MARKER);
+  }
+
+  /** True for windows and sessions that Spark has made of a time, before or after an aggregation. */
+  static boolean isWindow(NamedExpression e) {
+    return e.metadata().contains(MARKER) || e.metadata().contains(SESSION_MARKER);
   }
 
   static Bound of(CreateNamedStruct window, int field, ExprBounds bounds) {
@@ -39,7 +45,7 @@ final class WindowBounds {
   }
 
   /** Where the time column is read: the conversions from a timestamp to its microseconds. */
-  private static List<PreciseTimestampConversion> times(Expression window) {
+  static List<PreciseTimestampConversion> times(Expression window) {
     return Scala.list(window.collect(Scala.only(PreciseTimestampConversion.class))).stream()
         .filter(WindowBounds::isReading)
         .toList();
