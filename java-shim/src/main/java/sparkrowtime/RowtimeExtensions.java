@@ -14,6 +14,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
     extensions.injectResolutionRule(Scala.function(RowtimeRelations::new));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
+    extensions.injectColumnar(Scala.function(session -> new StateTimeouts()));
     extensions.injectColumnar(Scala.function(session -> new SinkWriters()));
     return BoxedUnit.UNIT;
   }
