@@ -81,6 +81,7 @@ final class BoundedQuery {
     StablePlan.require(conf);
     RefuseLostTotals.check(execution.logicalPlan(), execution.outputMode());
     RefuseUnknownTimes.check(execution.logicalPlan());
+    CheckpointedTimes.check(execution);
     try {
       propagatorField().set(execution, new BoundPropagator(this));
       return this;
