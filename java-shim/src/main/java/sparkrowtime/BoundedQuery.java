@@ -80,6 +80,7 @@ final class BoundedQuery {
     refuseSettings(conf);
     StablePlan.require(conf);
     FirstZone.require(execution);
+    CheckpointedTimes.check(execution);
     try {
       propagatorField().set(execution, new BoundPropagator(this));
       return this;

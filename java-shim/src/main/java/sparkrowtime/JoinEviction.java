@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 
 /**
  * The physical rule: gives each stream-stream join of a bounded query the eviction of {@link
- * JoinSides}. Spark applies it to every physical plan, in the thread that plans it, after its own
+ * JoinSides} and the condition of {@link NullKeys}. Spark applies it to every physical plan, in the thread that plans it, after its own
  * rules have given the join its state and watermark, and before code is generated.
  *
  * <p>Law: plans outside a running query with bounds are left as they are.
@@ -30,6 +30,8 @@ final class JoinEviction extends ColumnarRule {
     }
     BoundedQuery query = BoundedQuery.ofThisThread();
     JoinSides sides = query == null ? null : query.sidesOf(join.stateInfo().get().operatorId());
-    return sides == null ? join : Scala.copy(join, JoinStateWatermarkPredicates.class, sides.evicting(join));
+    return sides == null
+        ? join
+        : NullKeys.unmatched(Scala.copy(join, JoinStateWatermarkPredicates.class, sides.evicting(join)));
   }
 }

@@ -15,6 +15,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
+    extensions.injectColumnar(Scala.function(session -> new StateTimeouts()));
     extensions.injectColumnar(Scala.function(session -> new SinkWriters()));
     return BoxedUnit.UNIT;
   }

@@ -2,9 +2,6 @@ package sparkrowtime;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,17 +31,11 @@ final class SinkMessage {
           "rowtime.batchEnd",
           "rowtime.outputBounds");
 
-  /** Opcodes of pickle: protocol 3 and what is called; bytes and text with their length; the call of the pair. */
-  private static final byte[] CALL = bytes("\u0080\u0003cspark_rowtime.spark.taskoutput\ncarried\n");
-
-  private static final byte BYTES = 'B';
-  private static final byte TEXT = 'X';
-  private static final byte[] END = bytes("\u0086R.");
-
   private SinkMessage() {}
 
   static WriterCommitMessage of(List<InternalRow> rows, StructType schema) {
-    return new PythonWriterCommitMessage(pickled(arrow(rows, schema), said()));
+    return new PythonWriterCommitMessage(
+        PickledCall.of("spark_rowtime.spark.taskoutput", "carried", arrow(rows, schema), said()));
   }
 
   private static byte[] arrow(List<InternalRow> rows, StructType schema) {
@@ -70,21 +61,5 @@ final class SinkMessage {
     } catch (JsonProcessingException e) {
       throw new IllegalStateException(e);
     }
-  }
-
-  private static byte[] pickled(byte[] rows, byte[] said) {
-    ByteBuffer pickle =
-        ByteBuffer.allocate(CALL.length + 5 + rows.length + 5 + said.length + END.length)
-            .order(ByteOrder.LITTLE_ENDIAN)
-            .put(CALL);
-    return argument(argument(pickle, BYTES, rows), TEXT, said).put(END).array();
-  }
-
-  private static ByteBuffer argument(ByteBuffer pickle, byte kind, byte[] value) {
-    return pickle.put(kind).putInt(value.length).put(value);
-  }
-
-  private static byte[] bytes(String opcodes) {
-    return opcodes.getBytes(StandardCharsets.ISO_8859_1);
   }
 }

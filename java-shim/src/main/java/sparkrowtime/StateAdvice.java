@@ -2,8 +2,6 @@ package sparkrowtime;
 
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
@@ -46,18 +44,9 @@ final class StateAdvice {
           "The join on {} has no condition on both streams' times, so it keeps {} rows for ever: its"
               + " state only grows. Add one, such as b.rowtime BETWEEN a.rowtime AND a.rowtime +"
               + " INTERVAL 10 MINUTES, or join on equal windows.",
-          condition(join),
+          JoinSides.condition(join),
           sides.keptForEver());
     }
-  }
-
-  private static String condition(StreamingSymmetricHashJoinExec join) {
-    String keys =
-        IntStream.range(0, join.leftKeys().size())
-            .mapToObj(i -> join.leftKeys().apply(i).sql() + " = " + join.rightKeys().apply(i).sql())
-            .collect(Collectors.joining(" AND "));
-    var more = Scala.orNull(join.condition().full());
-    return more == null ? keys : keys + " AND " + more.sql();
   }
 
   private static void onPartitions(int partitions, int cores) {
