@@ -1,4 +1,4 @@
-# make demo: the main job, on a fresh machine. make test: all tests. make lint, make test-quick, make bench.
+# make demo: the main job, on a fresh machine. make test: all tests. make lint, make docs, make test-quick, make bench.
 SHELL := bash
 VENV := .venv
 OLD_VENV := .venv-oldest
@@ -8,7 +8,7 @@ OLDEST := pyspark[sql]==4.2.1
 SOURCES := pyproject.toml hatch_build.py $(shell find java-shim -name '*.java' -o -name '*.py')
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-quick lint bench clean
+.PHONY: demo test test-quick lint docs bench clean
 
 demo: $(VENV)/.installed
 	@$(PY) examples/01_hourly_counts.py
@@ -16,9 +16,9 @@ demo: $(VENV)/.installed
 # Two halves at once, for two cores. No test hangs for more than its seconds.
 test: export PYTEST_TIMEOUT := 300
 OPERATORS := $(wildcard tests/spark/test_operators_*.py)
-BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/law7 tests/test_examples.py $(OPERATORS)
+BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/law7 tests/documents tests/test_examples.py $(OPERATORS)
 SPARK := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
-test: $(VENV)/.installed $(OLD_VENV)/.installed lint
+test: $(VENV)/.installed $(OLD_VENV)/.installed lint docs
 	@$(PY) -m pytest $(SPARK) >$(VENV)/spark.log 2>&1 & spark=$$!; \
 	$(PY) -m pytest $(BESIDE); beside=$$?; \
 	$(OLD_VENV)/bin/python -m pytest tests -m smoke; oldest=$$?; \
@@ -32,6 +32,10 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# The site in build/site; open index.html. A broken link, or anything from the network, is an error.
+docs: $(VENV)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict && echo "documentation: build/site/index.html"
 
 bench: $(VENV)/.installed
 	@$(PY) $(PIP) --no-build-isolation -e '.[bench]'
