@@ -23,7 +23,7 @@ def blocks(page: Path) -> list[Block]:
     found = list(FENCED.finditer(text))
     return [
         Block(match[1], match[2], text.count("\n", 0, match.start()) + 2, _printed(text, match, after))
-        for match, after in zip(found, [*found[1:], None], strict=True)
+        for match, after in zip(found, [*found, None][1:], strict=True)
         if match[1] in ("python", "bash")
     ]
 
