@@ -1,4 +1,4 @@
-# make demo: the main job, on a fresh machine. make test: all tests. make lint, make test-quick, make bench.
+# make demo: the main job, on a fresh machine. make test: all tests. make lint, make docs, make test-quick, make bench.
 SHELL := bash
 VENV := .venv
 OLD_VENV := .venv-oldest
@@ -8,7 +8,7 @@ OLDEST := pyspark[sql]==4.2.1
 SOURCES := pyproject.toml hatch_build.py $(shell find java-shim -name '*.java' -o -name '*.py')
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-quick lint bench clean
+.PHONY: demo test test-quick lint docs bench clean
 
 demo: $(VENV)/.installed
 	@$(PY) examples/01_hourly_counts.py
@@ -17,12 +17,12 @@ demo: $(VENV)/.installed
 # starts a Spark. No test hangs for more than its seconds.
 test: export PYTEST_TIMEOUT := 300
 OPERATORS := $(wildcard tests/spark/test_operators_*.py)
-JOB_streams := tests/conformance tests/crash tests/golden tests/hostile tests/law7 tests/load tests/test_examples.py $(OPERATORS)
+JOB_streams := tests/conformance tests/crash tests/golden tests/hostile tests/law7 tests/load tests/documents tests/test_examples.py $(OPERATORS)
 JOB_spark := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
 JOB_oldest := tests -m smoke
 JOB_quick := $(filter-out $(JOB_streams) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
 JOBS := streams spark oldest quick
-test: $(VENV)/.installed $(OLD_VENV)/.installed lint
+test: $(VENV)/.installed $(OLD_VENV)/.installed lint docs
 	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
 
 job-%:
@@ -37,6 +37,10 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# The site in build/site; open index.html. A broken link, or anything from the network, is an error.
+docs: $(VENV)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict && echo "documentation: build/site/index.html"
 
 bench: $(VENV)/.installed
 	@$(PY) $(PIP) --no-build-isolation -e '.[bench]'

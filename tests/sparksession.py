@@ -30,6 +30,9 @@ SETTINGS = {
 }
 
 
+QUICK_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""The environment that does the same for a program in a process of its own."""
+
 NATIVE_READ, NATIVE_WRITE = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
 """The switches of the ways around Python; "false": through Python."""
 

@@ -1,0 +1,22 @@
+"""The map in CONTRIBUTING.md names files and classes that there are."""
+
+import re
+
+import pytest
+
+from tests.documents.blocks import ROOT
+
+MAP = (ROOT / "CONTRIBUTING.md").read_text()
+
+
+@pytest.mark.skipif(not (ROOT / "spark_rowtime" / "producer").is_dir(), reason="the modules are not in packages yet")
+def test_every_file_on_the_map_is_there() -> None:
+    named = set(re.findall(r"`([a-z_/-]+(?:\.py|/))`", MAP))
+    assert len(named) > 30
+    assert [name for name in named if not ((ROOT / name).exists() or (ROOT / "spark_rowtime" / name).exists())] == []
+
+
+def test_every_java_class_on_the_map_is_there() -> None:
+    named = set(re.findall(r"`([A-Z][a-z]\w+[A-Z]\w+)`", MAP)) - {"RowSink"}
+    assert len(named) > 5
+    assert named <= {path.stem for path in (ROOT / "java-shim").rglob("*.java")}
