@@ -21,8 +21,10 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.rowtime.adapters": "tests.crash.numbers:Numbers, tests.spark.hosted_feed:Feed",
-    # Short runs: the second compiler costs more than it gains.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.ui.showConsoleProgress": "false",
+    # Short runs: the second compiler costs more than it gains. Without it the code cache has 48 MB: in a run of many
+    # queries the JVM would sweep it and compile again. A concurrent collector would compete for the two cores of CI.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),

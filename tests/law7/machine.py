@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_rowtime import InvalidOptionError
 from tests.law7 import law
 from tests.law7.calendars import Calendar
 from tests.law7.feed import Feed, LeftOut
 from tests.law7.grammar import Query
 from tests.law7.kinds import REFUSABLE, kinds_of
 from tests.law7.schedule import Poll, Schedule, Send, Stop
-from tests.law7.streamed import RefusedError, Rows, Step, Streamed
+from tests.law7.streamed import RefusedError, Rows, Step, Streamed, refusal
 from tests.spark.observed import clock
 
 
@@ -93,7 +95,12 @@ def _refused(case: Case, *played: Played) -> str | None:
 
 
 def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Played:
-    query = Streamed(case.query.frame(_reading(spark.readStream, feed, dict(case.options))), feed.folder, feed)
+    try:
+        frame = case.query.frame(_reading(spark.readStream, feed, dict(case.options)))
+    except (AnalysisException, InvalidOptionError) as error:
+        feed.close()
+        return Played([], 0, 0, refusal(error))
+    query = Streamed(frame, feed.folder, feed)
     try:
         for number, event in enumerate(case.schedule.events):
             feed.apply(number, event)

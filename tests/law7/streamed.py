@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 
+from spark_rowtime import InvalidOptionError
 from spark_rowtime.store import open_store
 from tests.law7.feed import Feed
 from tests.spark.observed import Observed, micros
@@ -24,10 +25,10 @@ class RefusedError(Exception):
     """The query does not start; why, in a few words that many cases share."""
 
 
-def refusal(error: PySparkException) -> str | None:
+def refusal(error: Exception) -> str | None:
     """The beginning of what Spark's analysis or the extension says against a plan; None: it is another error."""
     cause = error._cause if isinstance(error, StreamingQueryException) else error
-    if not isinstance(cause, AnalysisException | IllegalArgumentException):
+    if not isinstance(cause, AnalysisException | IllegalArgumentException | InvalidOptionError):
         return None
     said = re.sub(r"\[.*?\]|#\d+|'[^']*'|`[^`]*`", "", " ".join(str(cause).split()))
     return said.split(". ")[0].strip()[:140]

@@ -1,6 +1,6 @@
 """Bounds never change a result, only when it appears: random schedules and queries, by seed.
 
-CI tries two seeds. Any others: ``ROWTIME_LAW7_SEEDS=0:200 python -m pytest tests/law7``; one again:
+CI tries one seed. Any others: ``ROWTIME_LAW7_SEEDS=0:200 python -m pytest tests/law7``; one again:
 ``ROWTIME_LAW7_SEEDS=17:18``; one of the kinds of kinds.py alone: ``ROWTIME_LAW7_KINDS="null keys"``, also one that is
 known to fail. A case that fails is printed, and made smaller as far as that goes in five minutes.
 """
@@ -18,7 +18,7 @@ from tests.law7.grammar import Source
 from tests.law7.kinds import kinds_of, wanted
 from tests.law7.machine import Case, tried
 
-FIRST, LAST = map(int, os.environ.get("ROWTIME_LAW7_SEEDS", "8:10").split(":"))
+FIRST, LAST = map(int, os.environ.get("ROWTIME_LAW7_SEEDS", "8:9").split(":"))
 
 
 @pytest.mark.parametrize("number", range(FIRST, LAST))
