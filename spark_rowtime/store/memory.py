@@ -261,7 +261,7 @@ class MemoryStore(Store):
     def readers(self) -> list[ReaderInfo]:
         with self._changed:
             found, now = sorted(self._readers.items()), self._uptime()
-            return [ReaderInfo(name, position, now - seen) for name, (position, seen) in found]
+            return [ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in found]
 
     def horizon(self) -> Head:
         return self.at(self._horizon)

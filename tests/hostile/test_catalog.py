@@ -17,7 +17,7 @@ from spark_rowtime.store import open_store
 from tests.hostile.feeds import TIME
 from tests.streams import opened
 
-TABLES = ("meta", "producers", "events", "rejected", "readers")
+TABLES = ("meta", "producers", "events", "rejected", "readers", "uptime", "checkpoints", "rejected_totals")
 EVIL = "x'); DROP TABLE events; --"
 
 
@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> str:
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, v STRING")
     with rt.openReader(path, name="reader") as reader, opened(path, "late", lateness="1 hour", onLate="reject") as sink:
         sink.sendRows([(TIME, "a"), ("2006-09-11T12:00:00Z", "b")])
-        sink.flush("checkpoint")
+        sink.flush("checkpoint" * 200)
         sink.sendRow((TIME, "late"))
         sink.flush()
         list(reader)

@@ -80,14 +80,17 @@ class LocalStore(Store):
         self._log.verify()
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """One that writes, with the log and the clock as they are now."""
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        """With the log and the clock as they are now; DEFERRED only reads."""
         with self._guard:
             self._catalog.require()
-            self._uptime.ask()
+            writes = kind == "IMMEDIATE"
+            if writes:
+                self._uptime.ask()
             try:
-                with self._catalog.transaction("IMMEDIATE"):
-                    self._uptime.begin()
+                with self._catalog.transaction(kind):
+                    if writes:
+                        self._uptime.begin()
                     self._log.catch_up()
                     yield
             except BaseException:
@@ -308,10 +311,7 @@ class LocalStore(Store):
             return producers.info(self._catalog, known) if known else None
 
     def clock(self) -> StreamClock:
-        with self._guard:
-            self._catalog.require()
-            with self._catalog.transaction("DEFERRED"):
-                self._log.catch_up()
+        with self._transaction("DEFERRED"):
             return self._log.copy_clock()
 
     def rejected(self) -> pa.Table:
