@@ -168,7 +168,8 @@ def _check_streaming(df: DataFrame, rowtime: str, buckets: int) -> None:
     if WATERMARK not in df.schema[rowtime].metadata:
         raise InvalidOptionError(
             f"{rowtime!r} has no watermark, so that no row would ever be complete. Read with format('rowtime') and "
-            "keep its rowtime column, or say withWatermark before.",
+            "keep its rowtime column, or say withWatermark before. The rows of a slidingAggregate with following come "
+            "later than their time: write its rows to a rowtime stream, and read that.",
             column=rowtime,
         )
     provider = df.sparkSession.conf.get(_PROVIDER) or ""
