@@ -5,8 +5,9 @@ The public names, nothing else. Importing this does not import PySpark.
 
 from typing import Any
 
-from spark_rowtime.adapter import Adapter
-from spark_rowtime.bound import RowtimeBound
+from spark_rowtime.adapter.adapter import Adapter
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.bounds.train import Train
 from spark_rowtime.errors import (
     BoundRegressionError,
     DataLostError,
@@ -27,12 +28,11 @@ from spark_rowtime.errors import (
     StreamNotFoundError,
     UnknownOptionError,
 )
-from spark_rowtime.reader import RowReader, openReader
-from spark_rowtime.rowsink import RowSink, openSink
+from spark_rowtime.producer.rowsink import RowSink, openSink
+from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
-from spark_rowtime.train import Train
 
-_FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "taskbound"}
+_FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "output_bound"}
 
 __all__ = [
     "Adapter",

@@ -7,17 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.arguments import is_whole, to_flag
-from spark_rowtime.bound import RowtimeBound, as_bound
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.bound import RowtimeBound, as_bound
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
-from spark_rowtime.schema import same_schema, show_schema, stream_schema
-from spark_rowtime.shown import shown
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import REJECTED_BYTES, ProducerInfo, Store, StreamSettings
-from spark_rowtime.store.present import clock_now, producers_now
+from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.retention import checkpoint_gone
-from spark_rowtime.timestamps import from_micros, to_interval
+from spark_rowtime.types.arguments import is_whole, to_flag
+from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import from_micros, to_interval
 
 _NAMED = 3
 """So many producers are named in one sentence at the most."""
@@ -161,7 +161,9 @@ def _size(value: Any, name: str) -> int:
     if is_whole(value) and 0 <= value < 1 << 63:
         size: int = value
         return size
-    raise InvalidOptionError(f"{name} must be a whole number of bytes, not {shown(value)}.", value=shown(value))
+    raise InvalidOptionError(
+        f"{name} must be a whole number of bytes, not {short_repr(value)}.", value=short_repr(value)
+    )
 
 
 def require_stream(path: str, schema: Any) -> None:

@@ -5,7 +5,7 @@ import click
 from spark_rowtime.cli.streams import blocking
 from spark_rowtime.store import open_store
 from spark_rowtime.stream import describeStream
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.types.timestamps import to_interval
 
 
 @click.command()

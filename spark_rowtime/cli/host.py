@@ -10,16 +10,16 @@ from contextlib import contextmanager
 
 import click
 
-from spark_rowtime.adapter import DELAYS, host, load_class
+from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, load_class
 from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import StreamNotFoundError
-from spark_rowtime.reader import openReader
+from spark_rowtime.reader.reader import openReader
 from spark_rowtime.stream import describeStream
 
-_GRACE = 4.0
+_GRACE_SECONDS = 4.0
 """Seconds that an adapter has to hear that it is to end, and again to do so."""
-_AGAIN = 0.1
-_PATIENCE = 20.0
+_RETRY_SECONDS = 0.1
+_PATIENCE_SECONDS = 20.0
 """Seconds that an adapter of a query that was restarted waits for its predecessor's to end."""
 
 
@@ -30,7 +30,7 @@ _PATIENCE = 20.0
 @click.option(
     "--restarts",
     type=click.IntRange(0, 1000),
-    default=len(DELAYS),
+    default=len(RESTART_SECONDS),
     show_default=True,
     help="How often in a row it is restarted without coming further.",
 )
@@ -42,11 +42,11 @@ def run(adapter: str, stream: str, producer: str | None, restarts: int, create: 
     An error in its program, such as a TypeError, ends it at once.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    delays = [*DELAYS[:restarts], *([DELAYS[-1]] * (restarts - len(DELAYS)))]
+    delays = [*RESTART_SECONDS[:restarts], *([RESTART_SECONDS[-1]] * (restarts - len(RESTART_SECONDS)))]
     with _terminable() as heard:
         if until_stdin_ends:
             threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
-        patience = _PATIENCE if until_stdin_ends else 0
+        patience = _PATIENCE_SECONDS if until_stdin_ends else 0
         if not create:
             _require_there(stream)
         host(adapter, stream, producer=producer, delays=delays, patience=patience, create=create)
@@ -107,10 +107,10 @@ def _end_with_stdin(heard: threading.Event) -> None:
         pass
     main = threading.main_thread()
     assert main.ident is not None
-    for _ in range(round(_GRACE / _AGAIN)):
+    for _ in range(round(_GRACE_SECONDS / _RETRY_SECONDS)):
         signal.pthread_kill(main.ident, signal.SIGTERM)
-        if heard.wait(_AGAIN):
+        if heard.wait(_RETRY_SECONDS):
             break
-    main.join(_GRACE)
+    main.join(_GRACE_SECONDS)
     if main.is_alive():
         os._exit(128 + signal.SIGKILL)

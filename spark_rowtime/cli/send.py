@@ -8,15 +8,15 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from spark_rowtime.bound import RowtimeBound
-from spark_rowtime.cli.csvfeed import CsvFeed, FeedOptions
-from spark_rowtime.cli.csvrows import CsvRows
-from spark_rowtime.cli.sortedruns import SortedRuns
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
+from spark_rowtime.cli.csv_rows import CsvRows
+from spark_rowtime.cli.sorted_runs import SortedRuns
 from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
-from spark_rowtime.localtime import LocalTime
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.types.local_time import LocalTime
+from spark_rowtime.types.timestamps import to_interval
 
 
 @click.command()

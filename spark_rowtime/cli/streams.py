@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import click
 
-from spark_rowtime.bound import RowtimeBound
-from spark_rowtime.schema import show_schema
+from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import REJECTED_BYTES
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
-from spark_rowtime.timestamps import show_micros
+from spark_rowtime.types.schema import show_schema
+from spark_rowtime.types.timestamps import show_micros
 
 ABSENT_DAYS = 1
 """A reader that was not seen for so long, and has rows to read, is warned of."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from spark_rowtime.reader import openReader
-from spark_rowtime.train import ROWTIME, Train
+from spark_rowtime.bounds.train import Train
+from spark_rowtime.reader.reader import openReader
+from spark_rowtime.types.schema import ROWTIME
 
 
 @click.command()

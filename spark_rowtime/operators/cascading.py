@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.build import aggregated
 from spark_rowtime.operators.frames import Cascading
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.types.timestamps import to_interval
 
 
 def cascadingAggregate(

@@ -1,8 +1,8 @@
 """The floor of a batch in microseconds, inside a state function."""
 
-from spark_rowtime.spark.taskbound import local_property
+from spark_rowtime.spark.output_bound import local_property
 
-PROPERTY = "rowtime.inputFloor"
+INPUT_FLOOR = "rowtime.inputFloor"
 """The local property in which the extension puts the floor behind the watermark of operators on raw times."""
 
 
@@ -13,7 +13,7 @@ def batch_floor(watermark_ms: int) -> int:
     exact for times of whole milliseconds. The property has the rest, and counts where it belongs to
     this watermark: an operator above another one may have a weaker one.
     """
-    said = local_property(PROPERTY)
+    said = local_property(INPUT_FLOOR)
     if said is not None and (int(said) - 1) // 1000 == watermark_ms:
         return int(said)
     return max(0, watermark_ms) * 1000 + 1

@@ -20,7 +20,7 @@ from spark_rowtime.operators.framed import framed
 from spark_rowtime.operators.frames import Frame
 from spark_rowtime.operators.places import Places, in_sequence
 from spark_rowtime.operators.slots import Slots
-from spark_rowtime.timestamps import LARGEST
+from spark_rowtime.types.timestamps import LARGEST
 
 
 class FrameProcessor(StatefulProcessor):

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
-from spark_rowtime.arguments import is_whole
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.build import aggregated
 from spark_rowtime.operators.frames import Frame, LastRows, Sliding
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.timestamps import to_interval
 
 
 def slidingAggregate(

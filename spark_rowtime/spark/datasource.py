@@ -11,8 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
-from spark_rowtime.spark.batch import RowtimeBatchReader, view_schema
-from spark_rowtime.spark.hosted import ensure_stream
+from spark_rowtime.spark.batch_reader import RowtimeBatchReader, view_schema
+from spark_rowtime.spark.hosted_adapter import ensure_stream
 from spark_rowtime.spark.options import READ, VIEWS, WRITE, Options
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader

@@ -3,7 +3,7 @@
 from typing import Any
 
 from spark_rowtime.errors import ShimMissingError
-from spark_rowtime.release import load_position
+from spark_rowtime.reader.release import load_position
 from spark_rowtime.store.base import Position
 
 SINCE = "since"

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from spark_rowtime.arguments import to_text
-from spark_rowtime.bound import RowtimeBound
+from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
-from spark_rowtime.release import Release, release
-from spark_rowtime.train import ROWTIME
+from spark_rowtime.reader.release import Release, release
+from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.schema import ROWTIME
 
 READ = (
     "path",

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from spark_rowtime.release import Release
+from spark_rowtime.reader.release import Release
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.local.segment import SEGMENTS, Location
@@ -17,11 +17,11 @@ from spark_rowtime.store.retention import require_there
 
 PARTITION_ROWS = 262_144
 """About as many rows as one task reads: enough to be worth a task, few enough to use all cores."""
-LEAST_ROWS = 65_536
+LEAST_PARTITION_ROWS = 65_536
 """Fewer are not worth another task, even where cores are idle."""
 ROW_BYTES = 256
 """A train counts as at least one row per so many bytes."""
-LONGEST = 2**31 - 1
+LONGEST_BATCH_BYTES = 2**31 - 1
 """The largest message, in bytes, that Java can read."""
 
 
@@ -50,7 +50,7 @@ def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
     for piece in pieces:
         starts.append(total)
         total += max(piece.rows, piece.size // ROW_BYTES)
-    size = min(PARTITION_ROWS, max(LEAST_ROWS, total // parallelism))
+    size = min(PARTITION_ROWS, max(LEAST_PARTITION_ROWS, total // parallelism))
     numbered = zip(starts, pieces, strict=True)
     return [[piece for _, piece in group] for _, group in groupby(numbered, key=lambda pair: pair[0] // size)]
 
@@ -81,7 +81,7 @@ def native_plan(store: Store, how: Release, after: Position, upto: Position, par
         low, high = low_high(piece, how, after, upto)
         return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high]
 
-    if any(not isinstance(p.location, Location) or p.location.length > LONGEST for p in pieces):
+    if any(not isinstance(p.location, Location) or p.location.length > LONGEST_BATCH_BYTES for p in pieces):
         return {}
     files, producers = _numbers(p.location.segment for p in pieces), _numbers(p.producer for p in pieces)
     folder = Path(store.path).absolute() / SEGMENTS

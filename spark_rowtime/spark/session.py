@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spark_rowtime.errors import ShimMissingError
-from spark_rowtime.spark.running import check_running
+from spark_rowtime.spark.running_session import check_running
 from spark_rowtime.spark.settings import said, suited
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"

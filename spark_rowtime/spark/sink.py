@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from spark_rowtime.bound import stronger
-from spark_rowtime.ddl import from_spark_json
-from spark_rowtime.disorder import AnyOrder, Disorder, declared
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.disorder import AnyOrder, Disorder, declared
+from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import (
     DataLostError,
     DisorderedOutputError,
@@ -21,16 +21,16 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.schema import batch_to_schema, fitting_schema, stream_schema
-from spark_rowtime.spark.landed import Batch
 from spark_rowtime.spark.options import Options
-from spark_rowtime.spark.taskbound import floors_said, local_property, path_of
-from spark_rowtime.spark.taskoutput import TaskOutput
+from spark_rowtime.spark.output_bound import floors_said, local_property, path_of
+from spark_rowtime.spark.query_batch import Batch
+from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.admission import admit
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store, StreamSettings
-from spark_rowtime.timestamps import show_micros
-from spark_rowtime.train import ROWTIME, Timed
+from spark_rowtime.types.ddl import from_spark_json
+from spark_rowtime.types.schema import ROWTIME, batch_to_schema, fitting_schema, stream_schema
+from spark_rowtime.types.timestamps import show_micros
 
 
 class RowtimeStreamWriter(DataSourceStreamArrowWriter):

@@ -16,9 +16,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from spark_rowtime.adapter import AdapterProcess, spawn
-from spark_rowtime.release import Release, dump_position, least_sent, load_position
-from spark_rowtime.spark.heldback import HeldBack
+from spark_rowtime.adapter.adapter import AdapterProcess, spawn
+from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
+from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, SINCE, start_position
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
@@ -26,9 +26,9 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
 from spark_rowtime.stream import waits_for
-from spark_rowtime.timestamps import show_micros
+from spark_rowtime.types.timestamps import show_micros
 
-PATIENCE, ALL_PATIENCE = 0.005, 0.04
+NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.04
 """Seconds that a query waits for news in each of its sources; in its only one, when there was none for long."""
 
 
@@ -45,9 +45,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._adapter_spec = options.get("adapter")
         self._require = options.choice("bounds", "require", "ignore") == "require"
         self._target: int | None = None
-        self._patience = PATIENCE
+        self._news_wait = NEWS_WAIT_SECONDS
         self._reported: dict[str, Any] | None = None
-        self._held_back = HeldBack(self._how)
+        self._held_back = HeldBackRows(self._how)
         self._adapter: AdapterProcess | None = None
         self._registered: str | None = None
         self._kept, self._kept_at = Position(0, None, None), 0.0
@@ -80,14 +80,14 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             how = Release(how.order, how.hold, how.since)
         to = self._next(how, at)
         waits_longer = to == at and start.get(ALONE, False)
-        self._patience = min(2 * self._patience, ALL_PATIENCE) if waits_longer else PATIENCE
+        self._news_wait = min(2 * self._news_wait, LONGEST_WAIT_SECONDS) if waits_longer else NEWS_WAIT_SECONDS
         return self._dump(to, how)
 
     def _next(self, how: Release, at: Position) -> Position:
         """The next position. Waits a moment for one: a look at the store costs a hundredth of Spark's next trigger."""
         seen = self._store.head().seq
         to = how.step(self._store, at, self._target)
-        if to == at and self._target is None and self._store.wait(seen, self._patience):
+        if to == at and self._target is None and self._store.wait(seen, self._news_wait):
             to = how.step(self._store, at)
         return to
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_rowtime.arguments import to_text
 from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
-from spark_rowtime.shown import shown
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
+from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.short_repr import short_repr
 
 if TYPE_CHECKING:
     from spark_rowtime.store.local.check import Report
@@ -31,7 +31,7 @@ def create_store(path: str, schema: pa.Schema, settings: StreamSettings) -> None
 def open_store(path: str, durability: str = "process") -> Store:
     """Opens a stream. StreamNotFoundError where there is none; ``durability``: process | power."""
     if not isinstance(durability, str) or durability not in ("process", "power"):
-        raise InvalidOptionError(f"durability={shown(durability)} is neither 'process' nor 'power'.")
+        raise InvalidOptionError(f"durability={short_repr(durability)} is neither 'process' nor 'power'.")
     path = _text(path)
     if path.startswith("memory://"):
         if path not in STREAMS:

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError
-from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
-from spark_rowtime.timestamps import show_micros
+from spark_rowtime.types.schema import rowtime_micros
+from spark_rowtime.types.timestamps import show_micros
 
 
 def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:

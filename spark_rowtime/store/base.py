@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from spark_rowtime.clock import Event, Status, StreamClock
-from spark_rowtime.store.steady import Reading
+from spark_rowtime.bounds.clock import Event, Status, StreamClock
+from spark_rowtime.store.steady_clock import Reading
 
 
 class Position(NamedTuple):

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store.base import Position
+from spark_rowtime.types.schema import rowtime_micros
 
 
 def between(after: Position, upto: Position, seq: int, least: int, largest: int) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from spark_rowtime.clock import Detached, Event, Idled, Status
+from spark_rowtime.bounds.clock import Detached, Event, Idled, Status
 
 Ticking = tuple[str, Status, int | None, int | None, int, int]
 """An attached producer: name, status, floor, lease, when it was seen alive, and when it sent a row or a bound."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from spark_rowtime.bound import stronger
-from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
     Collected,
@@ -30,10 +31,9 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
-from spark_rowtime.store.steady import Reading, machine_reading, reading
+from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
-from spark_rowtime.timestamps import wall_clock
-from spark_rowtime.train import floors_between, span
+from spark_rowtime.types.timestamps import wall_clock
 
 
 @dataclass(slots=True)

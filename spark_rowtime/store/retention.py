@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreUnavailableError
 from spark_rowtime.store.base import Head, Position, ReaderInfo
-from spark_rowtime.timestamps import show_micros
+from spark_rowtime.types.timestamps import show_micros
 
 UNRELEASED = "the bound has not released it"
-STAGED_FOR = 86_400_000_000
+STAGED_RETENTION_MICROS = 86_400_000_000
 """Bytes that were put down and are not committed stay for a day, in microseconds: a Spark batch may still commit."""
 
 
@@ -93,7 +93,7 @@ def never_registered(reader: str, readers: Sequence[ReaderInfo]) -> InvalidOptio
 
 
 def staged_gone(path: str) -> StoreUnavailableError:
-    """The error for a commit of rows that lay staged for longer than ``STAGED_FOR``, and were removed."""
+    """The error for a commit of rows that lay staged for longer than ``STAGED_RETENTION_MICROS``, and were removed."""
     return StoreUnavailableError(
         f"Rows that were put down in {path} more than a day ago and never committed were removed by gc. Nothing of "
         "this commit has landed: send its rows again.",

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 import spark_rowtime as rt
-from tests.spark.operating import kept
+from tests.spark.operator_streams import kept
 from tests.sparksession import running
 from tests.streams import Pipe, at, bound, drained, opened, send
 

@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 import spark_rowtime as rt
-from tests.spark.watching import Watched, table
+from tests.spark.query_output import Watched, table
 from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
 
 VISITS = [("0:00", "home"), ("1:00", "office"), ("0:10", "shop"), ("2:00", "home"), ("0:20", "friend")]

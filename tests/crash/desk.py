@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from spark_rowtime import streamsink
-from spark_rowtime.disorder import declared
+from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.release import Release
+from spark_rowtime.producer import sink as streamsink
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.reader.release import Release
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.local import open_local
-from spark_rowtime.streamsink import StreamSink
 from tests.store.streams import SCHEMA, batch
 
 
@@ -70,7 +70,7 @@ class Desk:
         return self.sinks[name].checkpoint
 
     def beat(self, name: str) -> None:
-        self.sinks[name]._pulse.beat()
+        self.sinks[name]._timer.beat()
 
     def close(self, name: str) -> None:
         self.sinks[name].close()
@@ -109,7 +109,7 @@ class Desk:
 
 def serve(pipe: Any, path: str, time: int) -> None:
     """A desk at a local stream, that does what it hears through the pipe."""
-    streamsink.Pulse = Still
+    streamsink.Timer = Still
     desk = Desk(lambda: open_local(path), time)
     while True:
         pipe.send(desk.do(*pipe.recv()))

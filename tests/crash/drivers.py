@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import spark_rowtime as rt
-from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store import open_store
+from spark_rowtime.types.schema import rowtime_micros
 from tests.crash.killing import AFTER_COMMIT, BEFORE_COMMIT, IN_COMMIT, IN_TASK
 from tests.crash.tally import Tally
 from tests.store.streams import EMPTY, WHOLE

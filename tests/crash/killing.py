@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 
 from spark_rowtime.spark.datasource import RowtimeDataSource
 from spark_rowtime.spark.options import WRITE, Options
+from spark_rowtime.spark.output_bound import local_property
 from spark_rowtime.spark.sink import RowtimeStreamWriter
-from spark_rowtime.spark.taskbound import local_property
-from spark_rowtime.spark.taskoutput import TaskOutput
+from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store.base import Commit, Receipt, Store
 
 IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import spark_rowtime as rt
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.local import open_local
-from spark_rowtime.store.steady import Reading, machine_reading
+from spark_rowtime.store.steady_clock import Reading, machine_reading
 from tests.crash import feeds
 from tests.crash.checks import PATIENCE, check_log, numbers
 from tests.crash.tally import Tally

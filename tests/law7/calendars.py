@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tests.spark.observed import clock_of_micros, micros
+from tests.spark.observed_query import clock_of_micros, micros
 
 MINUTE = 60_000_000
 """Microseconds."""

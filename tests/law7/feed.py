@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import spark_rowtime as rt
-from spark_rowtime.clock import Idled, Status
+from spark_rowtime.bounds.clock import Idled, Status
 from spark_rowtime.store import open_store
 from tests.law7.schedule import Close, Idle, Open, Row, Schedule, Send
 from tests.streams import at, opened

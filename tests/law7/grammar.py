@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_rowtime.operators import slidingAggregate
-from tests.spark.observed import micros
+from tests.spark.observed_query import micros
 
 Read = Callable[[str], DataFrame]
 """A stream by name, as a streaming or as a batch DataFrame."""

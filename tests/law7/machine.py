@@ -18,7 +18,7 @@ from tests.law7.grammar import Query
 from tests.law7.kinds import REFUSABLE, kinds_of
 from tests.law7.schedule import Poll, Schedule, Send, Stop
 from tests.law7.streamed import RefusedError, Rows, Step, Streamed, refusal
-from tests.spark.observed import clock
+from tests.spark.observed_query import clock
 
 
 @dataclass(frozen=True)

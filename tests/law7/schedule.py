@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from tests.law7.calendars import Calendar
-from tests.spark.observed import clock_of_micros, micros
+from tests.spark.observed_query import clock_of_micros, micros
 
 BESIDE = (0, 0, 0, 0, 1, -1, 999, -999, 1000, -1000)
 """Microseconds beside the calendar's grid: rows and bounds lie on the edges of windows, or almost."""

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from spark_rowtime import InvalidOptionError
 from spark_rowtime.store import open_store
 from tests.law7.feed import Feed
-from tests.spark.observed import Observed, micros
+from tests.spark.observed_query import Observed, micros
 
 Rows = Counter[tuple[Any, ...]]
 Place = tuple[tuple[int, float], ...]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
 
-from tests.spark.watching import Watched
+from tests.spark.query_output import Watched
 from tests.sparksession import make_session
 
 

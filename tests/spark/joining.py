@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tests.spark.observed import clock
+from tests.spark.observed_query import clock
 from tests.streams import Pipe
 
 TYPES = ["INNER", "LEFT OUTER", "RIGHT OUTER", "FULL OUTER", "LEFT SEMI"]

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from spark_rowtime.spark.datasource import RowtimeDataSource
 from spark_rowtime.spark.options import WRITE, Options
 from spark_rowtime.spark.sink import RowtimeStreamWriter
-from spark_rowtime.spark.taskoutput import TaskOutput
+from spark_rowtime.spark.task_output import TaskOutput
 
 
 class WatchedWriter(RowtimeStreamWriter):

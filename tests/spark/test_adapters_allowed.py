@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import spark_rowtime as rt
 from spark_rowtime.spark.session import ADAPTERS_VARIABLE
-from tests.spark.watching import refused
+from tests.spark.query_output import refused
 from tests.sparksession import wait_for
 
 MARK = Path(tempfile.gettempdir()) / "rowtime-test-imported"

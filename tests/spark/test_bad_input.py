@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import spark_rowtime as rt
-from tests.spark.watching import Watched, contents, finish, refused
+from tests.spark.query_output import Watched, contents, finish, refused
 from tests.sparksession import start
 from tests.streams import Pipe, at, opened, send
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
 

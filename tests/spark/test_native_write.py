@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
 import spark_rowtime as rt
-from spark_rowtime.spark.landed import Batch
-from spark_rowtime.spark.taskbound import floors_said
+from spark_rowtime.spark.output_bound import floors_said
+from spark_rowtime.spark.query_batch import Batch
 from tests.spark.pythontasks import python_tasks, watching
-from tests.spark.watching import finish
+from tests.spark.query_output import finish
 from tests.sparksession import NATIVE_WRITE
 from tests.streams import Pipe, opened, send
 

@@ -10,9 +10,9 @@ from pyspark.sql.functions import col, count, expr, window
 
 import spark_rowtime as rt
 from spark_rowtime.operators import slidingAggregate
-from tests.spark.operating import after_noon, kept, output, restart, told
+from tests.spark.operator_streams import after_noon, kept, output, restart, told
+from tests.spark.query_output import Watched
 from tests.spark.test_operators_sliding import assert_same_rows
-from tests.spark.watching import Watched
 from tests.streams import Pipe, bound, opened, send
 
 COLUMNS = "product STRING, units INT"

@@ -13,7 +13,7 @@ from pyspark.sql.functions import col, count, expr, window
 
 import spark_rowtime as rt
 from spark_rowtime.operators import slidingAggregate
-from tests.spark.operating import after_noon, kept, output, restart, told
+from tests.spark.operator_streams import after_noon, kept, output, restart, told
 from tests.streams import Pipe, bound, opened, send
 
 COLUMNS = "product STRING, units INT"

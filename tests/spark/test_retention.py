@@ -7,7 +7,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from tests.spark.watching import Watched, collected, finish, refused
+from tests.spark.query_output import Watched, collected, finish, refused
 from tests.streams import Pipe, opened, send
 
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
 from tests.streams import Pipe, at, opened, send
 

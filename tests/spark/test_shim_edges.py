@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
 
@@ -129,7 +129,7 @@ def test_the_upper_edge_of_an_outer_interval_join(pipe: Pipe, tmp_path) -> None:
 
 def test_transform_with_state(pipe: Pipe, tmp_path) -> None:
     pytest.importorskip("google.protobuf", reason="Python's transformWithState needs protobuf")
-    from tests.spark.counting import Counting
+    from tests.spark.counting_processor import Counting
 
     orders = opened(pipe.create("orders", "k STRING"), "p")
     frame = (

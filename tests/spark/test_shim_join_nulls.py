@@ -3,7 +3,7 @@
 import pytest
 
 from tests.spark.joining import KEEPING_UNMATCHED, TYPES, as_batch, in_order, sql_join, streamed
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
 WITHIN = "{r}.rowtime BETWEEN {l}.rowtime AND {l}.rowtime + INTERVAL 10 MINUTES"

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.spark.driver_log import logged
 from tests.spark.joining import as_batch, in_order, sql_join, streamed
-from tests.spark.logged import logged
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened
 
 

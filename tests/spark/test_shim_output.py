@@ -8,7 +8,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
-from tests.spark.observed import Observed, clock_of_micros
+from tests.spark.observed_query import Observed, clock_of_micros
 from tests.streams import Pipe, bound, opened, send
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.spark.zones import Bounds, transitions, values
 from tests.streams import Pipe, opened, send
 

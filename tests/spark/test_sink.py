@@ -12,17 +12,17 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import IntegerType, StructField, StructType, TimestampType
 
 import spark_rowtime as rt
-from spark_rowtime.bound import as_bound
-from spark_rowtime.disorder import declared
-from spark_rowtime.schema import rows_to_batch
+from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.spark import sink
-from spark_rowtime.spark.landed import Batch
 from spark_rowtime.spark.options import WRITE, Options
+from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.sink import RowtimeStreamWriter, _one_step
-from spark_rowtime.spark.taskoutput import TaskOutput
+from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Staged
-from tests.spark.watching import Watched, contents, finish, plain, refused, rows_of, table
+from spark_rowtime.types.schema import rows_to_batch
+from tests.spark.query_output import Watched, contents, finish, plain, refused, rows_of, table
 from tests.sparksession import start
 from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, count, window
 
 import spark_rowtime as rt
-from tests.spark.watching import Watched, finish, plain, refused, rows_of, table
+from tests.spark.query_output import Watched, finish, plain, refused, rows_of, table
 from tests.sparksession import wait_for
 from tests.streams import Pipe, at, bound, drained, opened, send
 

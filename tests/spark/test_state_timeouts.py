@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from spark_rowtime.spark.statecalls import showing_before
-from tests.spark.observed import Observed
+from spark_rowtime.spark.state_calls import showing_before
+from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
 GAP_MS = 600_000

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.observed import Observed, micros
+from tests.spark.observed_query import Observed, micros
 from tests.sparksession import wait_for
 from tests.streams import Pipe, at, opened, send
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.schema import rowtime_micros, stream_schema
 from spark_rowtime.store.base import Commit, Position, Receipt, Rejected, Store
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.types.schema import rowtime_micros, stream_schema
 
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT")
 START = 1_000_000_000_000_000

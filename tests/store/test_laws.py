@@ -5,7 +5,7 @@ from itertools import chain, pairwise
 
 import pytest
 
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import LateRowError, ProducerFencedError
 from tests.store.streams import EMPTY, NewStream, Writer, at, batch, place, read, seconds
 

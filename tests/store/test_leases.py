@@ -2,10 +2,10 @@
 
 import pytest
 
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.present import clock_now, producers_now
-from spark_rowtime.store.steady import Reading
+from spark_rowtime.store.current_state import clock_now, producers_now
+from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import SECOND, NewStream, Opener, Writer, at, place
 
 LEASE = 30 * SECOND

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from spark_rowtime.errors import DataLostError, StoreUnavailableError
-from spark_rowtime.release import Release
+from spark_rowtime.reader.release import Release
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
-from spark_rowtime.store.retention import STAGED_FOR
-from spark_rowtime.timestamps import wall_clock
+from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
+from spark_rowtime.types.timestamps import wall_clock
 from tests.store.processes import run, start
 from tests.store.streams import END, SCHEMA, SECOND, Writer, batch, names, place, read
 
@@ -197,7 +197,9 @@ def test_writers_a_reader_and_a_collector_at_once(tmp_path: Path) -> None:
     ]
     assert [errors for _, errors in outputs] == ["", "", ""]
     assert outputs[2][0].startswith("None")
-    store = open_local(path, now=lambda: wall_clock() + 2 * STAGED_FOR)  # what was rejected at a commit stays for a day
+    store = open_local(
+        path, now=lambda: wall_clock() + 2 * STAGED_RETENTION_MICROS
+    )  # what was rejected at a commit stays for a day
     assert store.head().rows + sum(p.rejected for p in store.producers()) == 200
     store.gc(size=0)
     assert segments(path) == names(f"{path}/free") == []

@@ -9,7 +9,7 @@ import pytest
 
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.local import LocalStore
-from spark_rowtime.store.steady import Reading
+from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import SECOND, Writer, at, place
 
 Open = Callable[..., LocalStore]

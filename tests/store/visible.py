@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store.base import Store
+from spark_rowtime.types.schema import rowtime_micros
 from tests.store.streams import WHOLE, place
 
 

@@ -14,9 +14,9 @@ import pytest
 from sample_feed import Minutes, Unready
 
 import spark_rowtime as rt
-from spark_rowtime.adapter import AdapterProcess, host, load, spawn
-from spark_rowtime.clock import Status
-from spark_rowtime.hostlock import only_host
+from spark_rowtime.adapter.adapter import AdapterProcess, host, load, spawn
+from spark_rowtime.adapter.host_lock import only_host
+from spark_rowtime.bounds.clock import Status
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 
@@ -320,7 +320,7 @@ def test_a_process_that_dies_says_its_last_words(orders: str, spawned: Any, capf
 def test_a_process_ends_when_its_parent_is_killed(orders: str) -> None:
     rt.createStream(orders, SCHEMA)
     code = (
-        "import sys; from spark_rowtime.adapter import spawn\n"
+        "import sys; from spark_rowtime.adapter.adapter import spawn\n"
         f"print(spawn('sample_feed:Endless', {orders!r}).pid, flush=True); sys.stdin.read()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from unit_support import us, when
 
 from spark_rowtime import InvalidOptionError, RowtimeBound
-from spark_rowtime.bound import as_bound, stronger, weaker
-from spark_rowtime.timestamps import LARGEST, LEAST, from_micros
+from spark_rowtime.bounds.bound import as_bound, stronger, weaker
+from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros
 
 MICROS = st.integers(LEAST, LARGEST - 1)
 BOUNDS = st.builds(lambda micros, strict: RowtimeBound(from_micros(micros), strict), MICROS, st.booleans())

@@ -161,7 +161,7 @@ def test_pyspark_is_not_imported() -> None:
     code = (
         "import sys, spark_rowtime.cli.__main__"
         if False
-        else "import sys, spark_rowtime.cli, spark_rowtime.adapter\n"
+        else "import sys, spark_rowtime.cli, spark_rowtime.adapter.adapter\n"
         "sys.exit(','.join(m for m in sys.modules if m.startswith(('pyspark', 'py4j'))))"
     )
     with run_python("-c", code) as process:

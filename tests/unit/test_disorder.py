@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from unit_support import HOUR, MINUTE, accepted, clock_times, new_sink, new_stream, row, rows, us, when
 
 import spark_rowtime as rt
-from spark_rowtime.disorder import declared
-from spark_rowtime.schema import rows_to_batch, stream_schema
-from spark_rowtime.train import Timed
+from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.bounds.train import Timed
+from spark_rowtime.types.schema import rows_to_batch, stream_schema
 
 TIMES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, updated TIMESTAMP")

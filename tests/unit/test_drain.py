@@ -169,7 +169,7 @@ def test_a_consumer_with_a_flush_that_failed_is_refused_and_a_new_one_resumes(
 def test_a_train_that_could_not_be_made_is_the_next_one(
     path: str, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
 ) -> None:
-    from spark_rowtime import reader as module
+    from spark_rowtime.reader import reader as module
 
     reader, got = by_train(path), []
     with monkeypatch.context() as broken:

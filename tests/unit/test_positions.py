@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import spark_rowtime as rt
-from spark_rowtime import reader as reading
-from spark_rowtime.release import Release
+from spark_rowtime.reader import reader as reading
+from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 from spark_rowtime.store import open_store

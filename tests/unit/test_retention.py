@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.errors import DataLostError, InvalidOptionError
-from spark_rowtime.store.steady import machine_reading
+from spark_rowtime.store.steady_clock import machine_reading
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
@@ -130,7 +130,7 @@ DAY = 86_400_000_000
 def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
     """From now on the machine has run for so many days more."""
     boot, micros = machine_reading()
-    monkeypatch.setattr("spark_rowtime.store.steady.time.monotonic_ns", lambda: int(micros + days * DAY) * 1000)
+    monkeypatch.setattr("spark_rowtime.store.steady_clock.time.monotonic_ns", lambda: int(micros + days * DAY) * 1000)
     assert machine_reading() == (boot, int(micros + days * DAY))
 
 
@@ -178,7 +178,7 @@ def test_describe_shows_a_dead_producer_as_detached(orders: str, monkeypatch: py
     alive.sendRowtimeBound("2006-09-11T13:00:00Z")
     alive.flush()
     with dead._lock:
-        dead._pulse.stop()
+        dead._timer.stop()
     assert rt.describeStream(orders).holder == "dead"
     later(monkeypatch, 1)
     info = rt.describeStream(orders)
@@ -202,7 +202,7 @@ def test_a_sink_whose_lease_ended_joins_again_and_says_so(
         list(reader)
     quiet._contact = 0
     with quiet._lock, caplog.at_level("WARNING"):
-        quiet._beat()
+        quiet._run_due()
     assert "The lease of producer 'quiet' had ended" in caplog.text
     assert "its rows before 2006-09-11T13:00:00Z are late now" in caplog.text
     busy.sendRowtimeBound("2006-09-11T15:00:00Z")

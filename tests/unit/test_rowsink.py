@@ -30,13 +30,13 @@ from unit_support import (
 )
 
 import spark_rowtime as rt
-from spark_rowtime.pulse import Pulse
-from spark_rowtime.rowsink import StreamSink
-from spark_rowtime.schema import rows_to_batch
+from spark_rowtime.producer.rowsink import StreamSink
+from spark_rowtime.producer.timer import Timer
 from spark_rowtime.store import STREAMS, open_store
 from spark_rowtime.store.base import Position
 from spark_rowtime.store.memory import MemoryStore
-from spark_rowtime.timestamps import from_micros, wall_clock
+from spark_rowtime.types.schema import rows_to_batch
+from spark_rowtime.types.timestamps import from_micros, wall_clock
 
 LINGER = 100_000
 
@@ -714,12 +714,12 @@ def test_the_timer_commits_while_rows_pour_in(path):
 def test_under_load_the_timer_is_woken_once_a_linger(path, monkeypatch):
     """Each look at the clock is a microsecond later, and the timer's thread does what it does between the calls."""
     woken, times = [], itertools.count(us("9:00"))
-    monkeypatch.setattr(Pulse, "wake", lambda _: woken.append(True))
+    monkeypatch.setattr(Timer, "wake", lambda _: woken.append(True))
     sink = new_sink(path, now=lambda: next(times), linger=HOUR)
     sink.sendRow(row("10:00"))
     for minute in range(1, 20):
         sink.sendRows(rows(f"10:{minute:02}"))
-        sink._beat()
+        sink._run_due()
     assert len(woken) == 1
 
 
@@ -1200,7 +1200,7 @@ def test_the_pulse_keeps_the_lease(path, clock):
     for _ in range(6):
         clock.advance(10_000_000)
         with sink._lock:
-            assert sink._beat() == 10.0
+            assert sink._run_due() == 10.0
         assert not store.expire()
     sink.close()
 
@@ -1210,7 +1210,7 @@ def test_a_sink_learns_from_its_pulse_that_it_is_fenced(path, clock):
     new = new_sink(path, "feed", now=clock, linger=HOUR, lease=30_000_000)
     clock.advance(10_000_000)
     with old._lock:
-        old._beat()
+        old._run_due()
     with pytest.raises(rt.ProducerFencedError):
         old.sendRow(row("10:00"))
     new.close()

@@ -12,7 +12,7 @@ import pytest
 from unit_support import HandClock, accepted, new_sink, new_stream, row
 
 import spark_rowtime as rt
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.memory import STREAMS
 
 HEAD = """
@@ -125,7 +125,7 @@ def test_a_sink_that_nobody_holds_stops_renewing_its_lease() -> None:
     STREAMS[path].now = clock
     sink = new_sink(path, "feed", now=clock, lease=30_000_000)
     sink.sendRow(row("10:00"))
-    thread, held = sink._pulse._thread, weakref.ref(sink)
+    thread, held = sink._timer._thread, weakref.ref(sink)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         del sink
@@ -151,14 +151,14 @@ def test_a_sink_whose_close_failed_stops_renewing_its_lease_until_it_sends_again
         monkeypatch.setattr(type(store), "leave", fail)
     clock.advance(10_000_000)
     with sink._lock:
-        assert sink._beat() is None, "it does not renew"
+        assert sink._run_due() is None, "it does not renew"
     clock.advance(20_000_001)
     assert store.expire()
     monkeypatch.undo()
     sink.sendRow(row("10:01"))
     clock.advance(10_000_000)
     with sink._lock:
-        assert sink._beat() == 10.0
+        assert sink._run_due() == 10.0
     sink.close()
     assert accepted(path) == ["10:00", "10:01"]
     assert rt.describeStream(path).producers[0].status is Status.LEFT
@@ -173,7 +173,7 @@ def test_a_collection_in_the_midst_of_a_commit_of_another_sink_does_not_stop_it(
     cycle.sendRow(("2006-09-11T10:00:00Z", 1))
     cycle.me = cycle  # type: ignore[attr-defined]
     gc.collect()
-    monkeypatch.setattr("spark_rowtime.unclosed.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("spark_rowtime.producer.unclosed.PATIENCE_SECONDS", 0.05)
     with rt.openSink(path, producer="feed", linger="1 hour") as sink:
         sink.sendRow(("2006-09-11T10:00:00Z", 2))
         sink.sendRow(("2006-09-11T10:00:00Z", 3))
@@ -203,7 +203,7 @@ def test_a_generator_that_waits_does_not_hold_the_lock() -> None:
 
     def elsewhere() -> None:
         with sink._lock:
-            sink._beat()
+            sink._run_due()
         sink.sendRow(row("10:05"))
 
     def slowly():

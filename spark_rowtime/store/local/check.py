@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store.local import producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
-from spark_rowtime.store.local.checkedlog import CheckedLog
+from spark_rowtime.store.local.checked_log import CheckedLog
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, Location, SegmentReader
-from spark_rowtime.train import span
 
 RANGE_EVENTS = 10_000
 """So many events are read, and kept in memory, at once."""

@@ -24,7 +24,7 @@ from spark_rowtime.store.local.sweep import PORTION_FILES, NamedSegments, forget
 from spark_rowtime.store.retention import needs
 
 LOG = logging.getLogger(__name__)
-PORTION = 8
+LIMIT_PORTIONS = 8
 """A stream that keeps so much of it is cleaned after each eighth."""
 MOST_PORTIONS = 20
 """So many portions are removed by one commit; the next commits go on."""
@@ -80,7 +80,7 @@ class Collector:
         age, size = self._store.settings.retainAge, self._store.settings.retainBytes
         if self._unfinished or (age is not None and self._cleaned is None):
             return True
-        if age is not None and self._cleaned is not None and self._uptime() >= self._cleaned + age // PORTION:
+        if age is not None and self._cleaned is not None and self._uptime() >= self._cleaned + age // LIMIT_PORTIONS:
             return True
         return size is not None and any(train.location.offset == self._header for train in trains)
 

@@ -22,8 +22,8 @@ from spark_rowtime.store.local.catalog import (
 from spark_rowtime.store.local.check import Report, check_stream
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
-from spark_rowtime.store.steady import Reading, machine_reading
-from spark_rowtime.timestamps import wall_clock
+from spark_rowtime.store.steady_clock import Reading, machine_reading
+from spark_rowtime.types.timestamps import wall_clock
 
 
 def create_local(path: str, schema: pa.Schema, settings: StreamSettings) -> None:

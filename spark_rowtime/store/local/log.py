@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from spark_rowtime.clock import Event, ProducerClock, Sent, StreamClock
-from spark_rowtime.shown import shown
+from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, StreamClock
 from spark_rowtime.store.base import Head, Staged, StreamSettings
 from spark_rowtime.store.local import producers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.local.spans import width_class
 from spark_rowtime.store.views import BOUNDS_COLUMNS
+from spark_rowtime.types.short_repr import short_repr
 
 EMPTY = Head(0, None, None, 0)
 _LAST = "SELECT seq, stream_floor, stream_largest, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
@@ -54,8 +54,8 @@ class Log:
         sent, rows, last, seq = self._catalog.execute(_TOTALS).fetchone()
         if sent != rows or type(last) is not int or last > seq:
             raise Damaged(
-                f"the log ends at seq {seq} with {shown(rows)} rows, but producers have sent {shown(sent)}, up to seq "
-                f"{shown(last)}"
+                f"the log ends at seq {seq} with {short_repr(rows)} rows, but producers have sent {short_repr(sent)}, "
+                f"up to seq {short_repr(last)}"
             )
 
     def _one(self, which: str, *values: int) -> Head | None:

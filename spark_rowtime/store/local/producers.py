@@ -5,13 +5,13 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
-from spark_rowtime.clock import Event, ProducerClock, Status
-from spark_rowtime.shown import shown
+from spark_rowtime.bounds.clock import Event, ProducerClock, Status
 from spark_rowtime.store import expiry
 from spark_rowtime.store.base import ProducerInfo
 from spark_rowtime.store.expiry import Ticking
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
+from spark_rowtime.types.short_repr import short_repr
 
 LARGE_CHECKPOINT = 1024
 """Characters from which on a checkpoint has a row of its own, which only its next one writes again."""
@@ -100,7 +100,7 @@ def _checkpoint(catalog: Catalog, known: Known) -> str | None:
         return known.checkpoint
     row = catalog.execute("SELECT producer, value, seal FROM checkpoints WHERE producer = ?", (known.name,)).fetchone()
     if row is None or _mark(intact(row, "checkpoints")[1]) != known.checkpoint:
-        raise Damaged(f"the checkpoint of producer {shown(known.name)} is not the one that was stored")
+        raise Damaged(f"the checkpoint of producer {short_repr(known.name)} is not the one that was stored")
     value: str = row[1]
     return value
 

@@ -9,7 +9,7 @@ from spark_rowtime.store.base import Rejected
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import crc, intact, seal
 
-MOST_BYTES = 100_000_000
+LARGEST_REJECTION_BYTES = 100_000_000
 """A rejection of more is kept in several rows: SQLite takes a tenfold BLOB at the most."""
 _PORTION = 100
 _COLUMNS = "producer, number, time, reason, bound, at_commit, rows, seal"
@@ -73,7 +73,7 @@ def add(catalog: Catalog, producer: str, number: int, now: int, rejected: Reject
 
 
 def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
-    if rows.nbytes <= MOST_BYTES or rows.num_rows < 2:
+    if rows.nbytes <= LARGEST_REJECTION_BYTES or rows.num_rows < 2:
         return [rows]
     half = rows.num_rows // 2
     return _parts(rows.slice(0, half)) + _parts(rows.slice(half))

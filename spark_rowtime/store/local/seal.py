@@ -5,7 +5,7 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
-from spark_rowtime.shown import shown
+from spark_rowtime.types.short_repr import short_repr
 
 _FORMATS = ["|".join(["%s"] * count) for count in range(20)]
 
@@ -30,5 +30,5 @@ def crc(blob: Any) -> Any:
 def intact(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:
     """``row`` without its last column, its seal. Damaged if that does not fit; ``table`` and the first say which."""
     if seal(row[:-1]) != row[-1]:
-        raise Damaged(f"row {shown(row[0])} of the table {table} does not fit its checksum")
+        raise Damaged(f"row {short_repr(row[0])} of the table {table} does not fit its checksum")
     return row[:-1]

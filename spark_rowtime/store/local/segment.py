@@ -15,7 +15,7 @@ from spark_rowtime.errors import StoreCorruptError
 
 SEGMENTS, FREE = "segments", "free"
 """The folders of a stream: its segments, and an empty file per segment that is free to be appended to."""
-FULL = 256 << 20
+FULL_SEGMENT_BYTES = 256 << 20
 """A segment of so many bytes is not appended to."""
 LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
 """Before a train of so many bytes, so many are reserved on the disk, if so many are free: in pieces, the system takes
@@ -45,7 +45,7 @@ class SegmentWriter:
     ``durable``: the bytes are on the disk, not only in the system, when ``append`` returns.
     """
 
-    def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL, durable: bool = False) -> None:
+    def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
         self._folder, self._free = stream / SEGMENTS, stream / FREE
         self._schema, self._full, self._durable = schema, full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0

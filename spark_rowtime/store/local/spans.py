@@ -13,7 +13,7 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact
 from spark_rowtime.store.local.segment import Location
 
-FOREVER = 1 << 60
+NEVER_SEQ = 1 << 60
 """Later than every rowtime: the cut of a position without one."""
 _CLASSES = 31
 _NEW = "SELECT e.* FROM events e WHERE e.seq > ? AND e.seq <= ? AND e.least < ? ORDER BY e.seq"
@@ -43,7 +43,7 @@ def width_class(least: int, largest: int) -> int:
 
 def slices_between(catalog: Catalog, after: Position, upto: Position) -> list[Slice]:
     """See :meth:`Store.slices`."""
-    cut = FOREVER if upto.cut is None else upto.cut
+    cut = NEVER_SEQ if upto.cut is None else upto.cut
     rows = catalog.execute(_NEW, (after.seq, upto.seq, cut)).fetchall()
     if after.cut is not None and after.cut < cut:
         rows = catalog.execute(_OLD, (after.cut, cut, min(after.seq, upto.seq))).fetchall() + rows

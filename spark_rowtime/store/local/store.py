@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_rowtime.bound import stronger
-from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
@@ -27,20 +28,19 @@ from spark_rowtime.store.base import (
 )
 from spark_rowtime.store.local import producers, readers, rejections
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.collector import PORTION, Collector
+from spark_rowtime.store.local.collector import LIMIT_PORTIONS, Collector
 from spark_rowtime.store.local.guard import Guard
-from spark_rowtime.store.local.indexed import IndexedTrains
+from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import FULL, SEGMENTS, SegmentReader, SegmentWriter
+from spark_rowtime.store.local.segment import FULL_SEGMENT_BYTES, SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import all_there, slices_between
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
-from spark_rowtime.store.steady import Reading, machine_reading, reading
+from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
-from spark_rowtime.train import floors_between, span
 
 REMOVED_SECONDS = 1.0
 """Between two looks whether segments that are open were removed."""
@@ -68,7 +68,11 @@ class LocalStore(Store):
         self._guard = Guard(path)
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
         self._log = Log(catalog, self.settings, self._uptime.now)
-        full = FULL if self.settings.retainBytes is None else min(FULL, self.settings.retainBytes // PORTION)
+        full = (
+            FULL_SEGMENT_BYTES
+            if self.settings.retainBytes is None
+            else min(FULL_SEGMENT_BYTES, self.settings.retainBytes // LIMIT_PORTIONS)
+        )
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
         self._watch = Watch(Path(path), pause)

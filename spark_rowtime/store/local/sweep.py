@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, open_locked
-from spark_rowtime.store.retention import STAGED_FOR
+from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
 
 PORTION_FILES = 50
 """A transaction removes so many files at the most."""
@@ -79,7 +79,7 @@ def _remove(file: Path, accounted: int, now: int) -> int | None:
         return None
     try:
         stat = os.fstat(fd)
-        if stat.st_size != accounted and stat.st_mtime_ns // 1000 > now - STAGED_FOR:
+        if stat.st_size != accounted and stat.st_mtime_ns // 1000 > now - STAGED_RETENTION_MICROS:
             return None
         (file.parent.parent / FREE / file.name).unlink(missing_ok=True)
         file.unlink()

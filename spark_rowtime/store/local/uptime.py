@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
-from spark_rowtime.store.steady import Reading
+from spark_rowtime.store.steady_clock import Reading
 
 STALL_MICROS = 200_000
 """A wait for the catalog's lock that is longer is not counted: nobody could renew a lease meanwhile."""

@@ -3,6 +3,13 @@ package sparkrowtime;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
+import sparkrowtime.analysis.QueryStart;
+import sparkrowtime.analysis.RefuseDelaylessDedup;
+import sparkrowtime.analysis.RowtimeRelations;
+import sparkrowtime.query.JoinEviction;
+import sparkrowtime.query.StateTimeouts;
+import sparkrowtime.sink.SinkWriters;
+import sparkrowtime.support.Scala;
 
 /**
  * The entry point: Spark creates one for each session whose {@code spark.sql.extensions} names it,

@@ -1,0 +1,57 @@
+package sparkrowtime.analysis;
+
+import java.util.List;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import sparkrowtime.bounds.Origin;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * An aggregation in append mode that groups by no time with a watermark: no group is ever complete.
+ * Spark refuses it too, without a word on which expression it is.
+ */
+final class RefuseMissingWatermark {
+  private RefuseMissingWatermark() {}
+
+  static void check(LogicalPlan plan) {
+    plan.foreach(Scala.each(node -> checkNode(node, plan)));
+  }
+
+  private static void checkNode(LogicalPlan node, LogicalPlan plan) {
+    List<? extends Expression> groups = groups(node);
+    if (groups == null || groups.stream().anyMatch(e -> e instanceof Attribute a && Rowtime.isWatermarked(a))) {
+      return;
+    }
+    throw new IllegalArgumentException(
+        "An aggregation without watermark is never complete, so append mode has no results of it: it groups by "
+            + shown(groups, plan) + ", and a bound follows none of these. Group by window(rowtime, ...),"
+            + " rowtime, or an expression that keeps the order of time (rowtime + INTERVAL ..., date_trunc; see"
+            + " docs/semantics.md); keep the column rowtime, or the window, in every SELECT on the way; or call"
+            + " withWatermark(<column>, <delay>) on the time column before the aggregation.");
+  }
+
+  /** What a node groups by; null where it is no aggregation of a stream. */
+  private static List<? extends Expression> groups(LogicalPlan node) {
+    if (!node.isStreaming()) {
+      return null;
+    } else if (node instanceof Aggregate aggregate) {
+      return Scala.list(aggregate.groupingExpressions());
+    }
+    return node instanceof Distinct distinct ? Scala.list(distinct.output()) : null;
+  }
+
+  private static String shown(List<? extends Expression> groups, LogicalPlan plan) {
+    return groups.isEmpty() ? "nothing" : groups.stream().map(e -> shown(e, plan)).collect(Collectors.joining(", "));
+  }
+
+  /** The expression as the user wrote it, where Spark has put a column in its place. */
+  private static String shown(Expression e, LogicalPlan plan) {
+    String written = e instanceof Attribute a ? Origin.expression(a, plan) : null;
+    return written == null ? e.sql() : e.sql() + " (" + written + ")";
+  }
+}

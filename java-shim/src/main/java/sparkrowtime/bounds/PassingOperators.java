@@ -1,0 +1,42 @@
+package sparkrowtime.bounds;
+
+import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+
+/**
+ * The operators with one input that hand on some of the rows of a batch in that batch, and no other
+ * row, with columns that keep their ids and values. What such an operator adds has a new id.
+ *
+ * <p>Law: the list is closed. An operator that is not on it, nor known to {@link PlanBounds}, has no
+ * bound: it could keep rows, as EXCEPT ALL does. Each entry has a test in
+ * tests/spark/test_shim_operators.py.
+ */
+final class PassingOperators {
+  private static final Set<Class<? extends LogicalPlan>> LIST =
+      Set.of(
+          Filter.class,
+          SubqueryAlias.class,
+          View.class,
+          EventTimeWatermark.class,
+          Deduplicate.class,
+          DeduplicateWithinWatermark.class,
+          Generate.class,
+          GlobalLimit.class,
+          LocalLimit.class,
+          Repartition.class,
+          RepartitionByExpression.class,
+          RebalancePartitions.class,
+          ResolvedHint.class,
+          CollectMetrics.class);
+
+  private PassingOperators() {}
+
+  static boolean has(LogicalPlan plan) {
+    return LIST.contains(plan.getClass());
+  }
+
+  /** DISTINCT, and EXCEPT with a table, which Spark makes a DISTINCT of a join: they keep rows until W passes them. */
+  static boolean isDistinct(LogicalPlan plan) {
+    return plan instanceof Distinct || plan instanceof Except except && !except.isAll();
+  }
+}

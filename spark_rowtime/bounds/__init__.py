@@ -1,0 +1,1 @@
+"""The algebra of bounds: pure functions and folds, without a wall clock."""

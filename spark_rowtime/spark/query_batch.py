@@ -1,0 +1,88 @@
+"""Which batch of a query a stream has: how a batch that is run again is told from one that does not fit."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from spark_rowtime.errors import DataLostError, ProducerFencedError
+from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
+from spark_rowtime.store.base import ProducerInfo
+
+REMEMBERED_RUNS = 16
+"""So many runs of a query are remembered: an older one that still lived would be fenced by its batch alone."""
+ID_CHARACTERS = 12
+"""Characters of a run's id, and of a hash, that are enough to tell a few from each other."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of one run of a query. ``offsets``: where in its sources it ends; empty without the extension.
+
+    Law (*in turn*): a query's batches land in their order, each once, from one run at a time. What a
+    producer has landed is in its checkpoint, stored with the rows: the last batch's offsets, and the runs.
+    """
+
+    query: str
+    run: str
+    number: int
+    offsets: str
+
+    @classmethod
+    def said_by(cls, said: Callable[[str], str | None]) -> Self:
+        """From the local properties that Spark and the extension set for each batch; ``said`` gives one."""
+        query, run, batch = (
+            said(name) or "" for name in (SPARK_QUERY_ID, "spark.jobGroup.id", "streaming.sql.batchId")
+        )
+        end = of_this_query("rowtime.batchEnd", said)
+        return cls(query, run, int(batch), hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else "")
+
+    @property
+    def producer(self) -> str:
+        """The name under which the query's sink writes."""
+        return f"spark-{self.query}"
+
+    def landed(self, info: ProducerInfo, path: str) -> bool:
+        """Whether the stream has it already; ProducerFencedError or DataLostError where it is not its turn."""
+        last, known = info.number - 1, json.loads(info.checkpoint or "{}")
+        if self.run[:ID_CHARACTERS] in known.get("runs", [])[:-1]:
+            raise self._copied(path, f"another run of the query has written batch {last}")
+        if self.number > last + 1:
+            raise self._lost(path, last)
+        if self.number < last:
+            raise self._copied(path, f"batch {last} has been written")
+        ends = {self.offsets, known.get("offsets", "")} - {""}
+        if self.number == last and len(ends) > 1:
+            raise self._copied(path, "that batch has been written from another part of the source")
+        return self.number == last
+
+    def checkpoint(self, info: ProducerInfo) -> str:
+        """What is stored when it lands."""
+        runs = json.loads(info.checkpoint or "{}").get("runs", [])
+        run = self.run[:ID_CHARACTERS]
+        others = [other for other in runs if other != run]
+        return json.dumps(
+            {"batch": self.number, "offsets": self.offsets, "runs": [*others[1 - REMEMBERED_RUNS :], run]}
+        )
+
+    def _copied(self, path: str, what: str) -> ProducerFencedError:
+        return ProducerFencedError(
+            f"Batch {self.number} of query {self.query} does not go into {path}: {what}. Another process runs this "
+            "query, or its checkpoint was copied, or it is an older copy. Nothing of the batch has landed. Go on "
+            "with the checkpoint that is ahead, in one process; a copy needs a query, and a stream, of its own.",
+            path=path,
+            query=self.query,
+            batch=self.number,
+        )
+
+    def _lost(self, path: str, last: int) -> DataLostError:
+        has = f"only batches up to {last}" if last >= 0 else "no batch"
+        return DataLostError(
+            f"Batch {self.number} of query {self.query} does not go into {path}: the stream has {has} of this "
+            "query, so what it wrote later is gone. The stream was deleted and created again, or is an older copy, "
+            "or the path is another than before. Restore the stream, or start the query with a new checkpoint.",
+            path=path,
+            query=self.query,
+            batch=self.number,
+        )

@@ -1,0 +1,31 @@
+"""Arguments of the public functions that any value could be given for."""
+
+from typing import Any, TypeGuard
+
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.short_repr import short_repr
+
+
+def to_text(value: Any, name: str) -> str:
+    """A text that a stream keeps (a producer's or reader's name, a checkpoint) as a plain str.
+
+    InvalidOptionError, which names ``name``, for other values and for text that UTF-8 does not have.
+    """
+    if isinstance(value, str) and "\x00" not in value:
+        try:
+            return value.encode().decode()
+        except UnicodeEncodeError:
+            pass
+    raise InvalidOptionError(f"{name}={short_repr(value)} must be a text without NUL and half surrogates.", option=name)
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether it is a whole number; True and False, which Python takes for 1 and 0, are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def to_flag(value: Any, name: str) -> bool:
+    """True or False; InvalidOptionError, which names ``name``, for what Python only takes for one, such as "no"."""
+    if isinstance(value, bool):
+        return value
+    raise InvalidOptionError(f"{name}={short_repr(value)} must be True or False.", option=name)

@@ -1,0 +1,40 @@
+"""Whether Arrow data that somebody hands over is what its types say."""
+
+import numpy as np
+import pyarrow as pa
+
+BYTE_SCAN_ROWS = 4096
+"""Rows from which on a look at the bytes as a whole is cheaper than Arrow's, text by text."""
+
+
+def is_valid(batch: pa.RecordBatch) -> bool:
+    """The same as ``batch.validate(full=True)``, which asks each text of its own whether it is UTF-8."""
+    try:
+        if batch.num_rows < BYTE_SCAN_ROWS:
+            batch.validate(full=True)
+            return True
+        batch.validate()
+        for column in batch.columns:
+            if not _is_ascii(column):
+                column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _is_ascii(column: pa.Array) -> bool:
+    """Whether it is a column of texts, one behind the other, all of whose bytes are ASCII: so it is valid.
+
+    ``validate`` has looked at the ends, and that the buffers are long enough for them. A column with nulls is
+    left to Arrow, which counts them.
+    """
+    if column.type != pa.string():
+        return False
+    nulls, starts, texts = column.buffers()
+    if nulls is not None or texts is None:
+        return False
+    ends = np.frombuffer(starts, np.int32, len(column) + 1, 4 * column.offset)
+    if np.count_nonzero(ends[1:] < ends[:-1]):
+        return False
+    used = np.frombuffer(texts, np.uint8)[ends[0] : ends[-1]]
+    return not len(used) or int(used.max()) < 128
