@@ -183,9 +183,9 @@ def test_c10_sortable_streams(pipe: Pipe, kind: str) -> None:
 
 
 REFUSED = {
-    "SELECT productId, count(*) FROM orders GROUP BY productId": "aggregations without watermark",
-    "SELECT DISTINCT productId FROM orders": "aggregations without watermark",
-    "SELECT date_format(rowtime, 'H'), count(*) FROM orders GROUP BY 1": "aggregations without watermark",
+    "SELECT productId, count(*) FROM orders GROUP BY productId": "aggregation without watermark",
+    "SELECT DISTINCT productId FROM orders": "aggregation without watermark",
+    "SELECT date_format(rowtime, 'H'), count(*) FROM orders GROUP BY 1": "aggregation without watermark",
     "SELECT * FROM orders o LEFT JOIN shipments s ON o.orderId = s.orderId": (
         "not supported without a watermark in the join keys, or a watermark on the nullable side and an appropriate "
         "range condition"

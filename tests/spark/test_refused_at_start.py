@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         (NEVER, "window(t, ...)"),
     ),
     "no time": (sql("SELECT k, count(*) FROM a GROUP BY k"), (NEVER, "groups by a.k,")),
-    "distinct": (sql("SELECT DISTINCT k FROM a"), (NEVER, "groups by k,")),
+    "distinct": (sql("SELECT DISTINCT k FROM a"), (NEVER, "groups by a.k,")),
     "nothing": (sql("SELECT count(*) FROM a"), (NEVER, "groups by nothing")),
     "a text of the time": (
         sql("SELECT t, count(*) FROM (SELECT date_format(rowtime, 'HH') AS t FROM a) GROUP BY t"),
@@ -138,7 +138,7 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
 
 
 def start_each_batch(frame: DataFrame) -> Any:
-    return frame.writeStream.foreachBatch(lambda *_: None).start()
+    return frame.writeStream.foreachBatch(lambda batch, _: batch.collect()).start()
 
 
 @pytest.mark.parametrize("case", REFUSED)

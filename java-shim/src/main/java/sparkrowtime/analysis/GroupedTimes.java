@@ -80,7 +80,7 @@ final class GroupedTimes {
             .orElse(null);
   }
 
-  private static Expression bare(Expression e) {
+  static Expression bare(Expression e) {
     return e instanceof Alias alias ? alias.child() : e;
   }
 

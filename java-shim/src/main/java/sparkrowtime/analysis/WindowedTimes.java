@@ -44,6 +44,7 @@ final class WindowedTimes {
 
   private static Attribute unmarked(Aggregate aggregate) {
     return Scala.list(aggregate.groupingExpressions()).stream()
+        .map(GroupedTimes::bare)
         .filter(e -> e instanceof Attribute a && WindowBounds.isWindow(a) && !Rowtime.isWatermarked(a))
         .map(e -> (Attribute) e)
         .findFirst()
