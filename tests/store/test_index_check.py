@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.local import LocalStore, indexed
+from spark_rowtime.store.local import LocalStore, index_check
 from tests.store.streams import Writer, place, read
 
 Open = Callable[..., LocalStore]
@@ -46,7 +46,8 @@ def test_it_looks_at_what_is_new_only(open_here: Open) -> None:
 def test_a_train_that_only_the_index_lacks(open_here: Open, monkeypatch: Any) -> None:
     store = filled(open_here)
     store._catalog.execute("CREATE TEMP VIEW holes AS SELECT * FROM events WHERE seq != 100")
-    monkeypatch.setattr(indexed, "_NOT_INDEXED", indexed._NOT_INDEXED.replace("events i INDEXED BY spans", "holes i"))
+    without = index_check._NOT_INDEXED.replace("events i INDEXED BY spans", "holes i")
+    monkeypatch.setattr(index_check, "_NOT_INDEXED", without)
     with pytest.raises(StoreCorruptError, match="train 100 is missing from the index"):
         read(store, place(195, cut=50), place(199))
     assert read(store, place(195, cut=150), place(199)) == list(range(150, 199)), "it does not look there"
