@@ -91,8 +91,15 @@ final class CheckpointedTimes {
     Scala.list(node.expressions()).forEach(e -> e.foreach(Scala.each(this::define)));
     if (node instanceof Expand expand) {
       for (int i = 0; i < expand.output().size(); i++) {
-        definitions.putIfAbsent(expand.output().apply(i).exprId(), expand.projections().head().apply(i));
+        define(expand.output().apply(i), expand.projections().head().apply(i));
       }
+    }
+  }
+
+  /** A column that an Expand only passes on has the id that it had below. */
+  private void define(Attribute column, Expression made) {
+    if (!(made instanceof Attribute same && same.exprId().equals(column.exprId()))) {
+      definitions.putIfAbsent(column.exprId(), made);
     }
   }
 
