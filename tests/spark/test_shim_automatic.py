@@ -60,7 +60,7 @@ DERIVED = {
     "date_trunc('HOUR', rowtime)": ("12:00", "13:00"),
     "timestampadd(HOUR, 1, rowtime)": ("13:00", "13:00"),
     "date_trunc('MINUTE', rowtime) + INTERVAL 1 HOUR": ("13:00", "13:00"),
-    "rowtime + INTERVAL 1 DAY": ("12:00", "13:00"),  # the session's time zone is UTC
+    "rowtime + INTERVAL 1 DAY": ("2006-09-12 12:00", "13:00"),  # the session's time zone is UTC
     "greatest(rowtime, TIMESTAMP '2006-09-11 12:15:00')": ("12:00", "13:00"),
     "CASE WHEN k = 'z' THEN rowtime + INTERVAL 1 DAY WHEN k = 'a' THEN rowtime + INTERVAL 1 HOUR ELSE rowtime END": (
         "13:00",

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.*;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.Monotonic;
+import sparkrowtime.bounds.WindowBounds;
 import sparkrowtime.support.Scala;
 
 /**
@@ -114,8 +115,13 @@ final class NullableTimes {
   /** Whether a function may give NULL for arguments that are not NULL. Of those that keep order none does. */
   private static boolean givesNull(Expression e) {
     return e instanceof GetStructField field
-        ? field.childSchema().apply(field.ordinal()).nullable()
+        ? field.childSchema().apply(field.ordinal()).nullable() && !isOfWindow(field)
         : e.nullable() && !(e instanceof ConditionalExpression) && Monotonic.argument(e) < 0;
+  }
+
+  /** Spark calls the start and the end of a window nullable, but leaves out the rows whose time is NULL. */
+  private static boolean isOfWindow(GetStructField field) {
+    return field.child() instanceof Attribute struct && WindowBounds.isWindow(struct);
   }
 
   /** Of a choice, the values that it may give; else the arguments. */

@@ -3,9 +3,11 @@ package sparkrowtime.query;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
 import org.apache.spark.sql.execution.streaming.runtime.WatermarkPropagator;
 import sparkrowtime.analysis.RefuseEarlyTimes;
 import sparkrowtime.bounds.WholeWindows;
+import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
@@ -44,7 +46,7 @@ final class BoundPropagator implements WatermarkPropagator {
 
   private void visit(long batchId, SparkPlan plan, long watermarkMs) {
     var floors = query.floorsOf(batchId);
-    if (query.isCurrent(batchId)) {
+    if (query.isCurrent(batchId) && plan.exists(Scala.function(node -> node instanceof StateStoreWriter))) {
       RefuseEarlyTimes.check(query.nodes(), query.floorsOf(batchId - 1), query.seenIn(batchId));
     }
     long floor = query.nodes().weakestFloor(floors);

@@ -38,7 +38,7 @@ final class CheckpointedTimes {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
   /** In every window: the names of its fields, and a start at the epoch. */
-  private static final Set<String> IN_ALL_WINDOWS = Set.of("'start'", "'end'", "0L");
+  private static final Set<String> IN_ALL_WINDOWS = Set.of("'start'", "'end'", "0L", "0");
 
   private final Map<ExprId, Expression> definitions = new HashMap<>();
 
