@@ -200,4 +200,4 @@ def test_the_package_has_no_word_that_unpickles() -> None:
                 assert not banned & {name.partition(".")[0] for name in names}, file
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "eval"):
                 runs.append(file.name)
-    assert runs == ["rowbuffer.py"], "its text is made of column types and numbers alone"
+    assert runs == ["row_buffer.py"], "its text is made of column types and numbers alone"

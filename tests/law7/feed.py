@@ -76,8 +76,9 @@ class Feed:
         """
         store: Any = open_store(self.paths[event.stream])
         attached = [p.name for p in store.producers() if p.status is Status.ATTACHED]
-        store._overdue = lambda: [Idled(event.producer)] * (event.producer in attached)
-        store.expire()
+        if event.producer in attached:
+            with store._transaction():
+                store._tick(Idled(event.producer), store._find(event.producer))
         store.close()
 
     @staticmethod

@@ -110,6 +110,7 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "no time": (sql("SELECT k, count(*) FROM a GROUP BY k"), (NEVER, "groups by a.k,")),
     "distinct": (sql("SELECT DISTINCT k FROM a"), (NEVER, "groups by a.k,")),
+    "except": (sql("SELECT k FROM a EXCEPT SELECT 'z'"), (NEVER, "groups by a.k,")),
     "nothing": (sql("SELECT count(*) FROM a"), (NEVER, "groups by nothing")),
     "a text of the time": (
         sql("SELECT t, count(*) FROM (SELECT date_format(rowtime, 'HH') AS t FROM a) GROUP BY t"),

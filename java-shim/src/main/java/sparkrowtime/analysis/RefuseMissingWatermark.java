@@ -5,9 +5,9 @@ import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.Distinct;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import sparkrowtime.bounds.Origin;
+import sparkrowtime.bounds.PassingOperators;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
@@ -35,14 +35,14 @@ final class RefuseMissingWatermark {
             + " withWatermark(<column>, <delay>) on the time column before the aggregation.");
   }
 
-  /** What a node groups by; null where it is no aggregation of a stream. */
+  /** What a node groups by: DISTINCT, and EXCEPT with a table, by all columns. Null where it keeps no groups. */
   private static List<? extends Expression> groups(LogicalPlan node) {
     if (!node.isStreaming()) {
       return null;
     } else if (node instanceof Aggregate aggregate) {
       return Scala.list(aggregate.groupingExpressions());
     }
-    return node instanceof Distinct distinct ? Scala.list(distinct.output()) : null;
+    return PassingOperators.isDistinct(node) ? Scala.list(node.output()) : null;
   }
 
   private static String shown(List<? extends Expression> groups, LogicalPlan plan) {

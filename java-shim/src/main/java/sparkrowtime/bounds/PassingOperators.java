@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.*;
  * bound: it could keep rows, as EXCEPT ALL does. Each entry has a test in
  * tests/spark/test_shim_operators.py.
  */
-final class PassingOperators {
+public final class PassingOperators {
   private static final Set<Class<? extends LogicalPlan>> LIST =
       Set.of(
           Filter.class,
@@ -36,7 +36,7 @@ final class PassingOperators {
   }
 
   /** DISTINCT, and EXCEPT with a table, which Spark makes a DISTINCT of a join: they keep rows until W passes them. */
-  static boolean isDistinct(LogicalPlan plan) {
+  public static boolean isDistinct(LogicalPlan plan) {
     return plan instanceof Distinct || plan instanceof Except except && !except.isAll();
   }
 }
