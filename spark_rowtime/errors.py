@@ -78,7 +78,7 @@ class LateRowError(RowtimeError):
 
 
 class BoundRegressionError(RowtimeError):
-    """A bound is weaker than what this sink itself has promised.
+    """A bound is weaker than what this sink itself has promised, or implied by rows that it sent in order.
 
     ``values``: bound (the refused RowtimeBound) and said (the floor that was promised, in microseconds since the
     epoch).
@@ -166,19 +166,28 @@ class ProducerFencedError(RowtimeError):
 
 
 class StoreCorruptError(RowtimeError):
-    """The stream's files do not hold what was written: their bytes fail a check. Restore them from a copy."""
+    """Bytes on disk fail their check: the stream's files do not hold what was written.
+
+    ``rowtime check STREAM`` reports what is still readable.
+    """
 
 
 class StoreUnavailableError(RowtimeError):
-    """The store cannot be reached or written just now. Nothing of the call was committed."""
+    """The store is locked, full or unreachable just now. Nothing of the call was committed.
+
+    A sink keeps what it took: call ``flush`` again once the cause is gone.
+    """
 
 
 class DataLostError(RowtimeError):
-    """Rows that a reader or a query still needs are no longer in the stream."""
+    """Rows that a reader or a query still needs are no longer in the stream.
+
+    The cause is retention, a deleted stream, or an older copy of it. The message says what is left.
+    """
 
 
 class UnknownOptionError(RowtimeError):
-    """An option does not exist; the message names the nearest one."""
+    """An option does not exist. If another one has a similar name, the message names it."""
 
 
 class InvalidOptionError(RowtimeError):

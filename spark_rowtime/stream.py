@@ -51,7 +51,7 @@ class ReaderDescription:
     """A registered reader: a query, or a reader with a name. Retention keeps the rows that it has not read.
 
     Attributes:
-        name: The name of the reader. A query is registered as the place of its checkpoint.
+        name: The name of the reader. A query is registered under the path at which its checkpoint keeps the source.
         seq: The sequence number in the log up to which it has read.
         seen: When it last reported that it still reads; an aware datetime, UTC.
         unread: The number of rows that were committed after its position. The stream keeps them for it.

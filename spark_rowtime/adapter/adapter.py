@@ -196,7 +196,7 @@ def _sink_options(adapter: type[Adapter], name: str) -> dict[str, Any]:
 
 
 class _Host:
-    """The runs of one adapter, one after the other."""
+    """Runs one adapter repeatedly, one run after the other."""
 
     def __init__(self, adapter: type[Adapter], path: str, producer: str, options: dict[str, Any]) -> None:
         self._adapter, self._path, self._producer, self._options = adapter, path, producer, options

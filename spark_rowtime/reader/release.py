@@ -92,7 +92,7 @@ class Release:
         return pieces if self.since is None else [p for p in pieces if p.largest >= self.since]
 
     def rows(self, store: Store, piece: Slice, after: Position, upto: Position) -> pa.RecordBatch:
-        """The rows of one of those trains that lie between the positions."""
+        """The rows of one of these trains that lie between the positions."""
         rows = rows_between(store.read(piece), piece.seq, after, upto)
         if self.since is None or piece.least >= self.since:
             return rows
@@ -217,7 +217,7 @@ def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_by
 
 
 def start_bound(start: Any) -> int:
-    """A starting time (RowtimeBound, datetime, ISO string ...) as a floor in microseconds."""
+    """Converts a starting time (RowtimeBound, datetime, ISO string ...) to a floor in microseconds."""
     try:
         return RowtimeBound(start).floor
     except InvalidOptionError as error:
