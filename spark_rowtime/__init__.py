@@ -1,6 +1,16 @@
-"""spark-rowtime: a Spark streaming source and sink whose watermark moves when the source says so.
+"""spark-rowtime: a Spark source and sink whose watermark moves when the source promises that a time is complete.
 
-The public names, nothing else. Importing this does not import PySpark.
+This module holds the public names only. Importing it does not import PySpark.
+
+Example:
+    >>> import spark_rowtime as rt
+    >>> rt.createStream("memory://docs-package", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+    >>> with rt.openSink("memory://docs-package", producer="nyse") as sink:
+    ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+    ...     sink.sendRowtimeBound("2026-01-05T15:00:00Z")
+    >>> with rt.openReader("memory://docs-package") as reader:
+    ...     [(train.rows.num_rows, train.bound) for train in reader]
+    [(1, RowtimeBound('2026-01-05T15:00:00Z'))]
 """
 
 from typing import Any
@@ -71,7 +81,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _FROM_SPARK:
-        from importlib import import_module  # noqa: PLC0415  (PySpark only for those who ask)
+        from importlib import import_module  # noqa: PLC0415  (imports PySpark only when one of these names is used)
 
         return getattr(import_module(f"spark_rowtime.spark.{_FROM_SPARK[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Adapter: a class that owns a feed and sends it into a RowSink; how it is hosted and restarted."""
+"""Adapter: a class that owns a feed and sends it into a RowSink. ``host`` runs and restarts it."""
 
 import importlib
 import inspect
@@ -22,7 +22,7 @@ from spark_rowtime.types.short_repr import short_repr
 
 LOG = logging.getLogger("spark_rowtime.adapter")
 RESTART_SECONDS = tuple(float(min(2**failure, 60)) for failure in range(10))
-"""Seconds before each restart of an adapter that fails again and again; after the last it is given up."""
+"""Seconds before each restart of an adapter that fails repeatedly; after the last one the host gives up."""
 PROGRAMMING_ERRORS = (
     TypeError,
     AttributeError,
@@ -33,40 +33,64 @@ PROGRAMMING_ERRORS = (
     InvalidOptionError,
     UnknownOptionError,
 )
-"""Errors that an adapter meets again however often it is restarted: they end it at once."""
+"""Errors that recur however often an adapter is restarted: the host raises them at once."""
 _KEPT_OUTPUT_LINES = 20
 
 
 class Adapter(Protocol):
-    """A feed. Its class is made without arguments, once per start; it needs no base class.
+    """The form of a class that sends a feed into a stream. It needs no base class.
 
-    ``schema``, an attribute of the class: the stream's, as for ``createStream``. A class whose rows are
-    not in order says so in ``sinkOptions``, a dict of keywords for ``openSink`` (it need not have one).
+    The host instantiates the class without arguments, once per start. A class whose rows are not in order declares
+    this in ``sinkOptions``, an optional class attribute: a dict of keywords for ``openSink``.
+
+    Attributes:
+        schema: A class attribute: the stream's schema, as for ``createStream``.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> class Ticks:
+        ...     schema = "rowtime TIMESTAMP NOT NULL, ticker STRING"
+        ...     sinkOptions = {"lateness": "1 minute"}
+        ...     def run(self, sink):
+        ...         sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> rt.createStream("memory://docs-adapter", Ticks.schema)
+        >>> with rt.openSink("memory://docs-adapter", producer="ticks", **Ticks.sinkOptions) as sink:
+        ...     Ticks().run(sink)  # what a host does, without its restarts
+        >>> rt.describeStream("memory://docs-adapter").bound
+        RowtimeBound('2026-01-05T14:30:00Z')
     """
 
     schema: Any
 
     def run(self, sink: RowSink) -> None:
-        """Sends rows and bounds until the feed ends; then returns, and the producer leaves the stream.
+        """Sends rows and bounds until the feed ends; then it returns, and the producer leaves the stream.
 
-        Called once per instance, in the main thread of the host. After a failure a new instance
-        starts: it resumes at ``sink.checkpoint``, what its predecessor last gave to ``flush``.
+        The host calls it once per instance, in its main thread. After a failure a new instance starts. It resumes
+        at ``sink.checkpoint``, the last checkpoint that its predecessor passed to ``flush``.
 
-        From its first ``flush(checkpoint=...)`` on rows become visible with the next one alone, so that a
-        death at any moment repeats none and loses none. Before it they do so by themselves: an adapter that
-        resumes gives its starting point to ``flush`` before its first row.
+        After the first ``flush(checkpoint=...)``, rows become visible only with the next such call, so that no row is
+        repeated or lost whenever the process dies. Before that call rows become visible without ``flush``. An adapter
+        that resumes therefore passes its starting point to ``flush`` before its first row.
+
+        Args:
+            sink: The sink that takes the rows and bounds; its ``checkpoint`` is None at the very first start.
+
+        Raises:
+            Exception: A failure of the feed; the host restarts the adapter, except after an error of its program,
+                such as a TypeError.
         """
 
 
 def load(spec: str, *, from_here: bool = True) -> type[Adapter]:
-    """The adapter class that ``module:Class`` names; InvalidOptionError says what is wrong with it."""
+    """Imports the adapter class that ``module:Class`` names. Raises InvalidOptionError if it is not usable."""
     return load_class(spec, "an adapter", ("schema", "run"), from_here=from_here)
 
 
 def load_class(spec: str, what: str, needed: Sequence[str], *, from_here: bool = True) -> type[Any]:
-    """The class that ``module:Class`` names, which has all ``needed`` attributes; ``what`` it is to be.
+    """Imports the class that ``module:Class`` names, and checks that it has all ``needed`` attributes.
 
-    ``from_here``: the current directory is importable, as for ``python -m``.
+    ``what`` is the kind of class that error messages name. ``from_here``: modules in the current directory can be
+    imported, as with ``python -m``. Raises InvalidOptionError if the class is not usable.
     """
     module, colon, name = spec.partition(":")
     if not (module and colon and name):
@@ -121,18 +145,22 @@ def host(
 ) -> None:
     """Runs an adapter in this thread until its feed ends; when it fails, restarts it from its checkpoint.
 
-    - ``adapter``: ``module:Class``, or the class.
-    - ``producer``: the stable name that it sends under; the adapter's own by default.
-    - ``delays``: seconds before each restart. Once the adapter has come further than at its last
-      start they begin anew; after the last one RowtimeError is raised from what it failed with.
-    - ``patience``: seconds to wait for another host of the same producer to end, before
-      StoreUnavailableError is raised.
-    - ``create``: the stream is created from the adapter's schema if it is not there; False: StreamNotFoundError.
-    - ``sink_options``: as for ``openSink``; they go before the adapter's ``sinkOptions``.
+    Errors before the first ``run`` are raised unchanged; so are, at any time, errors in the adapter's program
+    (``PROGRAMMING_ERRORS``). A fenced adapter ends with ProducerFencedError and is not restarted, because another
+    process has taken its place.
 
-    What fails before the first ``run`` is raised as it is, and so are errors in the adapter's program
-    (``PROGRAMMING_ERRORS``) at any time. A fenced adapter ends with ProducerFencedError and is not
-    restarted: another process has its place.
+    Args:
+        adapter: ``module:Class``, or the class.
+        path: The path of the stream.
+        producer: The stable name under which the adapter sends; None: the adapter's own name.
+        delays: The seconds before each restart. They begin anew once the adapter has got further than at its last
+            start. After the last one, RowtimeError is raised from the adapter's error.
+        patience: The seconds to wait for another host of the same producer to end, before StoreUnavailableError is
+            raised.
+        wait: The function that waits so many seconds.
+        create: If True, the stream is created from the adapter's schema if it does not exist; if False, a missing
+            stream raises StreamNotFoundError.
+        sink_options: Keywords for ``openSink``; they override the adapter's ``sinkOptions``.
     """
     made = load(adapter) if isinstance(adapter, str) else adapter
     name = producer or (adapter if isinstance(adapter, str) else f"{made.__module__}:{made.__qualname__}")
@@ -146,7 +174,7 @@ def host(
 
 
 def _sink_options(adapter: type[Adapter], name: str) -> dict[str, Any]:
-    """The adapter's ``sinkOptions``, which are keywords of openSink."""
+    """The adapter's ``sinkOptions``, after a check that they are keywords of ``openSink``."""
     options = getattr(adapter, "sinkOptions", {})
     if not isinstance(options, Mapping):
         raise InvalidOptionError(
@@ -168,7 +196,7 @@ def _sink_options(adapter: type[Adapter], name: str) -> dict[str, Any]:
 
 
 class _Host:
-    """The runs of one adapter, one after the other."""
+    """Runs one adapter repeatedly, one run after the other."""
 
     def __init__(self, adapter: type[Adapter], path: str, producer: str, options: dict[str, Any]) -> None:
         self._adapter, self._path, self._producer, self._options = adapter, path, producer, options
@@ -203,7 +231,7 @@ class _Host:
             feed.run(sink)
 
     def _look(self) -> ProducerDescription | None:
-        """Where the producer stands; None where that cannot be seen just now."""
+        """The present state of the producer; None if the stream cannot be read just now."""
         try:
             known = describeStream(self._path).producers
         except RowtimeError:
@@ -211,9 +239,10 @@ class _Host:
         return next((p for p in known if p.name == self._producer), None)
 
     def _came_further(self) -> bool:
-        """Since the last look. Raises ProducerFencedError where another process has the producer now.
+        """Whether the producer has advanced since the last call of this method or the start of the run.
 
-        The adapter may have turned that error into another; opening again would fence back.
+        Raises ProducerFencedError if another process holds the producer now. The adapter may have replaced that error
+        by another one, and opening the sink again would fence the other process in turn.
         """
         now, before = self._look(), self._start
         if now is None or before is None:
@@ -248,22 +277,22 @@ class _Host:
 def spawn(spec: str, path: str) -> "AdapterProcess":
     """Hosts an adapter in a process of its own that ends with this one; Spark's source calls it.
 
-    The stream is there. The process has this one's path of modules, in that order. The caller looks at
-    ``check()`` from time to time, and calls ``stop()`` in the end.
+    The stream must exist. The process has the same module search path as this one, in the same order. The caller
+    calls ``check()`` from time to time, and ``stop()`` at the end.
     """
     return AdapterProcess(spec, path)
 
 
 class AdapterProcess:
-    """A child process that hosts an adapter. It ends when its standard input does, so also when we die.
+    """A child process that hosts an adapter. It ends when its standard input ends, thus also when this process dies.
 
-    What it prints goes to this process's stderr, by a thread; the last lines are kept for ``check``.
+    A thread copies the child's output to this process's stderr, and keeps the last lines for ``check``.
     """
 
     def __init__(self, spec: str, path: str) -> None:
         self._spec = spec
         self._last: deque[str] = deque(maxlen=_KEPT_OUTPUT_LINES)
-        self._process = subprocess.Popen(  # noqa: S603  (no shell; Spark's source has looked whether the class may be run)
+        self._process = subprocess.Popen(  # noqa: S603  (no shell; Spark's source has checked that the class may be run)
             [sys.executable, "-P", "-m", "spark_rowtime.cli", "run", spec, path, "--until-stdin-ends"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -281,19 +310,19 @@ class AdapterProcess:
         return self._process.pid
 
     def check(self) -> None:
-        """RowtimeError, with what it printed last, if it has died; one whose feed has ended is fine."""
+        """Raises RowtimeError, with the last output, if the process has failed; the end of the feed is no failure."""
         code = self._process.poll()
         if code:
             self._printer.join(timeout=1)
-            said = "".join(self._last).strip() or "(nothing)"
+            output = "".join(self._last).strip() or "(nothing)"
             raise RowtimeError(
-                f"The process of adapter {self._spec!r} ended with code {code}. It said last:\n{said}",
+                f"The process of adapter {self._spec!r} ended with code {code}. It said last:\n{output}",
                 adapter=self._spec,
                 code=code,
             )
 
     def stop(self, grace: float = 10) -> None:
-        """Lets the adapter end, which keeps its producer attached; kills it after ``grace`` seconds."""
+        """Ends the adapter, whose producer stays attached; kills the process after ``grace`` seconds."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

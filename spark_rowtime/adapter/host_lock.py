@@ -12,15 +12,15 @@ from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store import without_file
 
 LOCK_POLL_SECONDS = 0.1
-"""Seconds between two tries at a lock that another process holds."""
+"""Seconds between two attempts to take a lock that another process holds."""
 
 
 @contextmanager
 def only_host(path: str, producer: str, patience: float, wait: Callable[[float], object]) -> Iterator[None]:
-    """Holds the lock of one producer's host on one stream, which must be there.
+    """Holds the lock of one producer's host on one stream, which must exist.
 
-    The system lets go of it when the process dies. Where another holds it, tries again for
-    ``patience`` seconds, by ``wait``; then StoreUnavailableError.
+    The operating system releases the lock when the process dies. If another process holds it, this one tries again
+    for ``patience`` seconds, with ``wait`` between the attempts, and then raises StoreUnavailableError.
     """
     file = _lock_file(path, producer)
     try:
@@ -41,7 +41,7 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
 
 
 def _lock_file(path: str, producer: str) -> Path:
-    """In the stream's directory; where it has none, in this machine's folder for temporary files."""
+    """The lock's file: in the stream's directory, or, if it has none, in the directory for temporary files."""
     local = without_file(path)
     if "://" not in local:
         return Path(local) / f"host-{hashlib.sha256(producer.encode()).hexdigest()[:16]}.lock"

@@ -1,4 +1,4 @@
-"""StreamClock: the stream's bound as a pure fold over what its producers did. No wall clock."""
+"""StreamClock: the stream's bound as a pure fold over the events of its producers. It uses no wall clock."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -8,15 +8,15 @@ from spark_rowtime.bounds.bound import stronger, weaker
 
 
 class Status(StrEnum):
-    """What a producer is to the clock."""
+    """The state of a producer, which decides whether it counts for the clock."""
 
     ATTACHED = "attached"
     IDLE = "idle"
-    """Attached, but silent for longer than idleTimeout: does not count until it sends again."""
+    """Attached, but silent for longer than idleTimeout: the producer does not count until it sends again."""
     DETACHED = "detached"
-    """Its lease ended, or it was detached by hand."""
+    """The producer's lease ended, or the producer was detached by hand."""
     LEFT = "left"
-    """It closed."""
+    """The producer closed its sink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A train landed: the producer's own floor after it, and the largest rowtime in it, in microseconds."""
+    """A train was committed: the producer's own floor after it, and its largest rowtime, in microseconds."""
 
     producer: str
     floor: int | None
@@ -60,12 +60,12 @@ Event = Joined | Sent | Left | Idled | Detached
 
 
 GONE = {Left: Status.LEFT, Detached: Status.DETACHED}
-"""What a producer is after an event that takes it out of the clock."""
+"""The status of a producer after an event that removes it from the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerClock:
-    """One producer as the clock sees it; ``floor`` in microseconds, None: it has promised nothing."""
+    """A producer's state in the clock; ``floor`` in microseconds, None: the producer has promised nothing."""
 
     status: Status
     floor: int | None
@@ -80,13 +80,13 @@ class StreamClock:
     - *monotone*: ``floor`` never falls.
     - *safe*: where every row is at or above its producer's bound in force, no row is below a floor
       that was published before it.
-    - *weakest*: while it has a bound, that is the weakest of the attached producers' that are not
+    - *weakest*: while the stream has a bound, it is the weakest bound of the attached producers that are not
       idle, but never less than it was.
     - *remembers*: when the last producer leaves, the floor is at least the largest rowtime accepted.
     - *replay*: the same events give the same floors.
 
-    ``bounds_before_rows=False``: no bound until the first row, as SQLstream s-Server has it.
-    ``max_lag``, microseconds: how far the weakest producer may hold the strongest back.
+    ``bounds_before_rows=False``: there is no bound until the first row, as in SQLstream s-Server.
+    ``max_lag``, in microseconds: how far the weakest producer may hold the strongest back.
     """
 
     bounds_before_rows: bool = True
@@ -95,15 +95,15 @@ class StreamClock:
     largest: int | None = None
     """The largest rowtime accepted so far."""
     producers: dict[str, ProducerClock] = field(default_factory=dict)
-    """Those that are attached, idle or not. One that left is as one that never was: it joins anew."""
+    """The attached producers, idle or not. A producer that has left is forgotten: it joins as a new one."""
 
     def in_force(self, producer: str) -> int | None:
         """The floor below which a row of ``producer`` is late."""
-        known = self.producers.get(producer)
-        return stronger(self.floor, known.floor if known else None)
+        clock = self.producers.get(producer)
+        return stronger(self.floor, clock.floor if clock else None)
 
     def apply(self, event: Event) -> int | None:
-        """Folds one event in; returns the stream's floor after it."""
+        """Applies one event; returns the stream's floor after it."""
         if isinstance(event, Left | Detached):
             self.producers.pop(event.producer, None)
         else:
@@ -114,25 +114,25 @@ class StreamClock:
         return self.floor
 
     def replay(self, events: Iterable[Event]) -> int | None:
-        """Folds all ``events`` in."""
+        """Applies all ``events``; returns the stream's floor after them."""
         for event in events:
             self.apply(event)
         return self.floor
 
     def holder(self) -> str | None:
-        """The producer that holds the clock: the weakest of those that count; None without any."""
+        """The producer that holds the clock back: the weakest of those that count; None if none counts."""
         counting = {n: p for n, p in self.producers.items() if p.status is Status.ATTACHED}
         return min(counting, key=lambda n: (counting[n].floor or 0, n), default=None)
 
     def _moved(self, event: Joined | Sent | Idled) -> ProducerClock:
-        known = self.producers.get(event.producer) or ProducerClock(Status.ATTACHED, self.floor)
+        before = self.producers.get(event.producer) or ProducerClock(Status.ATTACHED, self.floor)
         match event:
             case Joined():
-                return known
+                return before
             case Sent():
-                return ProducerClock(Status.ATTACHED, stronger(known.floor, event.floor))
+                return ProducerClock(Status.ATTACHED, stronger(before.floor, event.floor))
             case Idled():
-                return replace(known, status=Status.IDLE)
+                return replace(before, status=Status.IDLE)
 
     def _reached(self, event: Event) -> int | None:
         if not self.bounds_before_rows and self.largest is None:

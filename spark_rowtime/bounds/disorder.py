@@ -1,7 +1,7 @@
-"""In which order a producer's rows may come, and what bound its rows imply.
+"""The order in which a producer's rows may come, and the bound that its rows imply.
 
 One object per sink judges each call: which of its rows are late, and the producer's floor after it.
-The state is small, kept as JSON with each commit, and carried on at a takeover.
+Its small state is stored as JSON with each commit, and passed on at a takeover.
 """
 
 import json
@@ -24,10 +24,11 @@ _LEAST_NUMBER = -(2**63)
 
 
 class Verdict(NamedTuple):
-    """Of one call: ``fits`` (boolean array, None: all do) and the floor that its rows imply (None: no news).
+    """The result for one call.
 
-    ``why`` names what late rows fell below, for the error; ``bounds`` has it for each row, in
-    microseconds (None where all fit).
+    ``fits``: for each row, whether it is in time (None: all rows are). ``floor``: the floor that the rows imply (None:
+    no new floor). ``why`` names what late rows fell below, for the error. ``bounds``: for each row, the bound in force
+    in microseconds (None if all rows fit).
     """
 
     fits: pa.Array | None
@@ -37,38 +38,38 @@ class Verdict(NamedTuple):
 
 
 class Disorder(ABC):
-    """Judges one producer's rows. Called by one thread at a time, once a call of sendRow(s).
+    """Judges one producer's rows. One thread at a time calls it, once per call of sendRow or sendRows.
 
-    Law (*judge is pure*): judging changes nothing; only ``take`` moves the state, so a call that is
+    Law (*judge is pure*): ``judge`` changes nothing; only ``take`` changes the state, so that a call that is
     refused leaves no trace.
     """
 
     declaration: str
-    """How openSink declared it, as JSON; compared at a takeover."""
+    """The declaration in ``openSink``, as JSON; it is compared at a takeover."""
     by_floor: bool = False
-    """Whether a row is late exactly when it is below the floor in force, and nothing else is to be kept of it."""
+    """Whether a row is late exactly when it is below the floor in force, and rows leave no other state."""
     implies: bool = False
     """Whether each row implies a bound at its own rowtime."""
 
     @abstractmethod
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
-        """Which of the rows are late, where ``floor`` is in force before the call."""
+        """Decides which of the rows are late; ``floor`` is in force before the call."""
 
     @abstractmethod
     def take(self, accepted: pa.RecordBatch) -> None:
-        """The call went through with these rows."""
+        """Updates the state with the rows that a call has sent successfully."""
 
     def state(self) -> str:
-        """What must be known to carry on, as JSON; empty if nothing."""
+        """The state, as JSON; empty if there is none."""
         return ""
 
     def restore(self, state: str) -> None:
-        """Carries on from ``state``."""
+        """Continues from ``state``."""
         del state
 
 
 class InOrder(Disorder):
-    """The default: each row implies a bound at its own rowtime (law 1); equal rowtimes are fine."""
+    """The default: each row implies a bound at its own rowtime (law 1); equal rowtimes are allowed."""
 
     declaration, by_floor, implies = "{}", True, True
 
@@ -80,11 +81,11 @@ class InOrder(Disorder):
         return Verdict(pc.equal(times, reached), reached[-1].as_py(), "its producer's earlier rows and bounds", reached)
 
     def take(self, accepted: pa.RecordBatch) -> None:
-        """The floor says it all."""
+        """Does nothing: the floor is the whole state."""
 
 
 class AnyOrder(Disorder):
-    """``rowsImplyBounds=False``: any order at or above the last bound sent; rows imply nothing."""
+    """``rowsImplyBounds=False``: rows may come in any order at or above the last bound sent, and imply no bound."""
 
     declaration, by_floor = '{"rowsImplyBounds": false}', True
 
@@ -96,14 +97,14 @@ class AnyOrder(Disorder):
         return Verdict(fits, None, "the bound in force", bounds)
 
     def take(self, accepted: pa.RecordBatch) -> None:
-        """The floor says it all."""
+        """Does nothing: the floor is the whole state."""
 
 
 class Lateness(Disorder):
-    """``lateness``: a row is late if a column is more than that below its largest of earlier steps.
+    """``lateness``: a row is late if a column is further below its largest value of earlier steps than its lateness.
 
     A step is one call. The bound is the largest rowtime seen less its lateness, if rowtime has one.
-    After Feldera's LATENESS. ``columns``: how much by column, in the column's unit: microseconds,
+    This is modelled on Feldera's LATENESS. ``columns``: the lateness by column, in the column's unit: microseconds,
     days, or a whole number.
     """
 
@@ -122,8 +123,8 @@ class Lateness(Disorder):
             least = max(self.largest[column] - lateness, _LEAST_NUMBER)
             good = pc.fill_null(pc.greater_equal(whole_numbers(rows.column(column)), least), True)
             if not pc.all(good).as_py():
-                said, below = show_number(rows.column(column).type, least)
-                why = f"{said}, the largest {column!r} of earlier steps less its lateness"
+                shown, below = show_number(rows.column(column).type, least)
+                why = f"{shown}, the largest {column!r} of earlier steps less its lateness"
                 first = pc.invert(good) if fits is None else pc.and_not(fits, good)
                 bounds = pc.if_else(first, pa.scalar(below, pa.int64()), bounds)
                 fits = good if fits is None else pc.and_(fits, good)
@@ -149,10 +150,10 @@ class Lateness(Disorder):
 
 
 class KSorted(Disorder):
-    """``kSort=k``: every row is at most k positions from its place in rowtime order.
+    """``kSort=k``: every row is at most k positions away from its place in rowtime order.
 
-    The bound is the (k+1)-th largest rowtime seen, none before k + 1 rows. (The largest of the
-    settled ones would reject legal rows.)
+    The bound is the (k+1)-th largest rowtime seen; there is none before k + 1 rows. (The largest rowtime among
+    the rows that have reached their place would reject legal rows.)
     """
 
     def __init__(self, k: int) -> None:
@@ -192,11 +193,11 @@ def declared(
     lateness: Amount | Mapping[str, Amount] | None = None,
     kSort: int | None = None,
 ) -> Disorder:
-    """The Disorder of openSink's arguments; InvalidOptionError where they contradict each other."""
-    said = [name for name, given in (("lateness", lateness), ("kSort", kSort)) if given is not None]
-    said += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
-    if len(said) > 1:
-        raise InvalidOptionError(f"{' and '.join(said)} exclude each other: each says how the bound is found.")
+    """The Disorder that openSink's arguments declare; InvalidOptionError if they contradict each other."""
+    given = [name for name, value in (("lateness", lateness), ("kSort", kSort)) if value is not None]
+    given += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
+    if len(given) > 1:
+        raise InvalidOptionError(f"{' and '.join(given)} exclude each other: each says how the bound is found.")
     if kSort is not None:
         if not is_whole(kSort) or kSort < 0:
             raise InvalidOptionError(f"kSort={kSort!r} must be a whole number from 0 on.")

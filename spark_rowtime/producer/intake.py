@@ -1,4 +1,4 @@
-"""Intake: what an adapter hands over, as rows of the stream's schema with a rowtime."""
+"""Intake: converts what an adapter sends into rows of the stream's schema, each with a rowtime."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -19,10 +19,10 @@ from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros, show_mic
 
 
 class Intake:
-    """Turns rows of any accepted form into the stream's; raises SchemaMismatchError, takes nothing then.
+    """Converts rows of any accepted form; raises SchemaMismatchError, and then takes none of the rows.
 
-    ``promoted``: the column that fills rowtime; ``now`` in microseconds; ``max_ahead``: see
-    ``createStream``; ``local``: what times without a zone mean, None: UTC.
+    ``promoted``: the column that fills rowtime; ``now`` returns microseconds; ``max_ahead``: see
+    ``createStream``; ``local``: the zone of times that have none, None: UTC.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Intake:
         self._like = schema
         self._buffer = RowBuffer(schema, rises=False, naive=local is None)
         self.gives: bool | None = None
-        """Whether this sink gives rows their time, "now", or is told it; None: no row was taken yet."""
+        """True if this sink gives rows the time now, False if rows bring their rowtime, None before the first row."""
         self._now_gives = False
         self._local = local
         self._zoned = [(i, field.name) for i, field in enumerate(schema) if field.type == TIMESTAMP]
@@ -52,7 +52,7 @@ class Intake:
             _refuse_nested_times(schema)
 
     def row(self, row: Any, floor: int | None) -> Any:
-        """One row as a plain mapping or sequence whose rowtime is a datetime, as far as it can be made so."""
+        """Returns one row as a plain mapping or sequence whose rowtime is a datetime, if it can be converted."""
         self._check_kinds([_lacks_rowtime(row)])
         if isinstance(row, Mapping):
             row = self._with_rowtime(row, self._default(floor)) if ROWTIME not in row else dict(row)
@@ -64,11 +64,14 @@ class Intake:
         return row
 
     def checked(self, row: Any) -> Timed:
-        """One row that ``row`` gave, as a batch."""
+        """Converts one row that ``row`` returned into a batch, and checks it."""
         return Timed(rows_to_batch([row], self._schema))
 
     def rows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> Timed | None:
-        """Many rows as one batch, None without any; its schema may say that a column is nullable which is not."""
+        """Converts many rows into one batch; None if there are none.
+
+        The schema of the batch may declare a column nullable that is NOT NULL in the stream.
+        """
         timed = self._as_is(rows) if isinstance(rows, pa.RecordBatch) else None
         if timed is not None:
             self._check_kinds([False])
@@ -83,9 +86,9 @@ class Intake:
         frame = type(rows).__name__ == "DataFrame"
         if frame or isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
             arrow = "pa.Table.from_pandas(df, preserve_index=False) makes Arrow of it"
-            how = arrow if frame else "sendRow takes one row"
+            advice = arrow if frame else "sendRow takes one row"
             raise SchemaMismatchError(
-                f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; {how}."
+                f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; {advice}."
             )
         given = list(rows)
         lacks = [_lacks_rowtime(row) for row in given]
@@ -96,11 +99,14 @@ class Intake:
         return self._plain(placed) or rows_to_batch(placed, self._schema)
 
     def taken(self) -> None:
-        """The rows of the last call were taken."""
+        """Records that the rows of the last call were taken."""
         self.gives = self._now_gives
 
     def _check_kinds(self, lacks: list[bool]) -> None:
-        """SchemaMismatchError where a row is of the other kind than those before it; ``lacks``: it has no rowtime."""
+        """Raises SchemaMismatchError if some rows of this sink have a rowtime and others do not.
+
+        ``lacks``: for each row, whether it has no rowtime.
+        """
         if self._promoted is not None or not lacks:
             return
         first = lacks[0] if self.gives is None else self.gives
@@ -109,7 +115,7 @@ class Intake:
         self._now_gives = first
 
     def _placed(self, row: Any, at: int) -> Any:
-        """Row number ``at`` with its times that have no zone in the producer's; another row as it is."""
+        """Row number ``at`` with its naive times placed in the producer's zone; values of no row form unchanged."""
         if self._local is None or not isinstance(row, Mapping | Sequence) or isinstance(row, str | bytes):
             return row
         names = isinstance(row, Mapping)
@@ -128,7 +134,7 @@ class Intake:
             raise SchemaMismatchError(f"Row {at}: {column}: {error}", row=at, column=column) from None
 
     def _arrow_placed(self, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
-        """Arrow data, likewise."""
+        """Does the same for Arrow data."""
         for _, name in self._zoned if self._local is not None else ():
             at = rows.schema.get_field_index(name)
             if at < 0 or not is_naive(rows.schema.field(at).type):
@@ -143,11 +149,11 @@ class Intake:
         return rows
 
     def ceiling(self) -> int | None:
-        """The largest rowtime that is not too far ahead of the wall clock, in microseconds; None: any."""
+        """The largest rowtime that is not too far ahead of the wall clock, in microseconds; None: no limit."""
         return None if self._max_ahead is None else self._now() + self._max_ahead
 
     def check_ahead(self, bound: RowtimeBound) -> None:
-        """InvalidOptionError where ``bound`` lies too far ahead of the wall clock: it could not be taken back."""
+        """Raises InvalidOptionError if ``bound`` is too far ahead of the wall clock: it could not be taken back."""
         ceiling = self.ceiling()
         if ceiling is not None and bound.floor > ceiling:
             raise InvalidOptionError(
@@ -159,7 +165,7 @@ class Intake:
             )
 
     def split_ahead(self, timed: Timed) -> tuple[Timed | None, list[Rejected]]:
-        """The rows that are not too far ahead of the wall clock, if any, and a rejection of those that are."""
+        """Separates the rows that are not too far ahead of the wall clock, if any, from those to reject."""
         ceiling = self.ceiling()
         if ceiling is None or timed.largest <= ceiling:
             return timed, []
@@ -167,7 +173,7 @@ class Intake:
         return timed.where(fits), [Rejected("ahead", ceiling, timed.rows.filter(pc.invert(fits)))]
 
     def _as_is(self, batch: pa.RecordBatch) -> Timed | None:
-        """The batch, where it has the stream's columns already and nothing is wrong with it: a few microseconds."""
+        """The batch, if it has the stream's columns and is valid; otherwise None. This takes a few microseconds."""
         if not batch.num_rows or not self._alike(batch.schema) or not is_valid(batch):
             return None
         for i in self._not_null:
@@ -180,7 +186,7 @@ class Intake:
         return timed if timed.least >= LEAST and timed.largest <= LARGEST else None
 
     def _alike(self, given: pa.Schema) -> bool:
-        """Whether it has the same names and types; what other columns than flat ones hold has to be looked at."""
+        """Whether the names and types are the stream's, all flat; the contents of nested columns need a check."""
         if not self._flat or (
             not given.equals(self._like)
             and [(f.name, f.type) for f in given] != [(f.name, f.type) for f in self._schema]
@@ -190,7 +196,7 @@ class Intake:
         return True
 
     def _plain(self, rows: Sequence[Any]) -> pa.RecordBatch | None:
-        """Rows of plain Python values as a batch; None where there are others."""
+        """Rows of plain Python values as a batch; None if a row has other values."""
         self._buffer.open(None, None, len(rows))
         try:
             if all(map(self._buffer.take, rows)):
@@ -201,7 +207,7 @@ class Intake:
             self._buffer.clear()
 
     def _default(self, floor: int | None) -> datetime:
-        """Now, but never below the bound in force; one for all rows of a call."""
+        """The time now, but never below the bound in force; all rows of a call get the same time."""
         return from_micros(max(self._now(), floor or LEAST))
 
     def _with_rowtime(self, row: Mapping[Any, Any], default: datetime) -> Mapping[Any, Any]:
@@ -218,9 +224,9 @@ class Intake:
 
 
 def gathered(rows: Any) -> Any:
-    """The rows of an iterable, such as a generator, as a list; everything else as it is.
+    """The rows of an iterable, such as a generator, as a list; all other values unchanged.
 
-    An iterable runs code of the user's, which may wait: it is read before the sink takes its lock.
+    An iterable runs code of the user, which may block: it is read before the sink takes its lock.
     """
     if isinstance(rows, pa.RecordBatch | pa.Table | Mapping | str | bytes) or not isinstance(rows, Iterable):
         return rows
@@ -228,7 +234,10 @@ def gathered(rows: Any) -> Any:
 
 
 def _of_both_kinds(at: int, *, gives: bool) -> SchemaMismatchError:
-    """The error for row number ``at``, which is the first to be given its time, or to come with it."""
+    """The error for row number ``at``, the first that differs from earlier rows in having a rowtime.
+
+    ``gives``: the row has no rowtime, so that the sink would give it the time now.
+    """
     earlier = "came with theirs" if gives else "had none, so that each got the time now"
     return SchemaMismatchError(
         f"Row {at} comes {'without' if gives else 'with'} a rowtime, but earlier rows of this sink {earlier}. A sink "
@@ -254,7 +263,7 @@ def _lacks_rowtime(row: Any) -> bool:
 
 
 def _as_datetime(value: Any) -> Any:
-    """A rowtime of another form as a datetime; where it is none, as it is: it will be refused."""
+    """A rowtime of another form as a datetime; a value that is no time unchanged, since it is refused later."""
     try:
         return to_datetime(value)
     except InvalidOptionError:

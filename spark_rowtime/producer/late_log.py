@@ -1,4 +1,4 @@
-"""Late rows made visible: which they are, what is logged of them, and the error about them."""
+"""Late rows: which rows of a call are late, the log messages about them, and the error."""
 
 import logging
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ LATE_LOG = logging.getLogger("spark_rowtime.laterow")
 
 
 class LateLog:
-    """Logs a producer's 1st, 10th, 100th, ... late row; at DEBUG every one. As the ancestor's trace log did."""
+    """Logs a producer's 1st, 10th, 100th, ... late row, and every one at DEBUG, like s-Server's trace log."""
 
     def __init__(self, producer: str, seen: int) -> None:
-        """``seen``: how many there were before."""
+        """``seen``: the number of rejected rows so far."""
         self._producer, self._seen = producer, seen
 
     def note(self, late: Sequence[Rejected]) -> None:
-        """More of them."""
+        """Counts more rejected rows, and logs them."""
         for rejected in late:
             before, self._seen = self._seen, self._seen + rejected.rows.num_rows
             if len(str(before)) < len(str(self._seen)) or before == 0:
@@ -33,7 +33,7 @@ class LateLog:
 
 
 def late_rows(batch: pa.RecordBatch, verdict: Verdict) -> list[Rejected]:
-    """The late rows of a call in their order, each with the bound in force for it."""
+    """The late rows of a call in their order, each group with the bound in force for it."""
     assert verdict.bounds is not None, "where rows are late, a verdict says what they fell below"
     late = pc.invert(verdict.fits)
     rows, runs = batch.filter(late), pc.run_end_encode(verdict.bounds.filter(late))
@@ -43,10 +43,11 @@ def late_rows(batch: pa.RecordBatch, verdict: Verdict) -> list[Rejected]:
 
 
 def late_error(producer: str, late: list[Rejected], note: str) -> LateRowError:
-    said = "; ".join(show_late(producer, rejected) for rejected in late[:3])
+    """The error about late rows; ``note`` is a sentence on why it is raised now."""
+    groups = "; ".join(show_late(producer, rejected) for rejected in late[:3])
     more = f" and {len(late) - 3} groups more" if len(late) > 3 else ""
     return LateRowError(
-        f"{said}{more}. {note}. They are recorded as rejected (view=rejected shows them). Send rows in "
+        f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). Send rows in "
         "order, declare lateness, or open the sink with onLate='reject' to go on without them.",
         producer=producer,
         rows=sum(rejected.rows.num_rows for rejected in late),

@@ -1,4 +1,4 @@
-"""Outbox: what a sink has taken and not yet committed."""
+"""Outbox: the rows and bounds that a sink has taken and not yet committed."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,11 +15,11 @@ from spark_rowtime.producer.row_buffer import RowBuffer
 from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Store
 
 SMALL_BATCH_ROWS = 4096
-"""Batches of fewer rows are joined with their like to longer trains; larger ones are trains without being copied."""
+"""Batches with fewer rows are joined to longer trains, if their schemas agree; larger ones are not copied."""
 
 
 class Attempt(NamedTuple):
-    """A commit that has not returned: it, and how many of the pending batches it holds."""
+    """A commit that has not returned, and the number of pending batches that it contains."""
 
     commit: Commit
     batches: int
@@ -28,9 +28,9 @@ class Attempt(NamedTuple):
 class Outbox:
     """Rows, the producer's floor after them, and rejections, in the order of the calls.
 
-    Law (*all or nothing*): a commit that fails leaves everything pending, under the same number, so
-    that a retry lands it once, also where it had landed and only its caller was not told, as where a
-    signal's handler raised. Called under the sink's lock.
+    Law (*all or nothing*): a commit that fails leaves everything pending, under the same number. A retry therefore
+    lands it once, even if the failed commit had landed but had not returned, as when a signal handler raised.
+    All methods are called under the sink's lock.
     """
 
     def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int, naive: bool) -> None:
@@ -48,14 +48,14 @@ class Outbox:
         self._rejected: list[Rejected] = []
         self._attempt: Attempt | None = None
         self.checkpoint = info.checkpoint
-        """The last one that was stored."""
+        """The checkpoint that was stored last."""
         self.interrupt_guard = InterruptGuard()
         self.failing = False
-        """Whether the last commit that no call of ``flush`` or ``close`` asked for failed."""
+        """Whether the last commit in the background failed, that is, one outside of ``flush`` and ``close``."""
 
     @property
     def broken(self) -> bool:
-        """Whether an interrupt has left it half-way: nothing of it is used again."""
+        """Whether an interrupt has left the outbox incomplete, so that nothing of it may be used again."""
         return self.interrupt_guard.broken
 
     @property
@@ -65,39 +65,39 @@ class Outbox:
 
     @property
     def count(self) -> int:
-        """Rows that are not committed."""
+        """The number of rows that are not committed."""
         return self._count + len(self.rows)
 
     @property
     def full(self) -> bool:
-        """Whether there is a whole train of rows."""
+        """Whether the rows fill a train."""
         return self.count >= self._max_train_rows
 
     def open(self, ceiling: int | None, floor: int | None) -> None:
-        """Lets single rows of [floor, ceiling] into ``rows``, but for the one that fills the train."""
+        """Lets ``rows`` take single rows of [floor, ceiling], up to one less than what fills the train."""
         left = self._max_train_rows - self._count % self._max_train_rows
         self.rows.open(floor, ceiling, left - 1)
 
     def add_batch(self, batch: Timed) -> None:
-        """Checked rows, after all that were added before; types as in the stream, what may be null as it comes."""
+        """Adds checked rows after all earlier ones. Their types are the stream's; nullability may differ."""
         self._roll()
         self._batches.append(batch)
         self._count += batch.rows.num_rows
 
     def promise(self, floor: int) -> None:
-        """The producer's floor after what was added so far."""
+        """Raises the producer's floor after the rows that were added so far."""
         self._floor = stronger(self._floor, floor)
 
     def reject(self, rejected: list[Rejected]) -> None:
-        """Rows to be recorded as rejected with the next commit."""
+        """Adds rows that the next commit records as rejected."""
         self._rejected += rejected
 
     def failed(self, now: int) -> None:
-        """A commit that nobody asked for failed; the next call tries again and raises what it meets."""
+        """Records that a commit in the background failed; the next call tries again and raises its error."""
         self.failing, self.committed_at = True, now
 
     def commit(self, checkpoint: str | None, now: int) -> Receipt:
-        """Everything pending, in one commit."""
+        """Commits everything pending, in one commit."""
         late = self._landed_before()
         trains = tuple(self._store.stage(rows, ends) for rows, ends in self._trains())
         self._attempt = Attempt(
@@ -119,15 +119,15 @@ class Outbox:
         return replace(receipt, rejected=late + receipt.rejected)
 
     def _landed_before(self) -> tuple[Rejected, ...]:
-        """A commit that raised may have landed all the same; if it has, what the store rejected of it.
+        """Checks whether a commit that raised has landed nevertheless; returns the rows of it that the store rejected.
 
-        Under its number nothing else would land.
+        If it has landed, no other commit could land under its number.
         """
         attempt = self._attempt
-        known = self._store.producer(self.producer) if attempt else None
-        if attempt is None or known is None or known.number < attempt.commit.number:
+        stored = self._store.producer(self.producer) if attempt else None
+        if attempt is None or stored is None or stored.number < attempt.commit.number:
             return ()
-        late = self._store.commit(attempt.commit).rejected  # again: nothing changes
+        late = self._store.commit(attempt.commit).rejected  # repeating it changes nothing
         self._landed(attempt)
         return late
 
@@ -142,18 +142,18 @@ class Outbox:
             self._number, self._attempt = commit.number, None
 
     def drop(self) -> None:
-        """Forgets rows and bounds that were not committed; rejections stay."""
+        """Drops the rows and bounds that were not committed; rejections stay."""
         self.rows.clear()
         self._batches, self._count = [], 0
         self._floor = self._committed_floor
         self._disorder.restore(self._committed_disorder)
 
     def renew(self) -> bool:
-        """Keeps the producer's lease; True where it had ended, so that the producer has joined again."""
+        """Renews the producer's lease; True if it had ended, so that the producer has joined again."""
         return self._store.renew(self.producer, self._epoch)
 
     def leave(self) -> None:
-        """The producer closes."""
+        """Records that the producer has closed."""
         self._store.leave(self.producer, self._epoch)
 
     def _roll(self) -> None:
@@ -163,7 +163,7 @@ class Outbox:
                 self._batches += map(Timed, self.rows.drain())
 
     def _trains(self) -> Iterator[tuple[pa.RecordBatch, tuple[int, int] | None]]:
-        """The rows of each, and their ends where they are known."""
+        """The rows of each train, and their least and largest rowtime if these are known."""
         self._roll()
         schema = self._store.schema
         for (small, _), alike in groupby(self._batches, key=_shape):
@@ -172,7 +172,7 @@ class Outbox:
             if not rows.schema.equals(schema, check_metadata=True):
                 rows = pa.Table.from_arrays(rows.columns, schema=schema)
             trains = (rows.combine_chunks() if small else rows).to_batches(max_chunksize=self._max_train_rows)
-            whole = not small and len(trains) == len(given)  # none was cut
+            whole = not small and len(trains) == len(given)  # no batch was cut
             yield from zip(trains, [batch.ends for batch in given] if whole else [None] * len(trains), strict=True)
 
 

@@ -1,4 +1,4 @@
-"""RowBuffer: rows of plain Python values, checked one by one as they come and made Arrow by the column."""
+"""RowBuffer: rows of plain Python values, checked one by one on arrival and converted to Arrow by column."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -13,15 +13,15 @@ from spark_rowtime.types.values import LARGEST_FLOAT
 
 
 class RowBuffer:
-    """Takes the rows that need no second look, in a fraction of a microsecond each.
+    """Takes the rows that need no further check, in a fraction of a microsecond each.
 
-    ``take(row)`` is True where the row is in, and False where nothing has happened: the row is of
-    another form, outside the rowtimes asked for, or there is no room. Whoever calls it then goes the
-    long way, which takes the row or says what is wrong with it.
+    ``take(row)`` returns True if it has taken the row. It returns False, and changes nothing, if the row is of
+    another form, its rowtime is outside the open range, or there is no room. The caller then uses the slow path,
+    which takes the row or raises an error that explains what is wrong with it.
 
-    Law (*surely*): what is taken becomes Arrow later, whatever it is next to, and the same as the long
-    way makes of it. ``rises``: no row may have a rowtime below that of the row before it. ``naive``: a time
-    without a zone is in UTC; False: it goes the long way.
+    Law (*surely*): a row that was taken can always be converted to Arrow later, whatever rows are next to it, with
+    the same result as the slow path. ``rises``: no row may have a rowtime below that of the row before it.
+    ``naive``: a time without a zone is in UTC; if False, such a time needs the slow path.
     """
 
     def __init__(self, schema: pa.Schema, *, rises: bool, naive: bool = True) -> None:
@@ -35,15 +35,15 @@ class RowBuffer:
         return len(self._times)
 
     def open(self, floor: int | None, ceiling: int | None, rows: int) -> None:
-        """Takes rows of [floor, ceiling] (microseconds; None: all that are legal) until there are so many."""
+        """Takes rows of [floor, ceiling] (microseconds; None: the legal limit) until the buffer holds ``rows`` rows."""
         self._set(_since_epoch(floor or LEAST), _since_epoch(LARGEST if ceiling is None else ceiling), rows)
 
     def shut(self) -> None:
-        """Takes nothing until it is opened again."""
+        """Takes no rows until the buffer is opened again."""
         self._set(timedelta.max, timedelta.max, 0)
 
     def mend(self) -> None:
-        """After an interrupt in ``take``: a row that is not in all columns was not taken. Shuts it, too."""
+        """Repairs the buffer after an interrupt in ``take``: removes a row that is not in all columns, and shuts it."""
         self.shut()
         rows = min(map(len, self._columns))
         for column in self._columns:
@@ -54,7 +54,7 @@ class RowBuffer:
         return self._times[-1] // _MICROSECOND if self._times else None
 
     def drain(self) -> list[pa.RecordBatch]:
-        """All rows taken, in their order; they are here no more. One batch, where no column passes Arrow's 2 GB."""
+        """Removes and returns all rows, in their order: one batch, unless a column is larger than Arrow's 2 GB."""
         kinds = [pa.duration("us") if i == self._at else field.type for i, field in enumerate(self._schema)]
         arrays = [pa.array(column, kind) for column, kind in zip(self._columns, kinds, strict=True)]
         arrays[self._at] = arrays[self._at].view(TIMESTAMP)
@@ -63,7 +63,7 @@ class RowBuffer:
         return batches
 
     def clear(self) -> None:
-        """Forgets the rows."""
+        """Drops the rows."""
         for column in self._columns:
             column.clear()
 
@@ -86,7 +86,7 @@ _SURE = {
     pa.int32(): "type({v}) is int and -0x80000000 <= {v} < 0x80000000",
     pa.int64(): "type({v}) is int and -0x8000000000000000 <= {v} < 0x8000000000000000",
 }
-"""By type of the column: what a value must be so that it surely fits. Other types always go the long way."""
+"""By type of the column: the condition under which a value certainly fits. Other types always use the slow path."""
 
 _TEMPLATE = """
 def make(names, columns):
@@ -125,7 +125,7 @@ def make(names, columns):
     set_(never, never, 0)
     return take, set_
 """
-"""A function for one schema: straight-line code is what makes it quick. No name or value of a user's gets into it."""
+"""The source of a function for one schema; straight-line code is fast. No name or value of a user gets into it."""
 
 
 @lru_cache(maxsize=64)
@@ -176,7 +176,7 @@ def _sure(field: pa.Field, value: str, naive: bool) -> str:
 
 
 def _encodes(text: str) -> bool:
-    """Whether it is text that UTF-8 has: half of a surrogate pair is none."""
+    """Whether UTF-8 can encode the text: it cannot encode half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

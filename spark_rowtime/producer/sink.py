@@ -35,28 +35,40 @@ from spark_rowtime.types.timestamps import show_micros, wall_clock
 
 LOG = logging.getLogger("spark_rowtime")
 COMMIT_RETRY_MICROS = 100_000
-"""Microseconds between two attempts in the background to commit, at the least."""
+"""The least number of microseconds between two attempts of the timer thread to commit."""
 LEAST_RENEWAL_MICROS = 1000
-"""Microseconds between two renewals of a lease, at the least."""
+"""The least number of microseconds between two renewals of a lease."""
 REJOINED = (
     "The lease of producer %r had ended before it was renewed, as where its process stood still: the stream no longer "
     "waited for it. It has joined again and holds the stream's bound; its rows before %s are late now."
 )
-"""A warning for the log."""
+"""The log message for a producer that joins again after its lease has ended."""
 NEVER_MICROS = 1 << 62
 """Later than any time of the wall clock, in microseconds."""
 
 
 class StreamSink:
-    """The RowSink of a stream; see ``openSink``. Thread-safe, not fork-safe.
+    """The RowSink of a stream; ``openSink`` returns it. It is thread-safe, but not fork-safe.
 
     Laws: a call that raises has taken nothing (its late rows are recorded, and count); what was
-    taken becomes visible in the order of the calls; received = accepted + rejected. So a store that
-    fails while it commits what a call has sent is reported by the next call, and what was taken is
-    kept; only ``flush`` and ``close``, which take nothing, raise it themselves.
+    taken becomes visible in the order of the calls; received = accepted + rejected. Therefore, if the store
+    fails while it commits what a call has sent, the sink keeps what it took, and the next call raises the error;
+    only ``flush`` and ``close``, which take nothing, raise it themselves.
 
     Visibility: after a quiet ``linger`` the next row or bound is committed at once; under load a
-    timer thread commits each linger. Once a checkpoint has been stored only ``flush`` commits.
+    timer thread commits once per ``linger``. Once a checkpoint has been stored, only ``flush`` and ``close`` commit.
+
+    A sink is a context manager: leaving the block calls ``close``, or ``abandon`` after an error.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-streamsink", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-streamsink", producer="nyse") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        ...     sink.flush(checkpoint="offset 1")
+        >>> with rt.openSink("memory://docs-streamsink", producer="nyse") as sink:  # a restart
+        ...     sink.checkpoint
+        'offset 1'
     """
 
     def __init__(
@@ -73,7 +85,7 @@ class StreamSink:
         local: LocalTime | None = None,
         now: Callable[[], int] = wall_clock,
     ) -> None:
-        """``linger``, ``lease`` and ``now`` in microseconds; ``local``: what times without a zone mean, None: UTC."""
+        """``linger``, ``lease`` and ``now`` are in microseconds; ``local`` is the zone of naive times, None: UTC."""
         if onLate not in ("raise", "reject"):
             raise InvalidOptionError(f"onLate={onLate!r} is neither 'raise' nor 'reject'.")
         self._store, self._disorder, self._now, self._linger = store, disorder, now, linger
@@ -92,7 +104,7 @@ class StreamSink:
         self._closed, self._close_failed = False, False
         self._process = os.getpid()
         self.delivery: Any = None
-        """What is left of the train on which a drain into this sink failed; see ``Delivery``."""
+        """The unfinished part of the train on which a drain into this sink failed; see ``Delivery``."""
         self._lease, self._contact, self._timer_due_at = lease, now(), NEVER_MICROS
         self._fenced: ProducerFencedError | None = None
         self._timer = Timer(self._lock, self._run_due, f"rowtime-{producer}")
@@ -108,11 +120,45 @@ class StreamSink:
 
     @property
     def checkpoint(self) -> str | None:
-        """The last checkpoint stored: where a restarted adapter resumes; None: there is none."""
+        """The checkpoint stored last, where a restarted adapter resumes; None if there is none.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-checkpoint", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-checkpoint", producer="nyse") as sink:
+            ...     sink.flush(checkpoint="offset 7")
+            ...     sink.checkpoint
+            'offset 7'
+        """
         return self._outbox.checkpoint
 
     def sendRow(self, row: Mapping[str, Any] | tuple[Any, ...] | list[Any]) -> None:
-        """See RowSink. Raises SchemaMismatchError, LateRowError (onLate="raise"), SinkClosedError."""
+        """Sends one row.
+
+        A rowtime is a datetime, an ISO 8601 text, or a pandas or pyarrow timestamp. A rowtime without a time zone is in
+        the sink's ``tz``, or in UTC.
+
+        Args:
+            row: A mapping with a value for each column, or a tuple or list of values in schema order. A mapping without
+                ``rowtime`` gets the value of the column that ``openSink(rowtime=...)`` names, or otherwise the time
+                now. Without that column, all rows of a sink come with a rowtime or all come without.
+
+        Raises:
+            SchemaMismatchError: The row does not fit the stream.
+            LateRowError: The row, or an earlier one that became late before its commit, is late (``onLate="raise"``).
+            SinkClosedError: The sink is closed, or was opened in another process.
+            ProducerFencedError: Another sink took the producer over.
+            RowtimeError: The store failed in an earlier commit, and fails again.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-sendrow", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-sendrow") as sink:
+            ...     sink.sendRow({"rowtime": "2026-01-05T14:30:00Z", "ticker": "IBM"})
+            ...     sink.sendRow(("2026-01-05T14:31:00Z", "AAPL"))
+            >>> rt.describeStream("memory://docs-sendrow").rows
+            2
+        """
         lock = self._lock
         try:
             lock.acquire()  # ``with`` takes twice as long
@@ -126,10 +172,30 @@ class StreamSink:
         lock.release()
 
     def sendRows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any]) -> None:
-        """See RowSink. Raises as sendRow does, with the number of the row.
+        """Sends many rows; takes all of them or none, except for late rows under ``onLate="reject"``.
 
-        An iterable is read to its end first: until then nothing of it is taken, and other calls, commits and the
-        renewal of the lease go on.
+        An iterable is read to its end first. Until then the sink takes none of its rows, and other calls, commits and
+        the renewal of the lease go on.
+
+        Args:
+            rows: A pyarrow RecordBatch or Table, whose columns are matched by name, or an iterable of rows as for
+                ``sendRow``. A pandas DataFrame is refused; ``pa.Table.from_pandas`` converts it.
+
+        Raises:
+            SchemaMismatchError: A row or a column does not fit the stream; the message names the row or the column.
+            LateRowError: A row, or one of an earlier call that became late before its commit, is late
+                (``onLate="raise"``).
+            SinkClosedError: The sink is closed, or was opened in another process.
+            ProducerFencedError: Another sink took the producer over.
+            RowtimeError: The store failed in an earlier commit, and fails again.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-sendrows", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-sendrows") as sink:
+            ...     sink.sendRows([("2026-01-05T14:30:00Z", "IBM"), ("2026-01-05T14:31:00Z", "AAPL")])
+            >>> rt.describeStream("memory://docs-sendrows").rows
+            2
         """
         if not isinstance(rows, pa.RecordBatch | pa.Table) and type(rows) not in (list, tuple):
             with self._lock:
@@ -143,12 +209,32 @@ class StreamSink:
             self._settle()
 
     def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
-        """See RowSink. ``t``: a datetime, an ISO 8601 string, a pandas or pyarrow timestamp, or a RowtimeBound.
+        """Promises that every later row of this producer is at or after ``t``.
 
-        A naive time is in ``tz``, or in the sink's zone, or in UTC; a RowtimeBound comes without ``strict`` and ``tz``.
-        Raises BoundRegressionError if this sink has promised, or sent in order, more than that, and
-        InvalidOptionError beyond the stream's ``maxAhead``. One
-        that is known already (from joining, a takeover, lateness) changes nothing.
+        A bound that is not above the bound in force (from joining, a takeover or lateness) changes nothing.
+
+        Args:
+            t: A datetime, an ISO 8601 text, a pandas or pyarrow timestamp, or a RowtimeBound.
+            strict: If True, every later row is after ``t``, not at it. Left out with a RowtimeBound.
+            tz: The time zone of a time without one, as a name or a tzinfo. None: the sink's ``tz``, or UTC. Left out
+                with a RowtimeBound.
+
+        Raises:
+            BoundRegressionError: The bound is weaker than what this sink has promised, or implied by rows in order.
+            InvalidOptionError: ``t`` is no time, or lies beyond the stream's ``maxAhead``.
+            LateRowError: A row of an earlier call became late before its commit (``onLate="raise"``).
+            SinkClosedError: The sink is closed, or was opened in another process.
+            ProducerFencedError: Another sink took the producer over.
+            RowtimeError: The store failed in an earlier commit, and fails again.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-sendbound", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-sendbound") as sink:
+            ...     sink.sendRowtimeBound("2026-01-05T15:00:00Z")
+            ...     sink.sendRowtimeBound("2026-01-05T17:00", strict=True, tz="Europe/Berlin")
+            >>> rt.describeStream("memory://docs-sendbound").bound
+            RowtimeBound('2026-01-05T16:00:00.000001Z')
         """
         bound = RowtimeBound.told(t, strict, tz, self._zone)
         with self._lock:
@@ -167,33 +253,80 @@ class StreamSink:
             self._settle()
 
     def getRowtimeBound(self) -> RowtimeBound | None:
-        """The stronger of the producer's own bound and the stream's, as this sink knows it."""
+        """Returns the bound below which a row of this producer is late.
+
+        Returns:
+            The stronger of the producer's own bound and the stream's, as far as this sink knows the latter; None
+            while there is none.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-getbound", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-getbound") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            ...     sink.getRowtimeBound()
+            RowtimeBound('2026-01-05T14:30:00Z')
+        """
         with self._lock:
             self._gather()
             return as_bound(self._known)
 
     def flush(self, checkpoint: str | None = None) -> None:
-        """See RowSink: all that was sent lands in one commit, with ``checkpoint`` where one is given.
+        """Commits all that was sent, durably, in one commit.
 
-        Without one, what lands lies after the checkpoint that was stored last: an adapter that goes on
-        from that sends it again.
+        Without a checkpoint, what is committed lies after the checkpoint that was stored last: an adapter that resumes
+        from that checkpoint sends it again.
+
+        Args:
+            checkpoint: A text that is stored in the same commit, such as the feed's offset; None: no checkpoint.
+
+        Raises:
+            LateRowError: A row that was taken became late before its commit (``onLate="raise"``).
+            SinkClosedError: The sink is closed, or was opened in another process.
+            ProducerFencedError: Another sink took the producer over.
+            StoreUnavailableError: The store cannot be reached or written just now; call ``flush`` again.
+            InvalidOptionError: ``checkpoint`` is no text.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-flush", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-flush", linger="1 hour") as sink:
+            ...     sink.sendRows([("2026-01-05T14:30:00Z", "IBM"), ("2026-01-05T14:31:00Z", "AAPL")])
+            ...     sink.flush(checkpoint="offset 2")
+            ...     rt.describeStream("memory://docs-flush").rows
+            2
         """
         checkpoint = None if checkpoint is None else to_text(checkpoint, "checkpoint")
         with self._lock:
             self._require_open()
-            told = len(self._unreported)
+            reported = len(self._unreported)
             self._commit(checkpoint)
-            late, self._unreported = self._unreported[:told], self._unreported[told:]
+            late, self._unreported = self._unreported[:reported], self._unreported[reported:]
             self._report(late)
 
     def close(self) -> None:
-        """Commits what was sent and leaves; raises what no later call could report. Again: nothing happens.
+        """Commits what was sent; the producer leaves the stream. Closing a closed sink does nothing.
 
-        It says that the feed is complete, so all that was sent lands, also after the last checkpoint. A feed
-        that is to go on later from its checkpoint ends with ``flush(checkpoint=...)`` before it.
+        Closing declares the feed complete: all that was sent is committed, also what was sent after the last
+        checkpoint. A feed that will resume from its checkpoint calls ``flush(checkpoint=...)`` before ``close``.
 
-        Where the store fails it stays open, for another try, but no longer renews its lease, unless a later call
-        sends or flushes. Where it was fenced it is closed all the same.
+        If the store fails, the sink stays open, so that ``close`` can be called again, but it no longer renews its
+        lease, unless a later call sends or flushes. A fenced sink is closed although it raises.
+
+        Raises:
+            LateRowError: A row that was taken became late before its commit (``onLate="raise"``).
+            ProducerFencedError: Another sink took the producer over.
+            SinkClosedError: An earlier call was interrupted, or the sink was opened in another process.
+            StoreUnavailableError: The store cannot be reached or written just now.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-close", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> sink = rt.openSink("memory://docs-close", producer="nyse")
+            >>> sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> sink.close()
+            >>> rt.describeStream("memory://docs-close").producers[0].status.value
+            'left'
         """
         with self._lock:
             if self._closed:
@@ -212,10 +345,25 @@ class StreamSink:
             self._report(self._unreported)
 
     def abandon(self) -> None:
-        """Goes without leaving: the producer still holds the stream back, until it is taken over.
+        """Ends the sink, but the producer stays attached: it holds the stream's bound back until it is taken over.
 
-        What was sent is committed, unless a checkpoint was stored: then the last flush stands, and
-        only what was rejected since is recorded.
+        What was sent is committed, unless a checkpoint was stored: then rows and bounds since the last ``flush`` are
+        dropped, and only the rows rejected since then are recorded. Abandoning a closed sink does nothing.
+
+        Raises:
+            ProducerFencedError: Another sink took the producer over.
+            SinkClosedError: The sink was opened in another process.
+            StoreUnavailableError: The store cannot be reached or written just now.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-abandon", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> sink = rt.openSink("memory://docs-abandon", producer="nyse", lease=None)
+            >>> sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> sink.abandon()
+            >>> info = rt.describeStream("memory://docs-abandon")
+            >>> info.rows, info.holder
+            (1, 'nyse')
         """
         with self._lock:
             if self._closed:
@@ -229,7 +377,7 @@ class StreamSink:
                 self._end()
 
     def end_unclosed(self) -> str:
-        """Abandons a sink that nobody will close any more; see ``unclosed``. What to warn of."""
+        """Abandons a sink that nobody will close any more, and returns the text of a warning; see ``unclosed``."""
         if self._closed or self._process != os.getpid():
             return ""
         if self._fenced is not None and not self._outbox.pending:
@@ -244,11 +392,11 @@ class StreamSink:
         return not_closed(self.producer, path, leased, outcome)
 
     def _abandoned(self) -> str:
-        """Abandons it; what became of what was sent since the last commit."""
+        """Abandons the sink, and returns what happened to the rows sent since the last commit."""
         rows, checkpoint, failed = self._outbox.count, self._outbox.checkpoint, None
         try:
             self.abandon()
-        except Exception as error:  # noqa: BLE001  (nobody is there to catch it: the warning says it)
+        except Exception as error:  # noqa: BLE001  (no caller could catch it: the warning reports it)
             failed = f"{type(error).__name__}: {error}"
         if self._outbox.broken:
             return "A call of it was interrupted: what was sent since the last flush may be in the stream or not."
@@ -274,7 +422,7 @@ class StreamSink:
             self.abandon()
 
     def _send_row(self, row: Any) -> None:
-        """The long way: sees to all that is to be done first, and takes rows of any form."""
+        """The slow path: does all that a call must do first, and takes rows of any form."""
         self._start_send()
         row = self._intake.row(row, self._known)
         self._open()
@@ -290,21 +438,21 @@ class StreamSink:
             self._open(again=True)
 
     def _open(self, *, again: bool = False) -> None:
-        """Lets plain rows in the short way, which looks at nothing but the row, until the next call of another kind.
+        """Opens the fast path, which checks only the row itself, for plain rows until the next call of another kind.
 
-        Left open only where no call has anything else to do: the timer will commit, or ``flush``. ``again``: for
-        further rows, too, which have a rowtime then.
+        The path stays open only while a call has nothing else to do, because the timer or ``flush`` will commit.
+        ``again`` opens it for later calls, too; it stays closed if this sink gives rows their rowtime.
         """
         if self._disorder.by_floor and not (again and self._intake.gives):
             self._outbox.open(self._intake.ceiling(), self._known)
 
     def _gather(self) -> None:
-        """What the rows that came the short way imply."""
+        """Records the bound that the rows of the fast path imply."""
         if self._disorder.implies:
             self._imply(self._outbox.rows.last())
 
     def _shut(self) -> None:
-        """Ends the short way; what came by it counts."""
+        """Closes the fast path, and records the bound that its rows imply."""
         self._gather()
         self._outbox.rows.shut()
 
@@ -320,7 +468,7 @@ class StreamSink:
             raise self._fenced
         if self._close_failed:
             self._close_failed = False
-            with suppress(RuntimeError):  # no more threads: the next call may have one
+            with suppress(RuntimeError):  # the system has no more threads; the next call tries again
                 self._timer.wake()
 
     def _interrupted(self) -> SinkClosedError:
@@ -332,7 +480,7 @@ class StreamSink:
         )
 
     def _report(self, late: list[Rejected]) -> None:
-        """What only a commit could see: the stream went ahead meanwhile. Raised where late rows are."""
+        """Raises LateRowError, if late rows raise, for rows that became late while they waited for their commit."""
         if late and self._raise_late:
             raise late_error(self.producer, late, "An earlier call's rows became late before their commit")
 
@@ -364,7 +512,7 @@ class StreamSink:
                 self._imply(verdict.floor)
 
     def _refuse(self, late: list[Rejected], below: str) -> None:
-        """Records rows as rejected; raises where this sink is to. ``below``: what it is that they fell below."""
+        """Records rows as rejected; raises LateRowError under onLate="raise". ``below``: what the rows fell below."""
         self._outbox.reject(late)
         self._late_log.note(late)
         if self._raise_late:
@@ -380,7 +528,7 @@ class StreamSink:
             self._outbox.promise(floor)
 
     def _settle(self) -> None:
-        """After a call: commits if it is time, or sees to it that the timer will."""
+        """Ends a call: commits if a commit is due, or wakes the timer, which commits later."""
         if not self._outbox.pending or self._outbox.checkpoint is not None:
             return
         now = self._now()
@@ -394,7 +542,7 @@ class StreamSink:
     def _wake(self) -> None:
         try:
             self._timer.wake()
-        except RuntimeError:  # the system has no more threads: nobody would commit it later
+        except RuntimeError:  # the system has no more threads: nothing would commit it later
             self._timer_due_at = NEVER_MICROS
             self._commit_unasked()
 
@@ -402,7 +550,7 @@ class StreamSink:
         """Microseconds until a commit is due."""
         passed = now - self._outbox.committed_at
         wait = max(self._linger, COMMIT_RETRY_MICROS) if self._outbox.failing else self._linger
-        return wait - passed if passed >= 0 else 0  # a clock that was set back must not hold rows up
+        return wait - passed if passed >= 0 else 0  # a clock that was set back must not delay rows
 
     def _commit(self, checkpoint: str | None) -> None:
         self._shut()
@@ -419,7 +567,7 @@ class StreamSink:
             self._unreported += receipt.rejected
 
     def _run_due(self) -> float | None:
-        """In the pulse's thread, under the lock: does what is due; seconds until something will be."""
+        """Does what is due; returns the seconds until something will be due. The timer's thread calls it, locked."""
         if self._outbox.broken or self._close_failed:
             self._timer_due_at = NEVER_MICROS
             return None
@@ -436,7 +584,7 @@ class StreamSink:
         return None if wait is None else wait / 1e6
 
     def _renewed(self) -> int:
-        """Keeps the lease; microseconds until it must be done again."""
+        """Renews the lease if that is due; returns the microseconds until the next renewal."""
         assert self._lease is not None
         passed, pause = self._now() - self._contact, max(self._lease // 3, LEAST_RENEWAL_MICROS)
         if 0 <= passed < pause:

@@ -1,11 +1,11 @@
-"""Timer: the one thread of a sink, for what is due while nobody calls."""
+"""Timer: the one thread of a sink, which does what is due while no call is made."""
 
 import threading
 from collections.abc import Callable
 from weakref import WeakMethod
 
 LONGEST_SLEEP_SECONDS = 3600.0
-"""Seconds that the thread sleeps at the most; the system knows no time so far ahead as a lease may end."""
+"""The longest sleep of the thread, in seconds; a lease may end later than the system's largest timeout."""
 
 
 class Timer:
@@ -23,7 +23,7 @@ class Timer:
         self._stopped = False
 
     def wake(self) -> None:
-        """Something may be due sooner than it last said. Called under the lock."""
+        """Wakes the thread, since something may be due sooner than ``run_due`` last returned. Called under the lock."""
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             thread.start()
@@ -31,7 +31,7 @@ class Timer:
         self._woken.set()
 
     def stop(self) -> None:
-        """``run_due`` is not called again."""
+        """Stops the thread: it does not call ``run_due`` again."""
         self._stopped = True
         self._woken.set()
 
@@ -45,4 +45,4 @@ class Timer:
                 return
             with self._lock:
                 wait = None if self._stopped else run_due()
-            del run_due  # outside of the lock: the sink may be collected here, and ends in another thread
+            del run_due  # outside of the lock: the sink may be collected here, and is then ended in another thread

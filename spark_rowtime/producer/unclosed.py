@@ -1,4 +1,4 @@
-"""Sinks that nobody closed: they are ended when they are garbage collected, or when the process exits."""
+"""Ends sinks that were not closed, when they are garbage collected or when the process exits."""
 
 import atexit
 import os
@@ -11,9 +11,12 @@ from typing import Protocol
 from spark_rowtime.errors import SinkNotClosedWarning
 
 PATIENCE_SECONDS = 2.0
-"""How long the thread in which a sink is collected waits for its last commit. It may hold a lock that this needs."""
+"""How long the thread in which a sink is collected waits for the sink's last commit.
+
+The wait is limited, because that thread may hold a lock that the commit needs.
+"""
 EXIT_PATIENCE_SECONDS = 10.0
-"""How long the exit of the process waits for a call, or a last commit, that another thread is in."""
+"""How long the exit of the process waits for a call or a last commit that another thread executes."""
 
 
 class Unclosed(Protocol):
@@ -22,7 +25,7 @@ class Unclosed(Protocol):
     def end_unclosed(self) -> str:
         """Commits what may be committed, and frees what is open.
 
-        What to warn of; empty where the sink was closed, or is another process's.
+        Returns the text of a warning; it is empty if the sink was closed, or belongs to another process.
         """
 
 
@@ -33,7 +36,7 @@ _watching: int | None = None
 
 
 def watch(sink: Unclosed) -> None:
-    """When the process exits, ``sink`` is ended, unless it was closed or collected before."""
+    """Ends ``sink`` when the process exits, unless it was closed or collected before."""
     global _watching  # noqa: PLW0603  (a process has one exit)
     _OPEN.add(sink)
     if _watching != os.getpid():
@@ -44,12 +47,12 @@ def watch(sink: Unclosed) -> None:
 def collected(sink: Unclosed) -> None:
     """Ends ``sink``, which is being garbage collected.
 
-    In a thread of its own: a collection may come in the midst of anything, such as a commit of another sink.
+    This happens in a separate thread, because a collection may interrupt anything, such as a commit of another sink.
     """
     thread = threading.Thread(target=_end, args=(sink,), name="rowtime-unclosed", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # no more threads, or the interpreter ends
+    except RuntimeError:  # the system has no more threads, or the interpreter exits
         _end(sink)
     else:
         _ENDING.add(thread)
@@ -59,7 +62,7 @@ def collected(sink: Unclosed) -> None:
 def _at_exit() -> None:
     atexit.register(_end_all, os.getpid())
     multiprocessing = sys.modules.get("multiprocessing.util")
-    if multiprocessing is not None:  # its processes end without atexit
+    if multiprocessing is not None:  # processes of multiprocessing exit without atexit
         multiprocessing.Finalize(None, _end_all, args=(os.getpid(),), exitpriority=0)
 
 
@@ -72,13 +75,13 @@ def _end_all(process: int) -> None:
 
 
 def _end(sink: Unclosed) -> None:
-    said = sink.end_unclosed()
-    if said:
-        warnings.warn(said, SinkNotClosedWarning, stacklevel=1)
+    warning = sink.end_unclosed()
+    if warning:
+        warnings.warn(warning, SinkNotClosedWarning, stacklevel=1)
 
 
 def not_closed(producer: str, path: str, leased: bool, outcome: str) -> str:
-    """The text of the warning. ``outcome``: what became of the rows that were sent."""
+    """The text of the warning. ``outcome``: a sentence on what happened to the rows that were sent."""
     until = "until its lease ends" if leased else "until it is opened again, or detached"
     return (
         f"The sink of producer {producer!r} on {path} was not closed. {outcome} The producer holds the stream's bound "

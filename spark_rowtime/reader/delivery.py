@@ -1,4 +1,4 @@
-"""Delivery: one train of a drain on its way into a sink, call by call."""
+"""Delivery: sends one train of a drain into a sink, call by call."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,10 +12,10 @@ ROWS = "rows"
 
 
 class Delivery:
-    """The calls that give a sink one train, and the position behind it.
+    """The calls that send one train into a sink, and the position after the train.
 
-    Law (*once*): ``finish`` makes each call once. Where one raised, the next ``finish`` goes on with that call if
-    the sink has surely taken nothing of it; otherwise it raises SinkClosedError.
+    Law (*once*): ``finish`` makes each call once. If a call raised, the next ``finish`` repeats that call, provided
+    that the sink has certainly taken nothing of it; otherwise it raises SinkClosedError.
     """
 
     def __init__(self, train: Train, position: str, flushes: bool) -> None:
@@ -31,7 +31,7 @@ class Delivery:
             self._calls.append(("flush", lambda sink: sink.flush(checkpoint=position)))
 
     def finish(self, sink: Any) -> None:
-        """Makes the calls that are left; ``sink``: the same each time."""
+        """Makes the remaining calls; ``sink`` must be the same each time."""
         if self._unknown:
             raise _unknown(sink)
         while self._calls:
@@ -45,9 +45,10 @@ class Delivery:
 
 
 def _took_nothing(sink: Any, what: str, error: BaseException) -> bool:
-    """Of a StreamSink this is a law for our own errors, and to flush or promise again changes nothing.
+    """Whether ``sink`` has certainly taken nothing of a call that raised ``error``.
 
-    Of another sink with ``flush``, which may be a transaction that is rolled back, it is not known.
+    A StreamSink guarantees this for a RowtimeError; flushing or promising again changes nothing there. For another
+    sink with ``flush``, which may be a transaction that is rolled back, it is not known.
     """
     if isinstance(sink, StreamSink):
         return what != ROWS or isinstance(error, RowtimeError)

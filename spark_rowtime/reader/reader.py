@@ -26,7 +26,7 @@ from spark_rowtime.types.schema import ROWTIME
 
 
 class _Unfinished(NamedTuple):
-    """A train on which a drain failed: the sink, what is left of it, and where the reader was before it."""
+    """A train on which a drain failed: the sink, the calls that are left, and the reader's position before it."""
 
     sink: Any
     delivery: Delivery
@@ -35,18 +35,31 @@ class _Unfinished(NamedTuple):
 
 TRAIN_ROWS, TRAIN_BYTES = 65536, 1 << 30
 EXPIRY_CHECK_SECONDS = 1.0
-"""Seconds after which a reader that waits looks for leases that have ended."""
+"""Seconds between two checks for ended leases by a waiting reader."""
 
 
 class RowReader:
-    """Reads a stream; see ``openReader``. Several readers of a stream do not meet.
+    """Reads a stream; ``openReader`` returns it. The readers of a stream are independent of each other.
 
-    Several threads may read from one reader: each train goes to one of them. ``drainTo`` needs it for itself.
+    Iteration yields trains up to the end of the log; a reader with ``follow=True`` waits there for more.
+    Several threads may read from one reader: each train goes to one of them. ``drainTo`` needs the reader for itself.
+    A reader is a context manager: leaving the block calls ``close``.
 
-    One with a name tells the stream where it is when it opens and each time that it is asked for the next train.
+    A reader with a name reports its position to the stream when it opens and each time that the next train is
+    requested.
 
-    Law: each row is handed out once, none below a bound that was handed out before it; in
-    ``order="rowtime"`` sorted by rowtime, rows of one rowtime in the order of their commits.
+    Law: each row is handed out once, and no row below a bound that was handed out before it; with
+    ``order="rowtime"`` rows are sorted by rowtime, and rows of the same rowtime come in the order of their commits.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-rowreader", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-rowreader") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> with rt.openReader("memory://docs-rowreader") as reader:
+        ...     for train in reader:
+        ...         print(train.rows.column("ticker").to_pylist(), train.bound)
+        ['IBM'] every later row is at or after 2026-01-05T14:30:00Z
     """
 
     def __init__(
@@ -70,24 +83,77 @@ class RowReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """The stream's schema."""
+        """The stream's schema, as a pyarrow schema.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-readerschema", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openReader("memory://docs-readerschema") as reader:
+            ...     reader.schema.names
+            ['rowtime', 'ticker']
+        """
         return self._store.schema
 
     @property
     def position(self) -> str:
-        """Where this reader is, as JSON: ``openReader(..., start=position)`` goes on from there."""
+        """The position of this reader, as JSON. ``openReader(..., start=position)`` resumes there.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-position", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-position") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> with rt.openReader("memory://docs-position") as reader:
+            ...     trains, position = list(reader), reader.position
+            >>> with rt.openReader("memory://docs-position", start=position) as reader:
+            ...     list(reader)
+            []
+        """
         fields = dump_position(self._at, self._store.stream, self._how.order)
         return json.dumps(fields if self._how.since is None else {**fields, "since": self._how.since})
 
     def getRowtimeBound(self) -> RowtimeBound | None:
-        """A non-strict lower bound on rows not yet handed out; None while there is none. It may rise."""
+        """Returns a lower bound on the rows that were not yet handed out.
+
+        Returns:
+            A non-strict bound, which may rise; None while there is none.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-readerbound", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-readerbound") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> with rt.openReader("memory://docs-readerbound") as reader:
+            ...     train = reader.read()
+            ...     reader.getRowtimeBound()
+            RowtimeBound('2026-01-05T14:30:00Z')
+        """
         return as_bound(self._at.floor)
 
     def read(self, timeout: float | None = None) -> Train | None:
-        """The next train: rows, or a bound that has moved, or both.
+        """Reads the next train: rows, or a bound that has moved, or both.
 
-        None if there is none within ``timeout`` seconds; without a timeout, at once, or never if the
-        reader follows. Raises InvalidOptionError while another thread drains this reader.
+        Args:
+            timeout: How many seconds to wait for a train. None: does not wait, or, with ``follow=True``, waits without
+                a limit.
+
+        Returns:
+            The next train; None if there is none within the time.
+
+        Raises:
+            InvalidOptionError: Another thread drains this reader.
+            DataLostError: Rows after this reader's position were removed from the stream.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-read", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-read") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> with rt.openReader("memory://docs-read") as reader:
+            ...     reader.read().rows.num_rows
+            ...     reader.read(timeout=0.1) is None
+            1
+            True
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._drained_by not in (None, threading.get_ident()):
@@ -113,17 +179,40 @@ class RowReader:
             self._store.wait(seen, EXPIRY_CHECK_SECONDS if left is None else min(left, EXPIRY_CHECK_SECONDS))
 
     def __iter__(self) -> Iterator[Train]:
-        """The trains up to the end of the log; a reader that follows never ends."""
+        """Yields the trains up to the end of the log; a reader with ``follow=True`` never ends."""
         while (train := self.read()) is not None:
             yield train
 
     def drainTo(self, sink: Any) -> None:
-        """Sends every train to ``sink``: an object with sendRows and sendRowtimeBound.
+        """Sends every train to ``sink``, up to the end of the log, or without an end with ``follow=True``.
 
         A sink with ``checkpoint`` and ``flush(checkpoint=...)`` keeps this reader's position with its
-        rows, and a drain into it resumes from there. After an error the same sink may be drained into again: what
-        it has taken is not sent twice. Where it has ``flush`` and is none of ``openSink``, whether it has kept the
-        rows is not known, and SinkClosedError is raised: make a new one.
+        rows, and a drain into it resumes there. After an error the same sink may be drained into again: what
+        it has taken is not sent twice. If the sink has ``flush`` and is not from ``openSink``, it is not known whether
+        it has kept the rows, and the next drain raises SinkClosedError: make a new sink.
+
+        Args:
+            sink: An object with ``sendRows`` and ``sendRowtimeBound``; see ``RowSink``.
+
+        Raises:
+            InvalidOptionError: Another thread uses this reader.
+            SinkClosedError: An earlier drain into this sink failed, and whether it has kept the rows is not known.
+            DataLostError: Rows after this reader's position were removed from the stream.
+            Exception: Whatever the sink raises.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-drainfrom", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-drainfrom") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> rt.createStream("memory://docs-drainto", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with (
+            ...     rt.openReader("memory://docs-drainfrom") as reader,
+            ...     rt.openSink("memory://docs-drainto", producer="copy") as copy,
+            ... ):
+            ...     reader.drainTo(copy)
+            >>> rt.describeStream("memory://docs-drainto").rows
+            1
         """
         with self._alone():
             self._finish_delivery(sink)
@@ -131,12 +220,15 @@ class RowReader:
             if checkpoint is not None:
                 self._resume(checkpoint)
             elif isinstance(sink, StreamSink):
-                sink.flush(checkpoint=self.position)  # from now on linger shows no row without its position
+                sink.flush(checkpoint=self.position)  # from now on no row becomes visible without its position
             while self._deliver(sink):
                 pass
 
     def _deliver(self, sink: Any) -> bool:
-        """The next train, if there is one. Where this fails, the reader is before it: another sink gets it whole."""
+        """Delivers the next train; False if there is none.
+
+        If this fails, the reader's position stays before the train, so that another sink gets the whole train.
+        """
         before = self._at
         try:
             train = self.read()
@@ -154,7 +246,7 @@ class RowReader:
         return True
 
     def _finish_delivery(self, sink: Any) -> None:
-        """Gives ``sink`` what is left of a train on which an earlier drain into it failed."""
+        """Makes the remaining calls for a train on which an earlier drain into ``sink`` failed."""
         last, self._unfinished = self._unfinished, None
         if isinstance(sink, StreamSink):
             if sink.delivery is not None:
@@ -178,7 +270,14 @@ class RowReader:
             self._lock.release()
 
     def close(self) -> None:
-        """Frees what is open."""
+        """Closes the reader, and frees what it holds open.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-readerclose", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> reader = rt.openReader("memory://docs-readerclose")
+            >>> reader.close()
+        """
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -194,7 +293,7 @@ class RowReader:
         self._how = replace(self._how, since=json.loads(position).get("since"))
 
     def _keep(self) -> None:
-        """All trains that were read are done with: the next one is asked for."""
+        """Reports the position of a named reader: a request for the next train confirms the trains before it."""
         if self._name is not None and (self._at != self._kept or time.monotonic() - self._kept_at > SEEN_SECONDS):
             self._store.keep(self._name, self._at)
             self._kept, self._kept_at = self._at, time.monotonic()
@@ -209,7 +308,7 @@ class RowReader:
         if self._how.order == "rowtime" and rows.num_rows:
             rows = rows.sort_by(ROWTIME)
         train = Train(one_batch(rows), as_bound(to.floor))
-        self._at = to  # last: where something raises before it, this train is the next one again
+        self._at = to  # last: if something raises before this line, this train is the next one again
         return train
 
 
@@ -231,16 +330,41 @@ def openReader(
 ) -> RowReader:
     """Opens the stream at ``path`` for reading.
 
-    - ``order``: "rowtime" hands rows out sorted, as the stream's bound releases them; "arrival" as
-      they are committed.
-    - ``start``: "earliest", "latest", a time (rows before it are left out), or a reader's ``position``.
-    - ``hold``: hand a row out only once the stream is that far past it (Feldera's WATERMARK).
-    - ``follow``: iterating waits for more at the end of the log.
-    - ``name``: what this reader has still to read is kept for it by the stream's retention, also while it
-      is not running; a train counts as read when the next one is asked for. ``rowtime gc --forget`` ends that.
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        order: "rowtime": rows come sorted by rowtime, as the stream's bound releases them. "arrival": rows come in
+            the order of their commits.
+        start: "earliest"; "latest"; a time in any form that ``RowtimeBound`` takes, so that rows before it are left
+            out; or the ``position`` of a reader of the same stream and order.
+        hold: An interval, such as "1 minute" or a timedelta: a row is handed out only once the stream is that far
+            past it (Feldera's WATERMARK). None: rows are not held.
+        follow: If True, iteration and ``read`` wait for more at the end of the log.
+        name: A name under which the stream's retention keeps what this reader has still to read, also while it does
+            not run. A train counts as read when the next one is requested. ``rowtime gc --forget`` ends that. None:
+            retention does not regard this reader.
 
-    Raises StreamNotFoundError, StoreCorruptError, InvalidOptionError; DataLostError, also while reading, where
-    rows from ``start`` on, or from where it is, were removed.
+    Returns:
+        The reader; it is a context manager that closes itself.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StoreCorruptError: The stream's files do not hold what was written.
+        InvalidOptionError: An argument has a value that cannot be used.
+        DataLostError: Rows from ``start`` on were removed from the stream. Reading raises it, too, if rows after the
+            reader's position were removed.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-openreader", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-openreader", lateness="1 hour") as sink:
+        ...     sink.sendRow(("2026-01-05T14:31:00Z", "AAPL"))
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> with rt.openReader("memory://docs-openreader") as reader:
+        ...     [train.rows.column("ticker").to_pylist() for train in reader]
+        [['IBM', 'AAPL']]
+        >>> with rt.openReader("memory://docs-openreader", order="arrival", start="2026-01-05T14:31:00Z") as reader:
+        ...     [train.rows.column("ticker").to_pylist() for train in reader]
+        [['AAPL']]
     """
     how = release(order, hold, max_rows=TRAIN_ROWS, max_bytes=TRAIN_BYTES)
     to_flag(follow, "follow")

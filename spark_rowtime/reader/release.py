@@ -1,7 +1,7 @@
-"""Release by position: which rows a reader gets next, and what it may be told about the rest.
+"""Release by position: which rows a reader gets next, and which bound holds for the rest.
 
-RowReader and Spark's source both step through a stream with this; nothing is buffered between steps,
-so a replay gives the same rows and the same bound.
+RowReader and Spark's source both step through a stream with this. Nothing is buffered between steps,
+so that a replay gives the same rows and the same bound.
 """
 
 import json
@@ -28,7 +28,7 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """How a stream is handed out.
+    """The order in which a stream's rows are handed out, and when.
 
     Laws (tests/unit/test_release.py, over random streams):
 
@@ -37,8 +37,8 @@ class Release:
     - *grow*: no coordinate ever falls.
     - *moves for a reason*: a step goes on only where it hands out rows or the floor has moved.
 
-    ``hold`` and ``since`` in microseconds; ``since``: rows below it are left out. Limits are soft:
-    they cut between index entries, at least one per step.
+    ``hold`` and ``since`` are in microseconds; rows below ``since`` are left out. The limits ``max_rows`` and
+    ``max_bytes`` are soft: a step ends between index entries, and contains at least one.
     """
 
     order: str = "rowtime"
@@ -48,7 +48,7 @@ class Release:
     max_bytes: int | None = None
 
     def earliest(self, store: Store) -> Position:
-        """Before the first row that is left; DataLostError where not all rows from ``since`` on are."""
+        """The position before the first row that is left; DataLostError if rows from ``since`` on were removed."""
         horizon = store.horizon()
         if self.since is not None and horizon.largest is not None and horizon.largest >= self.since:
             raise lost_error(f"the rows from {show_micros(self.since)} on", horizon, store.path)
@@ -58,19 +58,19 @@ class Release:
         return Position(horizon.seq, None if self._whole() else (horizon.largest or -1) + 1, None)
 
     def latest(self, store: Store) -> Position:
-        """After all that this order would hand out now."""
+        """The position after all rows that this order would hand out now."""
         head = store.head()
         return self._position(store, self._start(store.horizon()), head, self._cut(head))
 
     def step(self, store: Store, at: Position, upto: int | None = None) -> Position:
-        """The next position after ``at``, not beyond seq ``upto``; ``at`` itself where there is no news."""
+        """The next position after ``at``, not beyond seq ``upto``; ``at`` itself if there is nothing new."""
         require_kept(at, store.horizon(), store.path)
         head = store.head()
         require_there(at, head, store.path)
         if upto is not None:
             head = store.at(max(upto, at.seq))
         cut = self._cut(head)
-        read = at.cut is None or (cut is not None and cut <= at.cut)  # not where hold or limits were others before
+        read = at.cut is None or (cut is not None and cut <= at.cut)  # false after a change of hold or limits
         if head.seq <= at.seq and read and not self._limited():
             return at
         start = at
@@ -92,7 +92,7 @@ class Release:
         return pieces if self.since is None else [p for p in pieces if p.largest >= self.since]
 
     def rows(self, store: Store, piece: Slice, after: Position, upto: Position) -> pa.RecordBatch:
-        """The rows of one of those trains that lie between the positions."""
+        """The rows of one of these trains that lie between the positions."""
         rows = rows_between(store.read(piece), piece.seq, after, upto)
         if self.since is None or piece.least >= self.since:
             return rows
@@ -105,9 +105,9 @@ class Release:
         return self.max_rows is not None or self.max_bytes is not None
 
     def _stages(self, store: Store, at: Position, head: Head) -> Iterator[Head]:
-        """The log as it was after every ``max_rows`` rows from ``at`` on: a long log is stepped through in pieces.
+        """The log as it was after every ``max_rows`` rows from ``at`` on, so that a long log is read in pieces.
 
-        So a step costs what it hands out, not what there is.
+        The cost of a step thus depends on the rows that it hands out, not on the length of the log.
         """
         stage = store.at(at.seq)
         while self.max_rows is not None and stage.rows + self.max_rows < head.rows:
@@ -121,12 +121,12 @@ class Release:
         yield head
 
     def _behind(self, stage: Head, at: Position) -> bool:
-        """Whether ``at`` has a later cut than ``stage``, as after a ``gc``: rows would come too early."""
+        """Whether ``at`` has a later cut than ``stage``, as after a ``gc``: rows would be handed out too early."""
         cut = self._cut(stage)
         return cut is not None and at.cut is not None and cut < at.cut
 
     def _cut(self, head: Head) -> int | None:
-        """Rows below it may go at ``head``; None: all."""
+        """The cut at ``head``: rows below it may be handed out; None: all rows."""
         cuts = []
         if self.order == "rowtime":
             cuts.append(0 if head.floor is None else head.floor + 1)
@@ -146,7 +146,11 @@ class Release:
         return to.floor != at.floor or any(self._has_rows(store, piece, at, to) for piece in pieces)
 
     def _has_rows(self, store: Store, piece: Slice, at: Position, to: Position) -> bool:
-        """Whether a row lies in between, by its ends where they tell: a train may span the whole difference."""
+        """Whether a row of the train lies between the positions.
+
+        The train's least and largest rowtime decide it where they can; otherwise its rows are read, because a train
+        may span the whole difference without a row in it.
+        """
         if to.cut is None or piece.largest < to.cut:
             return True
         whole = self.since is None or piece.least >= self.since
@@ -159,7 +163,7 @@ class Release:
         if self._fitting(pieces) == len(pieces):
             return target
         if target.cut is None:
-            seq = max(pieces[self._fitting(pieces) - 1].seq, at.seq)  # what was held back before goes as one
+            seq = max(pieces[self._fitting(pieces) - 1].seq, at.seq)  # rows that were held back before go in one step
             return Position(seq, None, store.at(seq).floor)
         starts = [max(p.least, at.cut or 0) for p in pieces]
         order = sorted(range(len(pieces)), key=starts.__getitem__)
@@ -169,7 +173,7 @@ class Release:
         return Position(target.seq, cut, weaker(target.floor, cut)) if cut < target.cut else target
 
     def _fitting(self, pieces: list[Slice]) -> int:
-        """How many of ``pieces`` the limits let through, at least one."""
+        """How many of ``pieces`` are within the limits, but at least one."""
         rows = size = 0
         for count, piece in enumerate(pieces):
             rows, size = rows + piece.rows, size + piece.size
@@ -179,10 +183,10 @@ class Release:
 
 
 def least_sent(store: Store, seq: int, cut: int) -> int | None:
-    """The least rowtime >= ``cut`` in the trains up to ``seq``; None without any.
+    """The least rowtime >= ``cut`` in the trains up to ``seq``; None if there is none.
 
-    It looks at ever longer spans from ``cut`` on, so that trains far ahead cost nothing. Of rows that
-    are gone it says the least that they may have had.
+    The search uses ever longer spans from ``cut`` on, so that trains far ahead cost nothing. If rows were
+    removed, the result is the least rowtime that they may have had.
     """
     if lost(Position(seq, cut, None), store.horizon()):
         return cut
@@ -204,7 +208,7 @@ def _least_from(store: Store, piece: Slice, cut: int) -> int:
 
 
 def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_bytes: int | None = None) -> Release:
-    """A checked Release; InvalidOptionError names what is wrong."""
+    """Makes a Release of checked arguments; InvalidOptionError names the wrong one."""
     if not isinstance(order, str) or order not in ORDERS:
         raise InvalidOptionError(
             f"order={short_repr(order)} is neither 'arrival' nor 'rowtime'.", order=short_repr(order)
@@ -213,7 +217,7 @@ def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_by
 
 
 def start_bound(start: Any) -> int:
-    """A starting time (RowtimeBound, datetime, ISO string ...) as a floor in microseconds."""
+    """Converts a starting time (RowtimeBound, datetime, ISO string ...) to a floor in microseconds."""
     try:
         return RowtimeBound(start).floor
     except InvalidOptionError as error:
@@ -222,7 +226,7 @@ def start_bound(start: Any) -> int:
 
 
 def dump_position(position: Position, stream: str, order: str) -> dict[str, Any]:
-    """A position as a flat JSON object; ``stream`` and ``order`` say what it belongs to."""
+    """A position as a flat JSON object, with the ``stream`` and the ``order`` that it belongs to."""
     return {"stream": stream, "order": order, **position._asdict()}
 
 
@@ -241,7 +245,7 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
 
 
 def load_position(value: dict[str, Any] | str, stream: str, order: str) -> Position:
-    """Reads ``dump_position``; InvalidOptionError where it is of another stream or another order."""
+    """Reads what ``dump_position`` wrote; InvalidOptionError if it is of another stream or another order."""
     fields = _position_fields(value)
     if fields["stream"] != stream:
         raise InvalidOptionError(

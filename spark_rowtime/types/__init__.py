@@ -1,1 +1,1 @@
-"""A stream's columns and values: schemas, DDL, times, arguments, exact casts, checks."""
+"""The columns and values of a stream: schemas, DDL, times, arguments, exact casts, checks."""

@@ -1,4 +1,4 @@
-"""Arguments of the public functions that any value could be given for."""
+"""Checks of arguments of the public functions, for which a caller may pass any value."""
 
 from typing import Any, TypeGuard
 
@@ -9,7 +9,8 @@ from spark_rowtime.types.short_repr import short_repr
 def to_text(value: Any, name: str) -> str:
     """A text that a stream keeps (a producer's or reader's name, a checkpoint) as a plain str.
 
-    InvalidOptionError, which names ``name``, for other values and for text that UTF-8 does not have.
+    Raises InvalidOptionError, which names ``name``, for other values, for NUL characters, and for text that UTF-8
+    cannot encode.
     """
     if isinstance(value, str) and "\x00" not in value:
         try:
@@ -20,12 +21,12 @@ def to_text(value: Any, name: str) -> str:
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether it is a whole number; True and False, which Python takes for 1 and 0, are none."""
+    """Whether ``value`` is a whole number; True and False, which are integers in Python, are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def to_flag(value: Any, name: str) -> bool:
-    """True or False; InvalidOptionError, which names ``name``, for what Python only takes for one, such as "no"."""
+    """Returns True or False; raises InvalidOptionError, which names ``name``, for other values, such as "no"."""
     if isinstance(value, bool):
         return value
     raise InvalidOptionError(f"{name}={short_repr(value)} must be True or False.", option=name)

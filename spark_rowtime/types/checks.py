@@ -1,14 +1,14 @@
-"""Whether Arrow data that somebody hands over is what its types say."""
+"""Checks that Arrow data from a caller conforms to its types."""
 
 import numpy as np
 import pyarrow as pa
 
 BYTE_SCAN_ROWS = 4096
-"""Rows from which on a look at the bytes as a whole is cheaper than Arrow's, text by text."""
+"""The number of rows from which one scan of all bytes is cheaper than Arrow's check of each text."""
 
 
 def is_valid(batch: pa.RecordBatch) -> bool:
-    """The same as ``batch.validate(full=True)``, which asks each text of its own whether it is UTF-8."""
+    """Whether ``batch.validate(full=True)`` succeeds; faster, because that checks each text separately for UTF-8."""
     try:
         if batch.num_rows < BYTE_SCAN_ROWS:
             batch.validate(full=True)
@@ -23,10 +23,10 @@ def is_valid(batch: pa.RecordBatch) -> bool:
 
 
 def _is_ascii(column: pa.Array) -> bool:
-    """Whether it is a column of texts, one behind the other, all of whose bytes are ASCII: so it is valid.
+    """Whether the column consists of contiguous texts whose bytes are all ASCII, and is therefore valid.
 
-    ``validate`` has looked at the ends, and that the buffers are long enough for them. A column with nulls is
-    left to Arrow, which counts them.
+    ``validate`` has checked the outer offsets, and that the buffers are long enough for them. A column with nulls
+    is left to Arrow, which counts them.
     """
     if column.type != pa.string():
         return False

@@ -1,6 +1,6 @@
-"""Spark's DDL and JSON schema forms as Arrow schemas, without PySpark.
+"""Converts Spark's DDL and JSON schema forms into Arrow schemas, without PySpark.
 
-Adapters name their schema in DDL and must not pay for an import of PySpark.
+Adapters declare their schema in DDL and must not pay for an import of PySpark.
 """
 
 import re
@@ -30,20 +30,20 @@ _SIMPLE = {
 _TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|'((?:[^'\\]|\\.)*)'|([A-Za-z_]\w*)|(\d{1,9})|([<>(),:]))")
 _END = re.compile(r"\s*\Z")
 NESTING_LEVELS = 100
-"""Types within types; no reader of such a stream would follow further."""
+"""The largest depth of nested types; no reader of such a stream could handle a greater one."""
 
 
 def from_ddl(text: str) -> pa.Schema:
-    """``"rowtime TIMESTAMP NOT NULL, ticker STRING"`` as an Arrow schema.
+    """Converts DDL, such as ``"rowtime TIMESTAMP NOT NULL, ticker STRING"``, into an Arrow schema.
 
-    Raises SchemaMismatchError with the place where it is not understood.
+    Raises SchemaMismatchError, which names the place that cannot be parsed.
     """
     parser = _Parser(text)
     return pa.schema(parser.fields(end=None))
 
 
 def from_spark_json(value: dict[str, Any]) -> pa.Schema:
-    """What ``StructType.jsonValue()`` gives, as an Arrow schema."""
+    """Converts the result of ``StructType.jsonValue()`` into an Arrow schema."""
     return pa.schema([_json_field(field) for field in value["fields"]])
 
 
@@ -76,7 +76,7 @@ def _json_type(kind: Any, column: str) -> pa.DataType:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one DDL string."""
+    """A recursive descent parser over the tokens of one DDL string."""
 
     def __init__(self, text: str, column: str | None = None) -> None:
         self.text, self.column, self.depth = text, column, 0
@@ -109,7 +109,7 @@ class _Parser:
         )
 
     def take(self, *wanted: str) -> str | None:
-        """The next token if it is one of ``wanted`` (any case), else None and nothing is taken."""
+        """Consumes the next token if it is one of ``wanted`` (in any case); otherwise returns None."""
         kind, value = self.tokens[self.at]
         if kind in ("word", "sign") and value.lower() in wanted:
             self.at += 1

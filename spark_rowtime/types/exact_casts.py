@@ -1,8 +1,8 @@
-"""Arrow columns as a stream's types: each value is kept exactly, or the column is refused.
+"""Casts Arrow columns to a stream's types: each value is kept exactly, or the column is refused.
 
-Arrow's own casts parse texts, print numbers, cut dates, and make finite numbers infinite. What a
-type rounds by its nature is taken: FLOAT keeps the nearest number, times are cut to microseconds
-towards the past. A stranger's array may also hold what its type forbids; that is looked for, too.
+Arrow's own casts parse texts, print numbers, truncate dates, and turn finite numbers into infinite ones. Rounding
+that is inherent in a type is allowed: FLOAT keeps the nearest number, times are cut to microseconds
+towards the past. An array from a caller may also contain what its type forbids; this is checked, too.
 """
 
 from collections.abc import Callable
@@ -25,11 +25,11 @@ _EXACT: list[tuple[_Is, tuple[_Is, ...]]] = [
     (_TYPES.is_timestamp, (_TYPES.is_timestamp,)),
     (_TYPES.is_date, (_TYPES.is_date,)),
 ]
-"""Into which types Arrow's safe cast, or ours below, keeps each value or refuses it."""
+"""Target types, and the source types from which Arrow's safe cast, or the one below, keeps or refuses each value."""
 
 
 def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """The column as ``kind``; raises pa.ArrowException or ValueError, which say why not."""
+    """Casts the column to ``kind``; raises pa.ArrowException or ValueError, which state the reason."""
     column.validate(full=True)
     if column.type != kind:
         if not _castable(column.type, kind):
@@ -41,7 +41,7 @@ def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _castable(given: pa.DataType, kind: pa.DataType, part: bool = False) -> bool:
-    """See _EXACT. ``part``: within a nested type."""
+    """Whether ``_EXACT`` allows the cast. ``part``: the type is part of a nested type."""
     types = pa.types
     if types.is_dictionary(given):
         return not part and _castable(given.value_type, kind)
@@ -76,7 +76,7 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _floored(nanos: pa.Array) -> pa.Array:
-    """Whole microseconds, towards the past; Arrow's floor_temporal overflows at the first of all times."""
+    """Rounds down to whole microseconds; Arrow's floor_temporal overflows at the earliest time."""
     micros = pc.divide(nanos, 1000)
     return pc.if_else(pc.greater(pc.multiply(micros, 1000), nanos), pc.subtract(micros, 1), micros)
 
@@ -86,7 +86,7 @@ def _infinite(array: pa.Array) -> int:
 
 
 def _check(array: pa.Array) -> None:
-    """What a type forbids and Arrow does not look for; raises ValueError."""
+    """Raises ValueError for values that a type forbids and Arrow does not check."""
     kind = array.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         check_years(array)

@@ -1,4 +1,4 @@
-"""LocalTime: what the times of rows mean that have no zone, where a producer has named one."""
+"""LocalTime: interprets row times without a zone in the zone that a producer has named."""
 
 from datetime import datetime, tzinfo
 from typing import Any
@@ -12,10 +12,11 @@ from spark_rowtime.types.timestamps import both_readings, show_micros, to_dateti
 
 
 class LocalTime:
-    """Times without a zone as those of a named zone.
+    """Interprets times without a zone as times of a named zone.
 
-    Law: each is a time that the place's clocks showed exactly once, or it is refused. When a clock is put forward it
-    leaves some out; when it is put back it shows some twice. Of those, ``datetime.fold=1`` names the second one.
+    Law: a time is accepted only if the clocks of the zone showed it exactly once. A clock that is put forward skips
+    some times; a clock that is put back shows some times twice. ``datetime.fold=1`` names the second of two such times
+    and is accepted.
     """
 
     def __init__(self, tz: str | tzinfo) -> None:
@@ -25,10 +26,10 @@ class LocalTime:
         self.name = self.zone.key
 
     def aware(self, value: Any) -> Any:
-        """A time without a zone as a UTC datetime, anything else as it is. InvalidOptionError where it is refused."""
+        """A time without a zone as a UTC datetime, any other value unchanged; InvalidOptionError if it is refused."""
         try:
             moment = to_datetime(value)
-        except InvalidOptionError:  # it is no time: whoever takes it says what it should be
+        except InvalidOptionError:  # not a time: the check of the row's values reports it
             return value
         if moment.utcoffset() is not None:
             return value
@@ -47,12 +48,12 @@ class LocalTime:
         return second
 
     def column(self, column: Any) -> Any:
-        """An Arrow column of timestamps without a zone, likewise; ArrowInvalid where one is refused."""
+        """Does the same for an Arrow column of timestamps without a zone; ArrowInvalid if one is refused."""
         return pc.assume_timezone(column, self.name, ambiguous="raise", nonexistent="raise")
 
 
 def is_naive(kind: pa.DataType) -> bool:
-    """Whether it is Arrow's timestamp without a zone."""
+    """Whether ``kind`` is Arrow's timestamp without a zone."""
     return bool(pa.types.is_timestamp(kind)) and kind.tz is None
 
 

@@ -1,4 +1,4 @@
-"""Columns that rise as time goes on: times, dates and whole numbers, each as whole numbers of its own unit."""
+"""Columns that rise with time: times, dates and integers, each as whole numbers of its own unit."""
 
 from datetime import timedelta
 
@@ -10,12 +10,12 @@ from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import EPOCH, show_micros, to_interval
 
 Amount = str | timedelta | int
-"""How far a column may fall back: an interval for times and dates, a whole number for numbers."""
+"""How far a column may fall back: an interval for times and dates, a whole number for integers."""
 DAY_MICROS = 86_400_000_000
 
 
 def to_amount(field: pa.Field, value: Amount) -> int:
-    """``value`` in the unit of the column: microseconds, days, or as it is."""
+    """Converts ``value`` to the unit of the column: microseconds, days, or a plain number."""
     name = f"lateness of {field.name!r}"
     if pa.types.is_integer(field.type):
         return _to_whole(value, name)
@@ -50,7 +50,7 @@ def whole_numbers(column: pa.Array) -> pa.Array:
 
 
 def show_number(kind: pa.DataType, number: int) -> tuple[str, int | None]:
-    """How a value of a column of type ``kind`` reads, and which rowtime it is, in microseconds, if it is a time."""
+    """The text of a value of a column of type ``kind``, and, if it is a time or a date, its rowtime in microseconds."""
     if pa.types.is_timestamp(kind):
         return show_micros(number), number
     if pa.types.is_date32(kind):

@@ -1,4 +1,4 @@
-"""The schema of a stream, the rules of its rowtime column, and rows of that schema as Arrow."""
+"""The schema of a stream, the rules for its rowtime column, and the conversion of rows to Arrow."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,10 +25,10 @@ _WIDER = {
 
 
 def stream_schema(schema: Any) -> pa.Schema:
-    """A DDL string, a Spark StructType or a pyarrow schema as the Arrow schema of a stream.
+    """Converts a DDL string, a Spark StructType or a pyarrow schema into the Arrow schema of a stream.
 
-    It has one column ``rowtime``, TIMESTAMP NOT NULL; types are those that go through Spark and back
-    exactly. Raises SchemaMismatchError, which names the column, for anything else.
+    The schema has one column ``rowtime``, TIMESTAMP NOT NULL. Its types are those that survive the way through Spark
+    and back exactly. Raises SchemaMismatchError, which names the column, for anything else.
     """
     arrow = _as_arrow(schema)
     names = [field.name.lower() for field in arrow]
@@ -102,9 +102,10 @@ def _check_fields(kind: pa.StructType, column: str) -> None:
 
 
 def rows_to_batch(rows: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Python rows (mappings, or sequences in schema order) as one batch of ``schema``.
+    """Converts Python rows (mappings, or sequences in schema order) into one batch of ``schema``.
 
-    Column by column; all or nothing. Raises SchemaMismatchError with row number, column and value.
+    The conversion works column by column, and takes all rows or none. Raises SchemaMismatchError with row number,
+    column and value.
     """
     names = schema.names
     columns = _columns(rows, names)
@@ -120,7 +121,7 @@ def _columns(rows: Sequence[Any], names: list[str]) -> list[list[Any]]:
 
 
 def _row_values(row: Any, at: int, names: list[str]) -> Sequence[Any]:
-    """The values of row number ``at`` in schema order; SchemaMismatchError where its fields are not those."""
+    """The values of row number ``at`` in schema order; SchemaMismatchError if its fields are not the schema's."""
     if isinstance(row, Mapping):
         if len(row) == len(names):
             try:
@@ -188,9 +189,10 @@ def _rowtime(value: Any, at: int) -> int:
 
 
 def batch_to_schema(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch:
-    """Arrow data as one batch of exactly ``schema``: columns by name, exact casts, rowtime checked.
+    """Converts Arrow data into one batch of exactly ``schema``.
 
-    Zone-less timestamps are UTC. Raises SchemaMismatchError with column and reason.
+    Columns are matched by name and cast exactly, and rowtimes are checked. Timestamps without a zone are UTC. Raises
+    SchemaMismatchError with column and reason.
     """
     table = pa.table(data) if isinstance(data, pa.RecordBatch) else data
     _same_columns(table.schema.names, schema.names)
@@ -246,19 +248,19 @@ def rowtime_micros(rows: pa.RecordBatch) -> pa.Array:
 
 
 def show_schema(schema: pa.Schema) -> str:
-    """One line per column, for people."""
+    """The columns with their types as readable text, separated by commas."""
     return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in schema)
 
 
 def same_schema(one: pa.Schema, other: pa.Schema) -> bool:
-    """Whether two stream schemas hold the same columns, in order, metadata aside."""
+    """Whether two stream schemas have the same columns in the same order; metadata is ignored."""
     return bool(one.remove_metadata().equals(other.remove_metadata()))
 
 
 def fitting_schema(stream: pa.Schema, output: pa.Schema, path: str) -> pa.Schema:
-    """The stream's schema, if rows of ``output`` go into it: the same columns and types, in any order.
+    """Returns the stream's schema if ``output`` has the same columns and types, in any order.
 
-    Whether a value may be null is seen when rows come.
+    Raises SchemaMismatchError otherwise. Nulls are checked when rows arrive.
     """
     have = {field.name: field.type for field in output}
     want = {field.name: field.type for field in stream}

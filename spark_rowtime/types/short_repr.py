@@ -1,15 +1,15 @@
-"""A value as an error shows it."""
+"""The text of a value in an error message."""
 
 from typing import Any
 
 REPR_CHARACTERS = 200
-"""Characters of a value that an error shows; a row may be megabytes."""
+"""The largest number of characters of a value that an error shows; a row may have megabytes."""
 
 
 def short_repr(value: Any) -> str:
-    """``repr``, cut where it is long; the type alone where there is no repr."""
+    """The ``repr`` of a value, truncated if it is long; only the type if ``repr`` fails."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001  (the value is a stranger's)
+    except Exception:  # noqa: BLE001  (the value is the caller's, and may raise anything)
         return f"<{type(value).__name__}>"
     return text if len(text) <= REPR_CHARACTERS else f"{text[:REPR_CHARACTERS]}... ({len(text)} characters)"

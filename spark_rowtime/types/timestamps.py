@@ -1,7 +1,7 @@
 """Times and intervals in the one unit of this project: whole microseconds, UTC.
 
-Everything that has no zone is UTC. Finer digits are cut off towards the past, which is exact for a
-strict bound and safe for the others.
+A time without a zone is in UTC, unless a zone is named. Finer digits are cut off towards the past, which is exact for
+a strict bound and safe for the others.
 """
 
 import re
@@ -15,9 +15,9 @@ from spark_rowtime.types.short_repr import REPR_CHARACTERS, short_repr
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST = 1
-"""The first legal rowtime: Spark's watermark starts at the epoch and would lose what is not later."""
+"""The first legal rowtime: Spark's watermark starts at the epoch, and rows that are not later would be lost."""
 LARGEST = 253_402_300_799_999_998
-"""The last legal rowtime: the end of the year 9999, less a microsecond for a strict bound's floor."""
+"""The last legal rowtime: the end of the year 9999, less one microsecond for the floor of a strict bound."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _UNITS = {
@@ -33,16 +33,16 @@ _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
 def wall_clock() -> int:
-    """Now, in microseconds; the default of everything that takes its time injected."""
+    """The time now, in microseconds; the default wherever a clock can be injected."""
     return time.time_ns() // 1000
 
 
 def to_micros(t: Any, tz: str | tzinfo | None = None) -> int:
-    """A time as microseconds since the epoch.
+    """Converts a time to microseconds since the epoch.
 
     Takes an aware or naive datetime, an ISO 8601 string, a pandas Timestamp or a pyarrow timestamp
-    scalar. A naive one is in ``tz``, or in UTC: the earlier moment where the clocks there showed it twice
-    (unless ``fold=1``), the moment in which they were put forward where that left it out. Raises
+    scalar. A naive time is in ``tz``, or in UTC. If the clocks of the zone showed it twice, it is the earlier moment
+    (unless ``fold=1``); if they skipped it, it is the moment at which they were put forward. Raises
     InvalidOptionError for anything else and for times outside 1970-01-01T00:00:00.000001Z ..
     9999-12-31T23:59:59.999998Z.
     """
@@ -57,7 +57,7 @@ def to_micros(t: Any, tz: str | tzinfo | None = None) -> int:
 
 
 def check_range(micros: int, value: Any) -> int:
-    """``micros`` if a rowtime may be that; otherwise InvalidOptionError, which shows ``value``."""
+    """Returns ``micros`` if it is a legal rowtime; otherwise raises InvalidOptionError, which shows ``value``."""
     if LEAST <= micros <= LARGEST:
         return micros
     raise InvalidOptionError(
@@ -73,17 +73,17 @@ def from_micros(micros: int) -> datetime:
 
 
 def show_micros(micros: int | None) -> str:
-    """ISO 8601 with Z, no more digits than needed; "none" for None."""
+    """ISO 8601 text with Z, with a fraction only if it is not zero; "none" for None."""
     if micros is None:
         return "none"
     return from_micros(micros).isoformat().replace("+00:00", "Z")
 
 
 def to_interval(value: str | timedelta | None, name: str) -> int | None:
-    """An interval in microseconds: ``"1 hour"``, ``"1 hour 30 minutes"``, ``"100 ms"`` or a timedelta.
+    """Converts an interval (``"1 hour"``, ``"1 hour 30 minutes"``, ``"100 ms"`` or a timedelta) to microseconds.
 
-    None stays None. ``name`` is what the error calls the value. Raises InvalidOptionError for what
-    is not understood, for a negative interval and for one that no rowtimes are apart.
+    None stays None. ``name`` is the name of the value in errors. Raises InvalidOptionError for text that is no
+    interval, for a negative interval, and for one that is longer than any distance between rowtimes.
     """
     if value is None:
         return None
@@ -112,7 +112,7 @@ def _parse_interval(text: Any, name: str) -> int:
 
 
 def to_datetime(t: Any) -> datetime:
-    """A time of any form that :func:`to_micros` takes as a datetime, cut to microseconds towards the past."""
+    """Converts a time of any form that :func:`to_micros` takes to a datetime, cut to microseconds towards the past."""
     if isinstance(t, str):
         return _parse_iso(t)
     if hasattr(t, "as_py"):
@@ -127,7 +127,7 @@ def to_datetime(t: Any) -> datetime:
 
 
 def _from_arrow(scalar: Any) -> Any:
-    import pyarrow as pa  # noqa: PLC0415  (only where an Arrow scalar came in)
+    import pyarrow as pa  # noqa: PLC0415  (imported only for Arrow scalars)
 
     if not pa.types.is_timestamp(scalar.type):
         return scalar.as_py()
@@ -150,10 +150,10 @@ def _parse_iso(text: str) -> datetime:
 
 
 def both_readings(moment: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
-    """A naive time as the clocks of ``zone`` show it, in UTC: with ``fold=0`` and ``fold=1``.
+    """A naive time on the clocks of ``zone``, converted to UTC with ``fold=0`` and with ``fold=1``.
 
-    They differ where the clocks were changed: the first is the earlier one where they showed it twice, and
-    the later one where they left it out.
+    The two differ only at changes of the clocks: the first is the earlier one if the clocks showed the time twice,
+    and the later one if they skipped it.
     """
     local = moment.replace(tzinfo=zone)
     return local.replace(fold=0).astimezone(UTC), local.replace(fold=1).astimezone(UTC)
@@ -162,7 +162,7 @@ def both_readings(moment: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
 def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
     try:
         first, second = both_readings(moment, zone)
-    except OverflowError:  # at the ends of the years that Python has
+    except OverflowError:  # near the first or the last year of Python's datetime
         return moment.replace(tzinfo=UTC)
     if first > second:
         return _change_between(second, first, zone)
@@ -170,7 +170,7 @@ def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def _change_between(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """The moment from which on ``zone`` has another offset than at ``before``."""
+    """The moment from which ``zone`` has another offset than at ``before``."""
     old = before.astimezone(zone).utcoffset()
     while after - before > _MICROSECOND:
         middle = before + (after - before) // 2
@@ -179,7 +179,7 @@ def _change_between(before: datetime, after: datetime, zone: tzinfo) -> datetime
 
 
 def zone_named(tz: str | tzinfo | None) -> tzinfo:
-    """A time zone by its name, or as it is; UTC for None."""
+    """The time zone of that name; a tzinfo unchanged; UTC for None."""
     if tz is None:
         return UTC
     if isinstance(tz, tzinfo):

@@ -1,8 +1,8 @@
-"""Python values of a stream's columns: each is kept exactly, or refused.
+"""Converts Python values for a stream's columns: each value is kept exactly, or refused.
 
-Arrow alone takes more than it keeps: the text "ab" as an ARRAY of two, 1.5 as a DATE, 1e300 as an
-infinite FLOAT, half of a STRUCT; and a MAP made of [None] ends the process. What a type rounds by
-its nature is taken: FLOAT keeps the nearest number, times are cut to microseconds towards the past.
+Arrow alone accepts values that it does not keep: the text "ab" as an ARRAY of two, 1.5 as a DATE, 1e300 as an
+infinite FLOAT, an incomplete STRUCT; and a MAP made of [None] crashes the process. Rounding that is inherent in a
+type is allowed: FLOAT keeps the nearest number, times are cut to microseconds towards the past.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,21 +21,21 @@ from spark_rowtime.types.timestamps import to_datetime
 Rule = Callable[[Any], Any]
 
 MISFITS = (pa.ArrowException, ValueError, TypeError, ArithmeticError, InvalidOptionError)
-"""What :func:`column` and a rule raise for values that do not fit."""
+"""The errors that :func:`column` and a rule raise for values that do not fit."""
 FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The years 1 to 9999, in microseconds: Python's, and Spark's."""
+"""The ends of the years 1 to 9999, the range of Python and of Spark, in microseconds."""
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
-"""The same in days."""
+"""The same range in days."""
 _YEARS = {
     True: (pa.int64(), FIRST_TIME, LAST_TIME, "microseconds"),
     False: (pa.int32(), FIRST_DAY, LAST_DAY, "days"),
 }
 LARGEST_FLOAT = 3.4028235677973362e38
-"""What is below it in a FLOAT rounds to a finite number."""
+"""Numbers below this limit round to a finite FLOAT."""
 
 
 def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """The values as an Arrow array of ``kind``; raises one of MISFITS."""
+    """Converts the values into an Arrow array of ``kind``; raises one of MISFITS."""
     if not set(map(type, values)) <= _plain(kind):
         values = list(map(rule(kind), values))
     array = pa.array(values, kind)
@@ -45,7 +45,7 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def check_years(array: pa.Array | pa.ChunkedArray) -> None:
-    """Raises ValueError where a timestamp or a date lies outside the years 1 to 9999."""
+    """Raises ValueError if a timestamp or a date lies outside the years 1 to 9999."""
     whole, first, last, unit = _YEARS[pa.types.is_timestamp(array.type)]
     ends = pc.min_max(array.cast(whole))
     for at in (ends["min"].as_py(), ends["max"].as_py()):
@@ -55,7 +55,7 @@ def check_years(array: pa.Array | pa.ChunkedArray) -> None:
 
 @cache
 def _plain(kind: pa.DataType) -> frozenset[type]:
-    """The Python types that Arrow itself keeps exactly in such a column, or refuses."""
+    """The Python types whose values Arrow itself keeps exactly in such a column, or refuses."""
     types = pa.types
     some: set[type] = {type(None)}
     if types.is_integer(kind):
@@ -74,7 +74,7 @@ def _plain(kind: pa.DataType) -> frozenset[type]:
 
 @cache
 def rule(kind: pa.DataType) -> Rule:
-    """A function that gives a value as Arrow will keep it, a copy where it could change; raises one of MISFITS."""
+    """A function that returns a value as Arrow will keep it, as a copy if it is mutable; it raises one of MISFITS."""
     check = _flat_rule(kind) if kind.num_fields == 0 else _nested_rule(kind)
 
     def take(value: Any) -> Any:
@@ -214,7 +214,7 @@ def _struct_rule(kind: pa.StructType) -> Rule:
 
 
 def _child(field: pa.Field, what: str) -> Rule:
-    """The rule of a part: its kind's, and whether it may be missing."""
+    """The rule for a part of a nested value: the rule of its type, and a check that a NOT NULL part is present."""
     take = rule(field.type)
     if field.nullable:
         return take
