@@ -1,6 +1,6 @@
-"""The store in one process's memory: the reference model that the others are compared with.
+"""A store in the memory of one process: the reference model that other stores are compared with.
 
-Plain lists and whole scans, so that it can be seen to be right. A path ``memory://name`` names it.
+It uses plain lists and full scans, so that its correctness is easy to see. Its paths have the form ``memory://name``.
 """
 
 import threading
@@ -60,7 +60,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class MemoryStore(Store):
-    """See :class:`Store`; everything under one lock."""
+    """See :class:`Store`. One lock protects everything."""
 
     path: str
     schema: pa.Schema
@@ -174,7 +174,10 @@ class MemoryStore(Store):
             known.sent = self._uptime()
 
     def _reject(self, producer: str, rejected: tuple[Rejected, ...]) -> None:
-        """Keeps what is new, and of the others as much as there is room for, but what a receipt needs again."""
+        """Keeps the new rejections, and the newest of the old ones that fit into the limit.
+
+        A rejection that a producer's last receipt contains is kept in any case, since a retry returns it again.
+        """
         receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
         old, self._rejected = self._rejected, []
         room = self.settings.retainRejected - sum(r.rows.nbytes for r in rejected)
@@ -282,7 +285,7 @@ class MemoryStore(Store):
             return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
 
     def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
-        """How many of the first ``trains`` are old enough, or beyond the newest ``size`` bytes."""
+        """Returns how many of the first ``trains`` are old enough, or lie beyond the newest ``size`` bytes."""
         age = self.settings.retainAge if age is None else age
         size = self.settings.retainBytes if size is None else size
         times, now = [self._log[piece.seq - 1].time for piece in trains], self._uptime()
@@ -330,10 +333,10 @@ class MemoryStore(Store):
             return self._changed.wait_for(lambda: len(self._log) > seq, timeout)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: a memory store holds no open resources."""
 
 
 WHOLE = Position(1 << 60, None, None)
-"""After every row."""
+"""A position after every row."""
 STREAMS: dict[str, MemoryStore] = {}
 """All memory streams of this process, by path."""
