@@ -1,4 +1,4 @@
-"""LocalStore: a stream in a directory, for all processes of one machine."""
+"""LocalStore: a stream in a directory, shared by all processes of one machine."""
 
 import math
 import time
@@ -43,15 +43,15 @@ from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
 
 REMOVED_SECONDS = 1.0
-"""Between two looks whether segments that are open were removed."""
+"""The interval between two checks whether open segments were removed."""
 
 
 class LocalStore(Store):
-    """See :class:`Store` and FORMAT.md beside this file.
+    """See :class:`Store`, and FORMAT.md beside this file.
 
-    ``catalog.db`` decides: what no transaction of it names has not happened. ``now`` gives the wall
-    clock in microseconds, for what is recorded; ``steady`` what leases and ages go by, see
-    :class:`Uptime`; ``pause`` waits for so many seconds.
+    ``catalog.db`` decides: what none of its transactions names has not happened. ``now`` gives the wall
+    clock in microseconds, for what is recorded. ``steady`` is the clock for leases and ages, see
+    :class:`Uptime`. ``pause`` waits for a number of seconds.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LocalStore(Store):
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """With the log and the clock as they are now; DEFERRED only reads."""
+        """Runs a transaction with the current log and clock. A DEFERRED transaction only reads."""
         with self._guard:
             self._catalog.require()
             writes = kind == "IMMEDIATE"
@@ -102,7 +102,7 @@ class LocalStore(Store):
                 raise
 
     def _close_removed(self) -> None:
-        """Now and then: where others have removed segments that this handle has read."""
+        """Closes open segments that other processes have removed, at most once per REMOVED_SECONDS."""
         with self._guard:
             at = time.monotonic()
             if at - self._looked_at >= REMOVED_SECONDS:
@@ -215,7 +215,7 @@ class LocalStore(Store):
         return Receipt(known.receipt_seq, known.receipt_floor, late)
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...], known: Known) -> bool:
-        """Logs rows and bound; whether there were any."""
+        """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
         before, own = self._log.clock.in_force(commit.producer), known.floor
         floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
         for train, floor in zip(trains, floors, strict=True):
@@ -270,7 +270,7 @@ class LocalStore(Store):
             found, whole = slices_between(self._catalog, after, upto), all_there(self._catalog, after.seq, upto.seq)
             require_kept(
                 after, self._log.horizon(), self.path
-            )  # behind: what was found is whole if nothing is lost now
+            )  # checked last: if nothing is lost now, the slices found are complete
             if not whole:
                 raise Damaged(f"events between seq {after.seq} and {upto.seq} are missing from the log")
             return found
@@ -347,7 +347,7 @@ class LocalStore(Store):
         return True
 
     def _version(self) -> tuple[int, int]:
-        """Another after each commit, of this handle or any other; much cheaper than to read the log's end."""
+        """Returns a value that changes with each commit of any process. Much cheaper than reading the log's end."""
         with self._guard:
             return self._catalog.version(), self._log.last.seq
 
