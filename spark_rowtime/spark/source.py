@@ -1,4 +1,4 @@
-"""The streaming source: positions in, partitions out. Bounds travel in the offsets."""
+"""The streaming source: turns pairs of positions into partitions. The offsets carry the bounds."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -29,14 +29,15 @@ from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import show_micros
 
 NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.04
-"""Seconds that a query waits for news in each of its sources; in its only one, when there was none for long."""
+"""How many seconds a query waits for new events in each of its sources. In its only source, the wait grows to the
+second value while no events come."""
 
 
 class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives in one Python process beside the query; Spark calls it from the query's thread, one at a time.
+    """Runs in one Python process beside the query. Spark calls it from the query's thread, one call at a time.
 
-    A copy is pickled into each task for ``read`` alone. An offset is a position: a pure function of
-    the log, so that a batch that is run again gets the same rows and the same bound.
+    Each task gets a pickled copy, only for ``read``. An offset is a position, which is a pure function of
+    the log. So a batch that is run again gets the same rows and the same bound.
     """
 
     def __init__(self, options: Options) -> None:
@@ -57,14 +58,15 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return open_store(self._path)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Once, when a new query starts."""
+        """Called once, when a new query starts."""
         at = self._how.latest(self._store) if self._from_latest else self._how.earliest(self._store)
         return self._dump(at, self._how)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Each trigger: how far the next batch goes; ``start`` itself where there is no news.
+        """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger.
 
-        And each batch: the extension's questions which trains it reads, and what a join may have kept.
+        In each batch the extension calls it, too, with a request: which trains the batch reads (PLAN), or the least
+        rowtime that was sent (LEAST_SENT), which a join may have kept.
         """
         at = start_position(start, self._store.stream, self._how.order, self._require)
         if PLAN in start:
@@ -84,7 +86,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._dump(to, how)
 
     def _next(self, how: Release, at: Position) -> Position:
-        """The next position. Waits a moment for one: a look at the store costs a hundredth of Spark's next trigger."""
+        """Returns the next position. Waits briefly for one: to check the store costs 1 % of another trigger of Spark."""
         seen = self._store.head().seq
         to = how.step(self._store, at, self._target)
         if to == at and self._target is None and self._store.wait(seen, self._news_wait):
@@ -92,17 +94,20 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What the options say; the step itself keeps to both limits where both are given."""
+        """Returns the limit that the options set. If both limits are set, the step itself applies both."""
         if self._how.max_rows is not None:
             return ReadMaxRows(self._how.max_rows)
         return ReadAllAvailable() if self._how.max_bytes is None else ReadMaxBytes(self._how.max_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Trigger.AvailableNow: what is committed now is what will be read."""
+        """Called for Trigger.AvailableNow: the query reads exactly what is committed now."""
         self._target = self._store.head().seq
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """At each trigger, also an idle one, for the query's progress: where the stream is, and its metrics."""
+        """Returns the stream's latest position and its metrics, for the query's progress.
+
+        Called at each trigger, also at an idle one.
+        """
         seq = self._store.head().seq
         if self._reported is None or self._reported["seq"] != seq:
             latest = self._how.latest(self._store)
@@ -110,25 +115,26 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reported
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Each batch that has something, also one that is run again after a restart."""
+        """Called for each batch that is not empty, also for one that is run again after a restart."""
         after = start_position(start, self._store.stream, self._how.order, self._require)
         self._register(start.get(READER), after)
         return plan(self._store, self._how_of(end), after, self._load(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a Python worker, once a partition."""
+        """Called in a Python worker, once per partition."""
         assert isinstance(partition, SlicePartition)
         return read_slices(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Once the batch up to ``end`` is done for good: its rows need not be kept for this query."""
+        """Called after the batch up to ``end`` is committed: its rows need not be kept for this query any more."""
         if self._registered is not None:
             self._keep(self._load(end))
 
     def _register(self, reader: str | None, at: Position) -> None:
-        """The stream's retention keeps what is behind ``at``, where the query's first batch of this run starts.
+        """Registers the query as a reader, so that the stream keeps the rows after ``at``.
 
-        Not for a query whose checkpoint ends with it: nobody could go on from there, or say that it is over.
+        ``at`` is where the first batch of this run starts. A query with a temporary checkpoint is not registered:
+        nothing could resume from there, and nothing would ever end the registration.
         """
         if reader is None or is_temporary(reader):
             return
@@ -144,7 +150,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._kept, self._kept_at = at, time.monotonic()
 
     def stop(self) -> None:
-        """Once, when the query ends."""
+        """Called once, when the query ends."""
         if self._adapter is not None:
             self._adapter.stop()
         if "_store" in self.__dict__:
@@ -158,7 +164,10 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._adapter.check()
 
     def _how_of(self, offset: dict[str, Any]) -> Release:
-        """With the time that the query began with: a startingPosition of today leaves out nothing that waits."""
+        """Returns the release with the startingPosition that the query began with.
+
+        So a startingPosition that was changed since then skips no row that still waits.
+        """
         return replace(self._how, since=offset.get(SINCE, self._how.since))
 
     def _dump(self, position: Position, how: Release) -> dict[str, Any]:
