@@ -39,7 +39,7 @@ def plan(store: Store, how: Release, after: Position, upto: Position) -> list[Sl
 
 
 def _slices(store: Store, how: Release, after: Position, upto: Position) -> list[Slice]:
-    """Returns the trains of a batch. Raises DataLostError if the log, perhaps of an older copy, ends before ``upto``."""
+    """Returns the trains of a batch. Raises DataLostError if the log, as of an older copy, ends before ``upto``."""
     require_there(upto, store.head(), store.path)
     return how.slices(store, after, upto)
 

@@ -86,7 +86,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._dump(to, how)
 
     def _next(self, how: Release, at: Position) -> Position:
-        """Returns the next position. Waits briefly for one: to check the store costs 1 % of another trigger of Spark."""
+        """Returns the next position. Waits briefly for one: a look at the store costs 1 % of Spark's next trigger."""
         seen = self._store.head().seq
         to = how.step(self._store, at, self._target)
         if to == at and self._target is None and self._store.wait(seen, self._news_wait):
