@@ -56,9 +56,9 @@ def send(
     Times without a zone are in the zone --tz. A time that the clocks there skipped or showed twice is refused. A
     send that was interrupted and is repeated continues where it stopped.
     """
-    known = _known(stream, create)
+    existing = _existing(stream, create)
     kept = [column.strip() for column in columns.split(",")] if columns else ()
-    local, schema = None if tz is None else LocalTime(tz), known.schema if known else None
+    local, schema = None if tz is None else LocalTime(tz), existing.schema if existing else None
     rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, schema, local)
     if producer is not None and producer not in rows.schema.names:
         raise InvalidOptionError(f"--producer {producer}: no such column; there are {rows.schema.names}.")
@@ -68,14 +68,14 @@ def send(
     with SortedRuns() as runs:
         feed = CsvFeed(rows, options, runs)
         feed.read()
-        if known is None:
+        if existing is None:
             createStream(stream, rows.schema)
         with _progress(feed.rows) as advance:
             sent = feed.send(stream, advance)
-    click.echo(_summary(feed, sent, known.rejected if known else 0, describeStream(stream)))
+    click.echo(_summary(feed, sent, existing.rejected if existing else 0, describeStream(stream)))
 
 
-def _known(stream: str, create: bool) -> StreamInfo | None:
+def _existing(stream: str, create: bool) -> StreamInfo | None:
     """Returns the stream; None if it is still to be created."""
     try:
         return describeStream(stream)

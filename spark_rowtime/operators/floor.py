@@ -13,9 +13,9 @@ def batch_floor(watermark_ms: int) -> int:
     exact for times in whole milliseconds. The local property has the exact microseconds. It is used only if
     it belongs to this watermark, because an operator above another one may have a weaker watermark.
     """
-    said = local_property(INPUT_FLOOR)
-    if said is not None and (int(said) - 1) // 1000 == watermark_ms:
-        return int(said)
+    exact = local_property(INPUT_FLOOR)
+    if exact is not None and (int(exact) - 1) // 1000 == watermark_ms:
+        return int(exact)
     return max(0, watermark_ms) * 1000 + 1
 
 

@@ -31,7 +31,7 @@ class RowtimeBatchReader(DataSourceReader):
 
     def __init__(self, options: Options) -> None:
         self._path, self._view = options.path, options.choice("view", *VIEWS)
-        self._how = Release("arrival", since=options.release().since)
+        self._release = Release("arrival", since=options.release().since)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Called once on the driver, when the read is planned."""
@@ -39,7 +39,7 @@ class RowtimeBatchReader(DataSourceReader):
             return [InputPartition(self._view)]
         store = open_store(self._path)
         try:
-            everything = plan(store, self._how, self._how.earliest(store), self._how.latest(store))
+            everything = plan(store, self._release, self._release.earliest(store), self._release.latest(store))
             return list(everything) or [InputPartition(None)]
         finally:
             store.close()

@@ -13,8 +13,8 @@ class HeldBackRows:
     call, however many rows wait; only the first call counts all of them.
     """
 
-    def __init__(self, how: Release) -> None:
-        self._how, self._rows = how, 0
+    def __init__(self, release: Release) -> None:
+        self._release, self._rows = release, 0
         self._at: Position | None = None
 
     def rows(self, store: Store, at: Position) -> int:
@@ -31,9 +31,9 @@ class HeldBackRows:
 
     def _between(self, store: Store, after: Position, upto: Position) -> int:
         count = 0
-        for piece in self._how.slices(store, after, upto):
-            whole = low_high(piece, self._how, after, upto) == (None, None)
-            count += piece.rows if whole else self._how.rows(store, piece, after, upto).num_rows
+        for piece in self._release.slices(store, after, upto):
+            whole = low_high(piece, self._release, after, upto) == (None, None)
+            count += piece.rows if whole else self._release.rows(store, piece, after, upto).num_rows
         return count
 
 

@@ -15,12 +15,12 @@ SPARK_QUERY_ID, BOUNDS_QUERY_ID = "sql.streaming.queryId", "rowtime.query"
 """The local properties with the id of the running query, set by Spark, and of the query that the bounds belong to."""
 
 
-def floors_said(said: Callable[[str], str | None]) -> dict[str, int]:
+def floors_said(read_property: Callable[[str], str | None]) -> dict[str, int]:
     """Returns the floor in microseconds of each output column that carries a bound, by its path (``path_of``).
 
-    The path of a field of a struct is ``window.end``. ``said`` returns the value of a local property.
+    The path of a field of a struct is ``window.end``. ``read_property`` returns the value of a local property.
     """
-    text = of_this_query(OUTPUT_BOUNDS, said)
+    text = of_this_query(OUTPUT_BOUNDS, read_property)
     floors: dict[str, int] = json.loads(text) if text else {}
     return floors
 
@@ -30,12 +30,12 @@ def path_of(column: str) -> str:
     return f"`{column.replace('`', '``')}`" if "." in column or "`" in column else column
 
 
-def of_this_query(name: str, said: Callable[[str], str | None]) -> str | None:
+def of_this_query(name: str, read_property: Callable[[str], str | None]) -> str | None:
     """Returns a property that the extension set for this query.
 
     Returns None if the property is inherited from another query, in whose foreachBatch this query was started.
     """
-    return said(name) if said(BOUNDS_QUERY_ID) == said(SPARK_QUERY_ID) else None
+    return read_property(name) if read_property(BOUNDS_QUERY_ID) == read_property(SPARK_QUERY_ID) else None
 
 
 def local_property(name: str) -> str | None:

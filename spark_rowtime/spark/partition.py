@@ -28,20 +28,20 @@ LONGEST_BATCH_BYTES = 2**31 - 1
 class SlicePartition(InputPartition):
     """A partition: pickled on the driver, and read in a Python worker, which needs nothing else."""
 
-    def __init__(self, path: str, pieces: list[Slice], how: Release, after: Position, upto: Position) -> None:
-        self.path, self.pieces, self.how, self.after, self.upto = path, pieces, how, after, upto
+    def __init__(self, path: str, pieces: list[Slice], release: Release, after: Position, upto: Position) -> None:
+        self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
 
 
-def plan(store: Store, how: Release, after: Position, upto: Position) -> list[SlicePartition]:
+def plan(store: Store, release: Release, after: Position, upto: Position) -> list[SlicePartition]:
     """Returns the rows between two positions as partitions. There are none if only the bound has moved."""
-    parts = packed(_slices(store, how, after, upto))
-    return [SlicePartition(store.path, pieces, how, after, upto) for pieces in parts]
+    parts = packed(_slices(store, release, after, upto))
+    return [SlicePartition(store.path, pieces, release, after, upto) for pieces in parts]
 
 
-def _slices(store: Store, how: Release, after: Position, upto: Position) -> list[Slice]:
+def _slices(store: Store, release: Release, after: Position, upto: Position) -> list[Slice]:
     """Returns the trains of a batch. Raises DataLostError if the log, as of an older copy, ends before ``upto``."""
     require_there(upto, store.head(), store.path)
-    return how.slices(store, after, upto)
+    return release.slices(store, after, upto)
 
 
 def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
@@ -63,14 +63,14 @@ def read_slices(partition: SlicePartition) -> Iterator[pa.RecordBatch]:
     store = open_store(partition.path)
     try:
         for piece in partition.pieces:
-            rows = partition.how.rows(store, piece, partition.after, partition.upto)
+            rows = partition.release.rows(store, piece, partition.after, partition.upto)
             if rows.num_rows:
                 yield rows
     finally:
         store.close()
 
 
-def native_plan(store: Store, how: Release, after: Position, upto: Position, parallelism: int) -> dict[str, Any]:
+def native_plan(store: Store, release: Release, after: Position, upto: Position, parallelism: int) -> dict[str, Any]:
     """Returns the plan as JSON, from which the extension reads the files without a Python worker.
 
     A train is [file, offset, length, checksum, rows, seq, producer, low, high]. ``file`` and
@@ -78,11 +78,11 @@ def native_plan(store: Store, how: Release, after: Position, upto: Position, par
     low <= rowtime < high; a limit that excludes no row of the train is null. The plan is empty if the
     rows are not in Arrow files, or a train is too large for Java.
     """
-    pieces = _slices(store, how, after, upto)
+    pieces = _slices(store, release, after, upto)
 
     def train(piece: Slice) -> list[int | None]:
         file, *place = piece.location
-        low, high = low_high(piece, how, after, upto)
+        low, high = low_high(piece, release, after, upto)
         return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high]
 
     if any(not isinstance(p.location, Location) or p.location.length > LONGEST_BATCH_BYTES for p in pieces):
@@ -97,9 +97,9 @@ def native_plan(store: Store, how: Release, after: Position, upto: Position, par
     }
 
 
-def low_high(piece: Slice, how: Release, after: Position, upto: Position) -> tuple[int | None, int | None]:
+def low_high(piece: Slice, release: Release, after: Position, upto: Position) -> tuple[int | None, int | None]:
     """Returns the limits ``low`` and ``high`` on the rowtimes of a train; None if the limit excludes no row of it."""
-    low = max(after.cut or 0 if piece.seq <= after.seq else 0, how.since or 0)
+    low = max(after.cut or 0 if piece.seq <= after.seq else 0, release.since or 0)
     cuts = upto.cut is not None and upto.cut <= piece.largest
     return low if low > piece.least else None, upto.cut if cuts else None
 

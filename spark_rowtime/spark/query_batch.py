@@ -32,12 +32,12 @@ class Batch:
     offsets: str
 
     @classmethod
-    def said_by(cls, said: Callable[[str], str | None]) -> Self:
-        """Reads the local properties that Spark and the extension set for each batch; ``said`` returns one."""
+    def said_by(cls, read_property: Callable[[str], str | None]) -> Self:
+        """Reads the local properties that Spark and the extension set for each batch; ``read_property`` returns one."""
         query, run, batch = (
-            said(name) or "" for name in (SPARK_QUERY_ID, "spark.jobGroup.id", "streaming.sql.batchId")
+            read_property(name) or "" for name in (SPARK_QUERY_ID, "spark.jobGroup.id", "streaming.sql.batchId")
         )
-        end = of_this_query("rowtime.batchEnd", said)
+        end = of_this_query("rowtime.batchEnd", read_property)
         return cls(query, run, int(batch), hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else "")
 
     @property
@@ -50,14 +50,14 @@ class Batch:
 
         Raises ProducerFencedError or DataLostError if it is not the turn of this batch.
         """
-        last, known = info.number - 1, json.loads(info.checkpoint or "{}")
-        if self.run[:ID_CHARACTERS] in known.get("runs", [])[:-1]:
+        last, stored = info.number - 1, json.loads(info.checkpoint or "{}")
+        if self.run[:ID_CHARACTERS] in stored.get("runs", [])[:-1]:
             raise self._copied(path, f"another run of the query has written batch {last}")
         if self.number > last + 1:
             raise self._lost(path, last)
         if self.number < last:
             raise self._copied(path, f"batch {last} has been written")
-        ends = {self.offsets, known.get("offsets", "")} - {""}
+        ends = {self.offsets, stored.get("offsets", "")} - {""}
         if self.number == last and len(ends) > 1:
             raise self._copied(path, "that batch has been written from another part of the source")
         return self.number == last

@@ -71,20 +71,24 @@ def configure(builder: Builder) -> Builder:
         spark = rt.configure(SparkSession.builder.master("local[4]")).getOrCreate()
         ```
     """
-    told = said(builder)
-    if "spark.remote" not in told:
+    configured = said(builder)
+    if "spark.remote" not in configured:
         check_running(EXTENSION)
-    ours = {**suited(told), **_added(told, "spark.jars", jarPath()), **_added(told, "spark.sql.extensions", EXTENSION)}
+    ours = {
+        **suited(configured),
+        **_added(configured, "spark.jars", jarPath()),
+        **_added(configured, "spark.sql.extensions", EXTENSION),
+    }
     _set(builder, ours)
-    if ADAPTERS in told:
-        os.environ[ADAPTERS_VARIABLE] = told[ADAPTERS]
+    if ADAPTERS in configured:
+        os.environ[ADAPTERS_VARIABLE] = configured[ADAPTERS]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     return builder
 
 
-def _added(told: dict[str, str], key: str, value: str) -> dict[str, str]:
-    values = [v.strip() for v in told.get(key, "").split(",") if v.strip()]
+def _added(configured: dict[str, str], key: str, value: str) -> dict[str, str]:
+    values = [v.strip() for v in configured.get(key, "").split(",") if v.strip()]
     return {key: ",".join(values if value in values else [*values, value])}
 
 

@@ -24,16 +24,16 @@ def said(builder: Any) -> dict[str, str]:
     return {**_master(), **_defaults(), **_submitted(), **set_here}
 
 
-def suited(told: dict[str, str]) -> dict[str, str]:
-    """Returns settings for a driver that is the whole cluster, without those that ``told`` contains.
+def suited(configured: dict[str, str]) -> dict[str, str]:
+    """Returns settings for a driver that is the whole cluster, without those that ``configured`` contains.
 
     There are none for other masters, and none if Spark already runs. docs/performance.md gives the reasons.
     """
-    cores = _local_cores(told.get("spark.remote", told.get("spark.master", "local[*]")))
+    cores = _local_cores(configured.get("spark.remote", configured.get("spark.master", "local[*]")))
     if cores is None or SparkContext._active_spark_context is not None:  # noqa: SLF001
         return {}
     wanted = {FILES: _FILE_SYSTEM, PARTITIONS: str(cores)}
-    return {key: value for key, value in wanted.items() if key not in told}
+    return {key: value for key, value in wanted.items() if key not in configured}
 
 
 def _local_cores(master: str) -> int | None:

@@ -129,9 +129,9 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         if any(output.stream not in ("", store.stream) for output in outputs):
             raise _replaced(self._path)
         batch = outputs[0].batch
-        known = store.producer(batch.producer)
-        if known is not None:
-            batch.landed(known, self._path)
+        existing = store.producer(batch.producer)
+        if existing is not None:
+            batch.landed(existing, self._path)
         return store.attach(batch.producer, batch.run, declaration)
 
     def _disorder(self) -> Disorder:

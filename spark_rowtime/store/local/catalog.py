@@ -117,9 +117,9 @@ class Catalog:
 
         Reads the whole table.
         """
-        for (said,) in self.execute(f"PRAGMA integrity_check({table})"):
-            if said != "ok":
-                raise Damaged(said)
+        for (problem,) in self.execute(f"PRAGMA integrity_check({table})"):
+            if problem != "ok":
+                raise Damaged(problem)
 
     def version(self) -> int:
         """Returns a number that changes each time another connection has written."""

@@ -55,11 +55,11 @@ def check_stream(place: Path) -> Report:
         finally:
             catalog.close()
     except (StoreCorruptError, *STORAGE_ERRORS) as error:
-        report.damage.append(_said(error, place))
+        report.damage.append(_damage_in(error, place))
     return report
 
 
-def _said(error: Exception, place: Path) -> str:
+def _damage_in(error: Exception, place: Path) -> str:
     """Returns the damage that ``error`` describes. Raises an error that is not about damage."""
     known = error if isinstance(error, StoreCorruptError) else storage_error(error, str(place))
     if not isinstance(known, StoreCorruptError):
@@ -73,9 +73,9 @@ def _check(catalog: Catalog, place: Path, report: Report) -> None:
     No transaction spans two ranges, so that SQLite can checkpoint the WAL in between.
     """
     _, schema, settings = catalog.meta()
-    for (said,) in catalog.execute("PRAGMA integrity_check(10)"):
-        if said != "ok":
-            report.damage.append(f"{CATALOG}: {said}")
+    for (problem,) in catalog.execute("PRAGMA integrity_check(10)"):
+        if problem != "ok":
+            report.damage.append(f"{CATALOG}: {problem}")
     totals, log, reader = _totals(catalog, report), CheckedLog(settings), SegmentReader(place, schema)
     missing: list[tuple[int, str]] = []
     for event in _events(catalog, totals.last, report):
@@ -84,7 +84,7 @@ def _check(catalog: Catalog, place: Path, report: Report) -> None:
             _train(reader, event, report, missing)
     reader.close()
     first = _first(catalog)
-    report.damage += [said for seq, said in missing if seq > first]  # gc has removed the others meanwhile
+    report.damage += [problem for seq, problem in missing if seq > first]  # gc has removed the others meanwhile
     _rejected(catalog, schema, totals, report)
     _files(catalog, place, log.segments, totals.last, report)
 

@@ -26,7 +26,7 @@ class Watch:
     def __init__(self, folder: Path, sleep: Callable[[float], object] = time.sleep) -> None:
         self._folder, self._sleep = folder, sleep
         self._step, self._blind_step = FIRST, POLL
-        self._told: INotify | None = None
+        self._notifier: INotify | None = None
         self._tried = False
 
     def begin(self) -> None:
@@ -36,32 +36,32 @@ class Watch:
     def pause(self, most: float) -> None:
         """Waits until a check is worthwhile, at most ``most`` seconds. The first pause is short."""
         if not self._tried:
-            self._tried, self._told = True, _begin(self._folder)
+            self._tried, self._notifier = True, _begin(self._folder)
         step, self._step = min(self._step, most), min(2 * self._step, CALM)
-        if self._told is None:
+        if self._notifier is None:
             self._sleep(min(self._blind_step, most))
             self._blind_step = min(2 * self._blind_step, CALM)
         elif step < POLL:
             self._sleep(step)
-        elif self._told.read(timeout=round(1000 * step)):
+        elif self._notifier.read(timeout=round(1000 * step)):
             self._step = FIRST
 
     def close(self) -> None:
         """Ends the watch, if it was started."""
-        if self._told is not None:
-            self._told.close()
+        if self._notifier is not None:
+            self._notifier.close()
 
 
 def _begin(folder: Path) -> "INotify | None":
     if sys.platform != "linux":
         return None
     try:
-        told = INotify()
+        notifier = INotify()
     except OSError:  # the number of inotify instances per user is limited
         return None
     try:
-        told.add_watch(folder, flags.MODIFY)
+        notifier.add_watch(folder, flags.MODIFY)
     except OSError:
-        told.close()
+        notifier.close()
         return None
-    return told
+    return notifier
