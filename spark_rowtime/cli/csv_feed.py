@@ -161,8 +161,8 @@ class _Senders:
     def promise(self, bound: RowtimeBound) -> None:
         """Sends the bound for every producer that has not sent it yet, in one commit with the rows before it."""
         for name, sink in self._sinks.items():
-            known = sink.getRowtimeBound()
-            if known is None or known < bound:
+            promised = sink.getRowtimeBound()
+            if promised is None or promised < bound:
                 sink.sendRowtimeBound(bound.time, strict=bound.strict)
                 self._pending.add(name)
         self.flush()
@@ -176,12 +176,12 @@ class _Senders:
 
     def _stored(self, checkpoint: str | None) -> int:
         try:
-            known = json.loads(checkpoint or "{}")
+            stored = json.loads(checkpoint or "{}")
         except ValueError:
             return 0
-        if not isinstance(known, dict) or {**known, **self._identity} != known:
+        if not isinstance(stored, dict) or {**stored, **self._identity} != stored:
             return 0
-        return int(known.get("rows", 0))
+        return int(stored.get("rows", 0))
 
     def _by_producer(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._producer is None:

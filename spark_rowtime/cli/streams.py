@@ -113,7 +113,7 @@ def _readers(info: StreamInfo) -> list[str]:
 
 
 def blocking(info: StreamInfo) -> list[str]:
-    """A warning for each reader that keeps rows from being removed and may not come back."""
+    """Returns a warning for each reader that prevents the removal of rows and may not come back."""
     found = []
     for reader in info.readers:
         days = (datetime.now(UTC) - reader.seen).days

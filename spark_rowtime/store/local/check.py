@@ -61,10 +61,10 @@ def check_stream(place: Path) -> Report:
 
 def _damage_in(error: Exception, place: Path) -> str:
     """Returns the damage that ``error`` describes. Raises an error that is not about damage."""
-    known = error if isinstance(error, StoreCorruptError) else storage_error(error, str(place))
-    if not isinstance(known, StoreCorruptError):
-        raise known from error
-    return str(known)
+    translated = error if isinstance(error, StoreCorruptError) else storage_error(error, str(place))
+    if not isinstance(translated, StoreCorruptError):
+        raise translated from error
+    return str(translated)
 
 
 def _check(catalog: Catalog, place: Path, report: Report) -> None:
@@ -96,14 +96,14 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
             last, rows = catalog.execute(_LAST).fetchone() or (0, 0)
             newest, removed = rejections.newest(catalog), rejections.totals(catalog).removed
             readers.everyone(catalog, 0)
-            known = [producers.info(catalog, producer) for producer in producers.everyone(catalog)]
+            every_producer = [producers.info(catalog, producer) for producer in producers.everyone(catalog)]
     except sqlite3.DatabaseError as error:
         report.damage.append(f"{CATALOG}: {error}")
         return _Totals(last, rows, None, None, removed, newest)
-    accepted = sum(producer.accepted for producer in known)
+    accepted = sum(producer.accepted for producer in every_producer)
     if accepted != rows:
         report.damage.append(f"{CATALOG}: the producers sent {accepted} rows, but the log has {rows}")
-    return _Totals(last, rows, accepted, sum(producer.rejected for producer in known), removed, newest)
+    return _Totals(last, rows, accepted, sum(producer.rejected for producer in every_producer), removed, newest)
 
 
 def _events(catalog: Catalog, last: int, report: Report) -> Iterator[tuple[Any, ...]]:

@@ -87,48 +87,48 @@ def _known(row: tuple[Any, ...]) -> Known:
     return Known(*row[:-1])
 
 
-def info(catalog: Catalog, known: Known) -> ProducerInfo:
+def info(catalog: Catalog, record: Known) -> ProducerInfo:
     """Returns the public state of the producer."""
     return ProducerInfo(
-        known.name, Status(known.status), known.epoch, known.floor, known.accepted, known.rejected, known.number,
-        _checkpoint(catalog, known), known.declaration, known.disorder,
+        record.name, Status(record.status), record.epoch, record.floor, record.accepted, record.rejected, record.number,
+        _checkpoint(catalog, record), record.declaration, record.disorder,
     )  # fmt: skip
 
 
-def _checkpoint(catalog: Catalog, known: Known) -> str | None:
-    if not isinstance(known.checkpoint, bytes):
-        return known.checkpoint
-    row = catalog.execute("SELECT producer, value, seal FROM checkpoints WHERE producer = ?", (known.name,)).fetchone()
-    if row is None or _mark(intact(row, "checkpoints")[1]) != known.checkpoint:
-        raise Damaged(f"the checkpoint of producer {short_repr(known.name)} is not the one that was stored")
+def _checkpoint(catalog: Catalog, record: Known) -> str | None:
+    if not isinstance(record.checkpoint, bytes):
+        return record.checkpoint
+    row = catalog.execute("SELECT producer, value, seal FROM checkpoints WHERE producer = ?", (record.name,)).fetchone()
+    if row is None or _mark(intact(row, "checkpoints")[1]) != record.checkpoint:
+        raise Damaged(f"the checkpoint of producer {short_repr(record.name)} is not the one that was stored")
     value: str = row[1]
     return value
 
 
-def set_checkpoint(catalog: Catalog, known: Known, checkpoint: str) -> None:
+def set_checkpoint(catalog: Catalog, record: Known, checkpoint: str) -> None:
     """Replaces the checkpoint. Call it in a transaction, before :func:`save`."""
     if len(checkpoint) >= LARGE_CHECKPOINT:
-        values = (known.name, checkpoint)
+        values = (record.name, checkpoint)
         catalog.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", (*values, seal(values)))
-        known.checkpoint = _mark(checkpoint)
+        record.checkpoint = _mark(checkpoint)
         return
-    if isinstance(known.checkpoint, bytes):
-        catalog.execute("DELETE FROM checkpoints WHERE producer = ?", (known.name,))
-    known.checkpoint = checkpoint
+    if isinstance(record.checkpoint, bytes):
+        catalog.execute("DELETE FROM checkpoints WHERE producer = ?", (record.name,))
+    record.checkpoint = checkpoint
 
 
 def _mark(checkpoint: str) -> bytes:
     return crc32(checkpoint.encode("utf-8", "surrogatepass")).to_bytes(4, "big")
 
 
-def save(catalog: Catalog, known: Known) -> None:
+def save(catalog: Catalog, record: Known) -> None:
     """Writes the producer's row. Call it in a transaction."""
-    ticking = (known.name, known.status, known.floor, known.lease, known.seen, known.sent)
+    ticking = (record.name, record.status, record.floor, record.lease, record.seen, record.sent)
     values = (
-        *ticking, known.epoch, known.accepted, known.rejected, known.number, known.checkpoint, known.declaration,
-        known.disorder, known.holder, known.receipt_seq, known.receipt_floor,
+        *ticking, record.epoch, record.accepted, record.rejected, record.number, record.checkpoint, record.declaration,
+        record.disorder, record.holder, record.receipt_seq, record.receipt_floor,
     )  # fmt: skip
-    sealed = (*values[:10], crc(known.checkpoint), *values[11:])
+    sealed = (*values[:10], crc(record.checkpoint), *values[11:])
     catalog.execute(_SAVE, (*values, seal(ticking), seal(sealed)))
 
 

@@ -66,7 +66,8 @@ class LocalStore(Store):
         self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
         self._guard = Guard(path)
-        self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
+        # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
+        self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
         self._log = Log(catalog, self.settings, self._uptime.now)
         full = (
             FULL_SEGMENT_BYTES
@@ -268,9 +269,8 @@ class LocalStore(Store):
         with self._guard:
             self._indexed.require(after)
             found, whole = slices_between(self._catalog, after, upto), all_there(self._catalog, after.seq, upto.seq)
-            require_kept(
-                after, self._log.horizon(), self.path
-            )  # checked last: if nothing is lost now, the slices found are complete
+            # Checked last: if nothing is lost now, the slices found are complete.
+            require_kept(after, self._log.horizon(), self.path)
             if not whole:
                 raise Damaged(f"events between seq {after.seq} and {upto.seq} are missing from the log")
             return found
