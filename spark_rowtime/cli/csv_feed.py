@@ -1,4 +1,4 @@
-"""A CSV file sent into a stream: rows in the order of their times, and bounds as time passes."""
+"""Sends a CSV file into a stream: its rows in the order of their times, and bounds as time passes."""
 
 import hashlib
 import json
@@ -25,10 +25,11 @@ _MOST_PRODUCERS = 1000
 
 @dataclass(frozen=True, slots=True)
 class FeedOptions:
-    """``producer``: the column that names them; without it there is one, ``name``.
+    """How a CSV file is sent.
 
-    ``interval``, microseconds: how often all producers promise that time has passed; None: never.
-    ``final``: the bound in the end; None: strictly the last rowtime. ``on_late``: as for openSink.
+    ``producer`` is the column that names each row's producer; without it there is one producer, ``name``.
+    ``interval`` is the interval of rowtime, in microseconds, at which all producers send a bound; None means
+    never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` is as for openSink.
     """
 
     name: str
@@ -39,24 +40,24 @@ class FeedOptions:
 
 
 class CsvFeed:
-    """One file on its way into one stream.
+    """Sends one file into one stream.
 
-    Laws: nothing is sent before the whole file has been read and found good; each producer's rows
-    are sent in the order of their times; when a bound is sent all rows before it are committed or
-    go with it. A send that was cut off and is repeated goes on where it was: each producer's
-    checkpoint has the number of its rows that are in the stream, and only flushes commit.
+    Laws: nothing is sent before the whole file has been read and validated. Each producer's rows are sent
+    in the order of their times. When a bound is sent, all rows before it are committed already or in the
+    same commit. A send that was interrupted and is repeated continues where it stopped: each producer's
+    checkpoint contains the number of its rows that are in the stream, and only flushes commit.
     """
 
     def __init__(self, rows: CsvRows, options: FeedOptions, runs: SortedRuns) -> None:
-        """``runs`` is empty, and stays its caller's to close."""
+        """``runs`` must be empty. The caller closes it."""
         self._rows, self._options, self._runs = rows, options, runs
         self.producers: set[str] = set()
         self.rows = 0
         self.last: int | None = None
-        """The largest rowtime, in microseconds, once the file has been read."""
+        """The largest rowtime in microseconds, after the file has been read."""
 
     def read(self) -> None:
-        """Reads and sorts the file; raises what is wrong with it."""
+        """Reads and sorts the file. Raises an error if the file cannot be sent."""
         for batch in self._rows.batches():
             if batch.num_rows:
                 self._note(batch)
@@ -71,9 +72,9 @@ class CsvFeed:
             )
 
     def send(self, path: str, advance: Callable[[int], object] = lambda _: None) -> int:
-        """Sends what is not there yet, and closes the producers. Returns how many rows that was.
+        """Sends the rows that are not in the stream yet, and closes the producers. Returns the number of rows sent.
 
-        ``advance`` is called with the number of rows of each batch that is done.
+        It calls ``advance`` with the number of rows of each finished batch.
         """
         with ExitStack() as stack:
             sinks = {
@@ -122,7 +123,7 @@ class CsvFeed:
             raise ValueError("a null")
 
     def _intervals(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Sorted rows by the interval that they lie in, with its start; 0 where there are no intervals."""
+        """Divides sorted rows by interval. Yields the start of each interval (0 without intervals) and its rows."""
         interval = self._options.interval
         if interval is None:
             return iter([(0, batch)])
@@ -130,14 +131,14 @@ class CsvFeed:
         return _stretches(batch, starts)
 
     def _identity(self) -> dict[str, Any]:
-        """What a checkpoint belongs to: the same file, sorted and dealt out the same way."""
+        """Returns what identifies a checkpoint: the same file, with the same rowtime and producer columns."""
         with self._rows.file.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"csv": digest[:32], "rowtime": self._rows.rowtime, "producer": self._options.producer}
 
 
 class _Senders:
-    """The producers' sinks, and how many of each one's rows have landed before, and were passed now."""
+    """The producers' sinks. Counts for each how many rows landed in earlier runs, and how many this run has passed."""
 
     def __init__(self, sinks: dict[str, StreamSink], producer: str | None, identity: dict[str, Any]) -> None:
         self._sinks, self._producer, self._identity = sinks, producer, identity
@@ -145,10 +146,10 @@ class _Senders:
         self._passed = dict.fromkeys(sinks, 0)
         self._pending = set(sinks)
         self.sent = 0
-        self.flush()  # from the first checkpoint on, only a flush commits
+        self.flush()  # after the first checkpoint, only a flush commits
 
     def send(self, rows: pa.RecordBatch) -> None:
-        """Rows of any producers, in the order of their times; those that have landed already are passed over."""
+        """Sends rows of any producers, given in the order of their times. Skips those that have landed already."""
         for name, own in self._by_producer(rows):
             old = min(own.num_rows, max(0, self._landed[name] - self._passed[name]))
             self._passed[name] += own.num_rows
@@ -158,16 +159,16 @@ class _Senders:
                 self._pending.add(name)
 
     def promise(self, bound: RowtimeBound) -> None:
-        """By every producer that has not promised it yet, in one commit with the rows before it."""
+        """Sends the bound for every producer that has not sent it yet, in one commit with the rows before it."""
         for name, sink in self._sinks.items():
-            known = sink.getRowtimeBound()
-            if known is None or known < bound:
+            promised = sink.getRowtimeBound()
+            if promised is None or promised < bound:
                 sink.sendRowtimeBound(bound.time, strict=bound.strict)
                 self._pending.add(name)
         self.flush()
 
     def flush(self) -> None:
-        """Commits what was sent."""
+        """Commits what was sent since the last flush."""
         for name in sorted(self._pending):
             rows = max(self._passed[name], self._landed[name])
             self._sinks[name].flush(checkpoint=json.dumps({**self._identity, "rows": rows}))
@@ -175,12 +176,12 @@ class _Senders:
 
     def _stored(self, checkpoint: str | None) -> int:
         try:
-            known = json.loads(checkpoint or "{}")
+            stored = json.loads(checkpoint or "{}")
         except ValueError:
             return 0
-        if not isinstance(known, dict) or {**known, **self._identity} != known:
+        if not isinstance(stored, dict) or {**stored, **self._identity} != stored:
             return 0
-        return int(known.get("rows", 0))
+        return int(stored.get("rows", 0))
 
     def _by_producer(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._producer is None:
@@ -191,7 +192,7 @@ class _Senders:
 
 
 def _stretches(rows: pa.RecordBatch, by: pa.Array) -> Iterator[tuple[Any, pa.RecordBatch]]:
-    """The stretches of ``rows`` over which ``by`` has one value, with that value."""
+    """Yields each run of consecutive ``rows`` with the same value of ``by``, after that value."""
     stretches = pc.run_end_encode(by)
     start = 0
     for value, end in zip(stretches.values.to_pylist(), stretches.run_ends.to_pylist(), strict=True):

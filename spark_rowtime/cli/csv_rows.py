@@ -1,4 +1,4 @@
-"""A CSV file as rows of a stream: its columns, their types, and where it is wrong."""
+"""Reads a CSV file as rows of a stream: its columns, their types, and the place of an error."""
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
@@ -18,18 +18,18 @@ from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, check_rowtimes, strea
 from spark_rowtime.types.timestamps import to_micros
 
 _BLOCK = 16 << 20
-"""Bytes that are read at once. Types are inferred from the first block."""
+"""How many bytes are read at once. Types are inferred from the first block."""
 
 
 @dataclass(frozen=True)
 class CsvRows:
-    """A CSV file with a header, of which the column ``rowtime`` becomes the stream's rowtime.
+    """A CSV file with a header, whose column named by ``rowtime`` becomes the stream's rowtime.
 
-    The other columns keep their names, and so does that one, beside ``rowtime``. ``columns``: only
-    these, in this order. ``nulls``: unquoted texts that stand for null. ``time_format``: of times
-    that are not ISO 8601, as for strptime. ``stream``: the schema that the rows have to have, if
-    the stream is there already. ``local``: what times without a zone mean, None: UTC. Raises
-    SchemaMismatchError and InvalidOptionError, with the line where that is known.
+    All columns keep their names. The rowtime column also stays under its own name, beside ``rowtime``.
+    ``columns`` selects columns, in this order. ``nulls`` are the unquoted texts that stand for null.
+    ``time_format`` is the strptime format of times that are not in ISO 8601. ``stream`` is the schema that
+    the rows must have, if the stream exists already. ``local`` interprets times without a zone; None means
+    UTC. The methods raise SchemaMismatchError and InvalidOptionError, with the line if it is known.
     """
 
     file: Path
@@ -43,7 +43,7 @@ class CsvRows:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The stream's."""
+        """The schema of the stream."""
         named = [pa.field(name, _stream_type(self._inferred[name])) for name in self._kept if name != ROWTIME]
         own = stream_schema(pa.schema([pa.field(ROWTIME, TIMESTAMP), *named]))
         if self.stream is None:
@@ -52,7 +52,7 @@ class CsvRows:
         return self.stream
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows in the order of the file, of ``schema``, with a legal rowtime each."""
+        """Yields all rows in the order of the file, with the schema ``schema`` and a valid rowtime each."""
         schema = self.schema
         with self._errors(), self._open(self._types) as reader:
             for batch in map(self._placed, reader):
@@ -60,7 +60,7 @@ class CsvRows:
                 yield self._project(batch, schema)
 
     def bad_line(self, column: str, fits: Callable[[str], object]) -> str | None:
-        """Where the first value of a column is that does not fit: ``fits`` raises for it. None: all do."""
+        """Describes the first value of a column for which ``fits`` raises, and its line. None if there is none."""
         with self._text() as text:
             lines = csv.reader(text, delimiter=self.delimiter)
             at = next(lines).index(column)
@@ -102,13 +102,13 @@ class CsvRows:
 
     @cached_property
     def _inferred(self) -> dict[str, pa.DataType]:
-        """By name, all columns that are read."""
+        """The inferred types of all columns that are read, by name."""
         with self._errors(), self._open({}) as reader:
             return {field.name: field.type for field in reader.schema}
 
     @cached_property
     def _types(self) -> dict[str, pa.DataType]:
-        """As what each column is read."""
+        """The type with which each column is read."""
         types = {name: _read_type(kind) for name, kind in self._inferred.items()}
         for field in self.stream or ():
             if field.name in types and not pa.types.is_timestamp(types[field.name]):
@@ -144,7 +144,7 @@ class CsvRows:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _placed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Times without a zone in that of the file; but where the stream's column has none either."""
+        """Converts times without a zone with ``local``, except for columns that have no zone in the stream either."""
         if self.local is None:
             return batch
         for at, field in enumerate(batch.schema):
@@ -213,12 +213,12 @@ class CsvRows:
     def _time(self, text: str) -> datetime | str:
         if self.time_format:
             with suppress(ValueError):
-                return datetime.strptime(text, self.time_format)  # noqa: DTZ007  (its zone is --tz, or UTC)
+                return datetime.strptime(text, self.time_format)  # noqa: DTZ007  (the zone is --tz, or UTC)
         return text
 
 
 def _read_type(kind: pa.DataType) -> pa.DataType:
-    """Whole seconds in the first block do not mean that there are no others later."""
+    """Returns the type to read a column with. Later blocks may have fractions of seconds, even if the first has not."""
     if pa.types.is_timestamp(kind) and kind.unit == "s":
         return pa.timestamp("us", kind.tz)
     return pa.string() if pa.types.is_null(kind) or pa.types.is_time(kind) else kind

@@ -1,4 +1,4 @@
-"""rowtime gc."""
+"""The command ``rowtime gc``."""
 
 import click
 
@@ -10,27 +10,29 @@ from spark_rowtime.types.timestamps import to_interval
 
 @click.command()
 @click.argument("stream")
-@click.option("--age", help="What was committed so long ago may go: '7 days'.  [default: the stream's retainAge]")
+@click.option(
+    "--age", help="Remove rows committed at least this long ago: '7 days'.  [default: the stream's retainAge]"
+)
 @click.option(
     "--bytes",
     "size",
     type=click.IntRange(0),
-    help="What lies beyond the newest so many bytes may go.  [default: the stream's retainBytes]",
+    help="Remove the oldest rows beyond this many bytes.  [default: the stream's retainBytes]",
 )
 @click.option("--forget", multiple=True, metavar="READER", help="First forget a reader that will not come back.")
 @click.option(
     "--forget-older",
     metavar="AGE",
-    help="First forget the readers that were not seen for so long: '30 days'. One that runs is seen each minute.",
+    help="First forget the readers that were not seen for this long: '30 days'. A running one is seen each minute.",
 )
-@click.option("--force", is_flag=True, help="Remove also what registered readers and queries have still to read.")
+@click.option("--force", is_flag=True, help="Also remove rows that registered readers and queries have still to read.")
 def gc(
     stream: str, age: str | None, size: int | None, forget: tuple[str, ...], forget_older: str | None, force: bool
 ) -> None:
-    """Remove old rows that nobody needs any more.
+    """Remove old rows that no reader needs any more.
 
-    What the bound has not released stays in any case, and what a query or a named reader has still to read,
-    unless --force says otherwise; `rowtime describe` lists them.
+    Rows that the bound has not released always stay. Rows that a query or a named reader has still to read stay
+    unless --force is given; `rowtime describe` lists these readers.
     """
     store = open_store(stream)
     try:

@@ -1,4 +1,4 @@
-"""Rows of any number sorted by rowtime in bounded memory: sorted runs on disk, merged."""
+"""Sorts any number of rows by rowtime in bounded memory, by merging sorted runs on disk."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from spark_rowtime.types.schema import ROWTIME, rowtime_micros
 
 
 class SortedRuns:
-    """Takes batches in any order, then gives all their rows back sorted by ``rowtime``.
+    """Takes batches in any order, and then returns all their rows sorted by ``rowtime``.
 
-    Law (*sorted*): the same as ``sorted()`` by rowtime over all rows, so rows of one rowtime stay in the
-    order in which they came. Memory: a few times ``run_bytes``, or a batch of ``batch_rows`` per run.
-    Used by one thread: ``add`` as often as wanted, then ``merged`` once.
+    Law (*sorted*): the result equals ``sorted()`` by rowtime over all rows, so rows with the same rowtime
+    stay in the order in which they were added. It needs memory for a few times ``run_bytes``, or for a
+    batch of ``batch_rows`` per run. Use it in one thread: call ``add`` any number of times, then ``merged`` once.
     """
 
     def __init__(self, run_bytes: int = 64 << 20, batch_rows: int = 8192) -> None:
@@ -29,14 +29,14 @@ class SortedRuns:
         self._files: list[Path] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """More rows; all of one schema."""
+        """Adds rows. All rows must have the same schema."""
         self._pending.append(rows)
         self._bytes += rows.nbytes
         if self._bytes >= self._run_bytes:
             self._spill()
 
     def merged(self) -> Iterator[pa.RecordBatch]:
-        """All rows, sorted."""
+        """Yields all rows, sorted."""
         last = self._take_sorted()
         return _merge([*map(_read, self._files), iter(last)]) if self._files else iter(last)
 
@@ -72,16 +72,16 @@ def _read(file: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _sort(batches: list[pa.RecordBatch]) -> pa.Table:
-    """Stable."""
+    """Sorts by rowtime. The sort is stable."""
     table = pa.Table.from_batches(batches).combine_chunks()
     return table.take(pc.sort_indices(table, sort_keys=[(ROWTIME, "ascending")]))
 
 
 def _merge(runs: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Sorted runs as one. Rows of one rowtime come by run.
+    """Merges sorted runs into one. Rows with the same rowtime stay in the order of their runs.
 
-    Each step hands out the batch that ends first, with all rows of the others that go before its end;
-    of two that end alike, the earlier run's. So no run's rows overtake those of an earlier one.
+    Each step yields the batch that ends first, with all rows of the other runs that sort before its end. Of two
+    batches with the same end, it takes that of the earlier run. So no row overtakes a row of an earlier run.
     """
     heads = {number: rows for number, run in enumerate(runs) if (rows := next(run, None)) is not None}
     while heads:

@@ -1,4 +1,4 @@
-"""rowtime create, rowtime describe, rowtime detach."""
+"""The commands ``rowtime create``, ``rowtime describe`` and ``rowtime detach``."""
 
 import shlex
 from collections.abc import Sequence
@@ -14,28 +14,28 @@ from spark_rowtime.types.schema import show_schema
 from spark_rowtime.types.timestamps import show_micros
 
 ABSENT_DAYS = 1
-"""A reader that was not seen for so long, and has rows to read, is warned of."""
+"""A reader that was not seen for at least this long, and has unread rows, causes a warning."""
 
 
 @click.command()
 @click.argument("stream")
 @click.option("--schema", required=True, help="DDL, such as 'rowtime TIMESTAMP NOT NULL, ticker STRING'.")
 @click.option("--max-lag", help="How far, in rowtime, the slowest producer may hold the fastest back: '1 hour'.")
-@click.option("--idle-timeout", help="A producer that is silent for so long stops counting: '30 s'.")
-@click.option("--max-ahead", help="Reject rows that are further ahead of the clock: '1 day'.")
-@click.option("--retain-age", help="Remove rows, once nobody needs them, so long after their commit: '7 days'.")
-@click.option("--retain-bytes", type=click.IntRange(0), help="Remove the oldest rows beyond so many bytes, likewise.")
+@click.option("--idle-timeout", help="A producer that is silent for longer stops counting: '30 s'.")
+@click.option("--max-ahead", help="Reject rows that are further ahead of the wall clock: '1 day'.")
+@click.option("--retain-age", help="Remove rows committed at least this long ago that no reader needs: '7 days'.")
+@click.option("--retain-bytes", type=click.IntRange(0), help="Remove the oldest rows beyond this many bytes, likewise.")
 @click.option(
     "--retain-rejected",
     type=click.IntRange(0),
     default=REJECTED_BYTES,
     show_default=True,
-    help="Keep so many bytes of rejected rows, the newest.",
+    help="Keep the newest rejected rows, up to this many bytes.",
 )
 @click.option(
-    "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before any row has come."
+    "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before the first row."
 )
-@click.option("--exist-ok", is_flag=True, help="A stream of the same schema that is there already is fine.")
+@click.option("--exist-ok", is_flag=True, help="Succeed if a stream of the same schema exists already.")
 def create(
     stream: str,
     schema: str,
@@ -76,7 +76,7 @@ def describe(stream: str) -> None:
 @click.argument("stream")
 @click.argument("producer")
 def detach(stream: str, producer: str) -> None:
-    """Let a producer go that will not come back, so that it no longer holds the stream."""
+    """Detach a producer that will not come back, so that it no longer holds the stream's bound back."""
     store = open_store(stream)
     try:
         store.detach(producer)
@@ -113,7 +113,7 @@ def _readers(info: StreamInfo) -> list[str]:
 
 
 def blocking(info: StreamInfo) -> list[str]:
-    """A warning for each reader that keeps rows from being removed and may not come back."""
+    """Returns a warning for each reader that prevents the removal of rows and may not come back."""
     found = []
     for reader in info.readers:
         days = (datetime.now(UTC) - reader.seen).days

@@ -1,4 +1,4 @@
-"""From a frame and a DataFrame to the DataFrame with the aggregates."""
+"""Builds the DataFrame with the aggregates from a DataFrame and a frame."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -28,10 +28,10 @@ from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
 
 WATERMARK = "spark.watermarkDelayMs"
-"""Spark's mark on the column that carries the watermark."""
+"""The metadata key with which Spark marks the column that carries the watermark."""
 FOLLOWS = "rowtime.follows"
-"""Our mark on a column that Python makes: it names a column of that function's input, and says that times
-in later batches are at or above that column's floor. For the extension, which cannot see into Python."""
+"""A metadata key for a column that a Python function produces. It names a column of the function's input, and states
+that times in later batches are at or above that column's floor. The extension reads it, as it cannot analyse Python."""
 _SORTABLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
 _DAY_MICROS = 86_400_000_000
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -45,7 +45,7 @@ def aggregated(
     rowtime: str,
     buckets: int,
 ) -> DataFrame:
-    """``df`` with the aggregates over each row's frame."""
+    """Returns ``df`` with the aggregates over each row's frame."""
     keys = [by] if isinstance(by, str) else list(by)
     _check_columns(df.schema, keys, rowtime)
     what = aggregates(asked, df.schema)
@@ -58,7 +58,7 @@ def aggregated(
 def _streaming(
     df: DataFrame, by: list[str], frame: Frame, what: list[Aggregate], rowtime: str, buckets: int
 ) -> DataFrame:
-    """Rows travel in chunks: packed by bucket of keys, held by the state function, unpacked again."""
+    """Packs the rows into chunks by bucket of keys, passes these through the state function, and unpacks them again."""
     bucket = F.pmod(F.hash(*_quoted(by)), F.lit(buckets)) if by else F.lit(0)
     packed = StructType([StructField(BUCKET, IntegerType(), False), _chunk(rowtime)])
     chunks = df.select(*_quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(pack, packed)
@@ -71,10 +71,10 @@ def _streaming(
 
 
 def _earlier(rowtime: str, micros: int) -> Column:
-    """Rows that are ``following`` late come out of Python with the time at which they are complete.
+    """Subtracts ``following`` again, since rows leave Python with the time at which they are complete.
 
-    Their own time is that less ``following``, an expression by which the extension moves the bound. It is
-    put together of parts under a day: Spark takes a day for one of the session's zone, maybe of 23 hours.
+    The subtraction is an expression from which the extension derives the bound. It consists of intervals of less
+    than a day: Spark treats an interval of a day as one of the session's time zone, which may have 23 hours.
     """
     time, left = F.col(f"`{rowtime}`"), micros
     while left:
@@ -88,7 +88,7 @@ def _needs_sequence(frame: Frame, what: list[Aggregate]) -> bool:
 
 
 def _sequence(schema: StructType, rowtime: str) -> list[str]:
-    """The columns in whose order rows of one key and time count: any order, but the same each time."""
+    """Returns the columns that order rows of one key and time. Any order will do, but it must always be the same."""
     return [f.name for f in schema.fields if isinstance(f.dataType, _SORTABLE) and f.name != rowtime]
 
 
@@ -97,7 +97,7 @@ def _chunk(follows: str) -> StructField:
 
 
 def _output(rows: StructType, what: list[Aggregate], rowtime: str) -> StructType:
-    """The rows' columns and the aggregates; of several watermarked columns only ``rowtime`` stays one."""
+    """Returns the rows' columns and the aggregates. Of several watermarked columns, only ``rowtime`` stays marked."""
     fields = [StructField(f.name, f.dataType, f.nullable, _metadata(f, rowtime)) for f in rows.fields]
     return StructType(fields + [StructField(a.name, a.result, a.function != "count") for a in what])
 
@@ -109,7 +109,7 @@ def _metadata(field: StructField, rowtime: str) -> dict[str, object]:
 
 
 def _in_batch(df: DataFrame, by: list[str], frame: Frame, what: list[Aggregate], rowtime: str) -> DataFrame:
-    """The same in plain SQL, on a table."""
+    """Computes the same on a batch DataFrame, with SQL window functions."""
     time = F.unix_micros(F.col(f"`{rowtime}`"))
     sequence = [time, *_quoted(_sequence(df.schema, rowtime))]
     window = Window.partitionBy(*_quoted(by))

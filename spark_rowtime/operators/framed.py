@@ -1,4 +1,4 @@
-"""Aggregates over the frame of each row, for all keys and rows at once."""
+"""Computes the aggregates over the frame of each row, for all keys and rows at once."""
 
 import pyarrow as pa
 
@@ -10,10 +10,11 @@ from spark_rowtime.operators.places import Places
 def framed(
     fresh: pa.Table, others: pa.Table, by: list[str], time: str, frame: Frame, what: list[Aggregate]
 ) -> pa.Table:
-    """``fresh`` with a column for each aggregate, over the rows of ``others`` and ``fresh`` in each row's frame.
+    """Returns ``fresh`` with a column for each aggregate.
 
+    The rows of ``others`` and ``fresh`` that lie in a row's frame are aggregated.
     ``others`` has the columns ``by``, ``time`` and those that are aggregated. Rows of one key and
-    time count in the order in which they are given, ``others`` first.
+    time count in the order in which they are given, those of ``others`` first.
     """
     rows = pa.concat_tables([others, fresh.select(others.column_names)])
     places = Places(rows, by, time, others.num_rows)

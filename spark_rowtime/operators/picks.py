@@ -1,4 +1,4 @@
-"""What is picked out of a frame instead of being added up: first, last, rank, median."""
+"""The functions that select values of a frame instead of combining them: first, last, rank, median."""
 
 from collections.abc import Callable
 
@@ -10,21 +10,21 @@ from spark_rowtime.operators.places import Ranges
 from spark_rowtime.operators.ranges import Array
 
 _NO_CODE = np.iinfo(np.int64).max
-"""Of a null: smaller than no value's."""
+"""The code of a null, which is smaller than the code of no value."""
 
 
 def first(values: pa.ChunkedArray, ranges: Ranges) -> pa.Array:
-    """The value of the frame's first row, null where that is null."""
+    """Returns the value of the frame's first row, which may be null."""
     return values.take(pa.array(ranges.low)).combine_chunks()
 
 
 def last(values: pa.ChunkedArray, ranges: Ranges) -> pa.Array:
-    """The value of the frame's last row, null where that is null."""
+    """Returns the value of the frame's last row, which may be null."""
     return values.take(pa.array(ranges.high - 1)).combine_chunks()
 
 
 def rank(values: pa.ChunkedArray, ranges: Ranges) -> pa.Array:
-    """1 and the number of values in the frame that are smaller than the row's own; null where that is null."""
+    """Returns 1 + the number of values in the frame that are smaller than the row's own; null if that is null."""
     present = _present(values)
     codes = np.full(len(values), _NO_CODE)
     codes[present] = np.unique(values.drop_null().to_numpy(), return_inverse=True)[1]
@@ -34,7 +34,7 @@ def rank(values: pa.ChunkedArray, ranges: Ranges) -> pa.Array:
 
 
 def median(values: pa.ChunkedArray, ranges: Ranges) -> pa.Array:
-    """The middle of the frame's values, or the mean of the two in the middle; null without values."""
+    """Returns the middle one of the frame's values, or the mean of the two in the middle; null without values."""
     numbers, present = pc.fill_null(pc.cast(values, pa.float64()), 0).to_numpy(), _present(values)
     parts = zip(_parts(numbers, ranges), _parts(present, ranges), strict=True)
     found = [_middle(np.sort(part[there])) for part, there in parts]
@@ -59,7 +59,7 @@ def _present(values: pa.ChunkedArray) -> Array:
 
 
 def _middle(values: Array) -> float | None:
-    """Of values in order, NaN last."""
+    """Returns the median of sorted values, NaN last; None if there are none."""
     half = len(values) // 2
     if not len(values):
         return None

@@ -1,4 +1,4 @@
-"""Where each row stands among the rows of its key, in order of time."""
+"""Finds the place of each row among the rows of its key, in the order of time."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ Index = npt.NDArray[np.int64]
 
 
 class Ranges(NamedTuple):
-    """For each row: the rows from ``low`` to before ``high`` count, ``own`` is the row itself."""
+    """For each row: the rows with low <= place < high count, and ``own`` is the place of the row itself."""
 
     low: Index
     high: Index
@@ -21,10 +21,10 @@ class Ranges(NamedTuple):
 
 
 class Places:
-    """Rows sorted once, by key and time; the range of a row's key and times is then two binary searches.
+    """Rows sorted once by key and time, so that two binary searches find the range of a key and an interval of times.
 
-    ``order``: the rows' numbers, as they are sorted. ``times``: each time that occurs, once. The
-    rows from number ``first`` on are those that are asked about.
+    ``order`` contains the numbers of the rows in sorted order, ``times`` each distinct time. Ranges are
+    returned for the rows from number ``first`` on.
     """
 
     def __init__(self, rows: pa.Table, by: list[str], time: str, first: int = 0) -> None:
@@ -39,18 +39,18 @@ class Places:
         self._own = at[first:]
 
     def between(self, since: Index, until: Index) -> Ranges:
-        """The rows of the key from ``since`` to ``until``, both in; given for each of ``times``."""
+        """Returns the rows of the key from ``since`` to ``until``, both inclusive and given for each of ``times``."""
         least = np.searchsorted(self.times, since, "left")[self._rank]
         past = np.searchsorted(self.times, until, "right")[self._rank]
         return Ranges(self._at(self._starts + least), self._at(self._starts + past), self._own)
 
     def last(self, count: int) -> Ranges:
-        """The last ``count`` rows of the key, the row itself among them."""
+        """Returns the last ``count`` rows of the key, including the row itself."""
         low = np.maximum(self._at(self._starts), self._own - count + 1)
         return Ranges(low, self._own + 1, self._own)
 
     def among_last(self, count: int) -> npt.NDArray[np.bool_]:
-        """Whether each row is one of the last ``count`` of its key."""
+        """Returns whether each row is one of the last ``count`` rows of its key."""
         return self._at(self._starts + len(self.times)) - self._own <= count
 
     def _at(self, places: Index) -> Index:
@@ -58,7 +58,7 @@ class Places:
 
 
 def in_sequence(rows: pa.Table, columns: list[str]) -> pa.Table:
-    """The rows in Spark's order of ``columns``, nulls first and NaN last."""
+    """Returns the rows in Spark's order of ``columns``: nulls first and NaN last."""
     keys = {}
     for number, name in enumerate(columns):
         values = rows.column(name)
@@ -73,7 +73,7 @@ def in_sequence(rows: pa.Table, columns: list[str]) -> pa.Table:
 
 
 def key_codes(rows: pa.Table, by: list[str]) -> Index:
-    """A small whole number for each row's key: equal keys, nulls included, have equal numbers."""
+    """Returns a small whole number for each row's key. Equal keys, also with nulls, have equal numbers."""
     codes = np.zeros(rows.num_rows, np.int64)
     for number, name in enumerate(by):
         values = rows.column(name).combine_chunks()

@@ -23,32 +23,51 @@ def slidingAggregate(
     rowtime: str = "rowtime",
     buckets: int = 8,
 ) -> DataFrame:
-    """One row for each row, with aggregates over the rows of the same key in the last ``interval``.
+    """Adds aggregates to each row, over the rows of the same key in the last ``interval`` or the last ``rows`` rows.
 
-    As ``RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW`` in SQL: both ends are in, and so are
-    other rows at the row's own time. ``by``: columns that make the key; none for all rows together.
-    ``aggregates``: name of the result to (function, column). The functions are count, sum, avg, min,
-    max; first and last, the value of the first and the last row; median; and rank, 1 and the number of
-    values that are smaller than the row's own. ``("count", "*")`` counts rows.
+    A row with time r is emitted when the floor is above r. With a non-strict bound of 12:00 a row at
+    12:00 waits, since another row at 12:00 may follow; with a strict bound it is emitted. With
+    ``following``, a row is emitted when the floor is above r + ``following``, and the output's bound is
+    that of the input less ``following``.
 
-    ``rows``, instead of ``interval``: the last so many rows of the key, the row itself among them, as
-    ``ROWS BETWEEN rows - 1 PRECEDING AND CURRENT ROW``. ``following``: also the rows up to so long
-    after the row. ``buckets``: into how many parts the keys go, which is the most tasks that work at
-    once; it belongs to the checkpoint, as shuffle partitions do.
+    If the order of rows with the same key and time matters (with ``rows``, and for first and last),
+    they count in the order of their other columns.
 
+    The state holds whole rows until they are emitted. After that it holds the columns ``by``,
+    ``rowtime`` and those aggregated, for ``interval`` and an eighth of it. A bound without rows frees it, too.
+    A batch reads the state of those buckets that have complete rows. With ``rows``, the last ``rows`` - 1
+    rows of each key are kept forever, because no bound says that a key will not occur again.
+
+    Args:
+        df: A streaming DataFrame with a watermarked TIMESTAMP column ``rowtime``, or a batch DataFrame.
+        by: The column or columns that form the key. By default, all rows have the same key.
+        interval: How long before a row others count for it: an interval such as ``"1 hour"``, or a timedelta.
+            As ``RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW`` in SQL: both ends are included,
+            and so are other rows at the row's own time. Give either ``interval`` or ``rows``.
+        rows: How many rows of the key count, including the row itself: a whole number of at least 1. As
+            ``ROWS BETWEEN rows - 1 PRECEDING AND CURRENT ROW`` in SQL.
+        following: How long after a row others still count for it, in the same forms as ``interval``. Only with
+            ``interval``.
+        aggregates: The name of each result, mapped to (function, column). The functions are count, sum,
+            avg, min, max, median, first and last (the value of the first and the last row), and rank (1 + the
+            number of values that are smaller than the row's own). ``("count", "*")`` counts rows.
+        rowtime: The name of the column with the event time.
+        buckets: The number of parts into which the keys are divided, which limits the number of parallel
+            tasks. It belongs to the checkpoint, as the number of shuffle partitions does.
+
+    Returns:
+        A DataFrame with one row for each row of ``df``: all its columns, and one for each aggregate.
+
+    Raises:
+        InvalidOptionError: An argument is not possible, ``rowtime`` has no watermark, or the session does not
+            use the RocksDB state store.
+        SchemaMismatchError: A column is missing or not unique, or its type or name cannot be used.
+        ExtraNotInstalledError: The pip extra ``operators`` is not installed.
+
+    Example:
+        ```python
         slidingAggregate(orders, by="product", interval="1 hour", aggregates={"avgUnits": ("avg", "units")})
-
-    A row at r comes out when the floor is above r: with a non-strict bound 12:00 the row at 12:00
-    waits, since another of 12:00 may follow; with a strict one it comes. With ``following`` it comes
-    out when the floor is above r + ``following``, and the output's bound is the input's less that.
-
-    Rows of one key and time count in the order of their other columns, where their order matters:
-    with ``rows``, and for first and last.
-
-    State: whole rows until they come out; for ``interval`` and an eighth of it after that, the
-    columns ``by``, ``rowtime`` and those aggregated. A bound alone frees it. A batch reads what is
-    kept of the buckets that have complete rows. With ``rows``, the last ``rows`` - 1 of each key are
-    kept for good: no bound says that a key does not come again.
+        ```
     """
     return aggregated(df, by, _frame(interval, rows, following), aggregates, rowtime, buckets)
 

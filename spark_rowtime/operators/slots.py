@@ -1,4 +1,4 @@
-"""State by time: rows in chunks, one for each slot of time."""
+"""Slots: state that holds rows by time, one chunk for each slot of time."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from spark_rowtime.operators.chunks import from_bytes, micros, split, to_bytes
 
 
 class Slots:
-    """The rows that one group keeps under one name, by slot of their time.
+    """The rows that a group keeps under one name, by slot of their time.
 
-    Spark keeps one for each group, and each call to it is a message to the JVM, so :meth:`open` reads
-    once which slots there are. Law: ``between(t, u)`` is all rows from the start of t's slot to the
-    end of u's; after ``drop_before(t)`` nothing is left of the slots that end at or before t.
+    Spark keeps a map for each group. Each call to it is a message to the JVM, so :meth:`open` reads once
+    which slots exist. Laws: ``between(t, u)`` returns all rows from the start of t's slot to the end of
+    u's. After ``drop_before(t)``, nothing is left of the slots that end at or before t.
     """
 
     def __init__(self, handle: StatefulProcessorHandle, name: str, width: int) -> None:
@@ -22,26 +22,26 @@ class Slots:
         self._slots: list[int] = []
 
     def open(self) -> None:
-        """Once a group, before anything else is asked: Spark has made it the current one."""
+        """Call it once per group, before any other method, after Spark has made the group the current one."""
         self._slots = sorted(slot for (slot,) in self._map.keys())  # noqa: SIM118  (no dict)
 
     def starts(self) -> list[int]:
-        """The first time of each slot that has rows, in order."""
+        """Returns the first time of each slot that has rows, in order."""
         return [slot * self._width for slot in self._slots]
 
     def ends(self) -> list[int]:
-        """The first time after each slot that has rows, in order."""
+        """Returns the first time after each slot that has rows, in order."""
         return [(slot + 1) * self._width for slot in self._slots]
 
     def add(self, rows: pa.Table, time: str) -> None:
-        """More rows, to those that are there."""
+        """Adds rows to those in the state."""
         for slot, part in zip(*split(rows, micros(rows, time) // self._width), strict=True):
             there = [self._read(slot)] if slot in self._slots else []
             self._map.updateValue((slot,), (to_bytes(pa.concat_tables([*there, part])),))
             self._slots = sorted({*self._slots, slot})
 
     def between(self, least: int, most: int) -> Iterator[pa.Table]:
-        """The rows of the slots that reach to ``least`` or beyond and begin at ``most`` or before."""
+        """Yields the rows of the slots that contain times from ``least`` to ``most``, both inclusive."""
         return (self._read(s) for s in self._slots if (s + 1) * self._width > least and s * self._width <= most)
 
     def drop_before(self, t: int) -> None:
@@ -49,7 +49,7 @@ class Slots:
         self._remove([slot for slot in self._slots if (slot + 1) * self._width <= t])
 
     def take_until(self, t: int) -> list[pa.Table]:
-        """Removes the slots that begin before ``t`` and gives their rows."""
+        """Removes the slots that begin before ``t``, and returns their rows."""
         slots = [slot for slot in self._slots if slot * self._width < t]
         rows = [self._read(slot) for slot in slots]
         self._remove(slots)

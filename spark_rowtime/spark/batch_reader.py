@@ -1,4 +1,4 @@
-"""Batch reads: the committed rows, and what the ancestor's SQL could not show, as tables."""
+"""Batch reads: the committed rows of a stream, and its views "bounds", "rejected" and "producers", as tables."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,11 +27,11 @@ PRODUCERS_COLUMNS = pa.schema(
 
 
 class RowtimeBatchReader(DataSourceReader):
-    """``spark.read.format("rowtime")``: fixed at the stream's end as it was when the read was planned."""
+    """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned."""
 
     def __init__(self, options: Options) -> None:
         self._path, self._view = options.path, options.choice("view", *VIEWS)
-        self._how = Release("arrival", since=options.release().since)
+        self._release = Release("arrival", since=options.release().since)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Called once on the driver, when the read is planned."""
@@ -39,13 +39,13 @@ class RowtimeBatchReader(DataSourceReader):
             return [InputPartition(self._view)]
         store = open_store(self._path)
         try:
-            everything = plan(store, self._how, self._how.earliest(store), self._how.latest(store))
+            everything = plan(store, self._release, self._release.earliest(store), self._release.latest(store))
             return list(everything) or [InputPartition(None)]
         finally:
             store.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Called in a Python worker, once a partition."""
+        """Called in a Python worker, once per partition."""
         if isinstance(partition, SlicePartition):
             yield from read_slices(partition)
         elif partition.value is not None:
@@ -57,7 +57,7 @@ class RowtimeBatchReader(DataSourceReader):
 
 
 def view_schema(path: str, view: str) -> pa.Schema:
-    """The columns of a view of the stream at ``path``."""
+    """Returns the columns of a view of the stream at ``path``."""
     store = open_store(path)
     try:
         views = {
@@ -72,7 +72,7 @@ def view_schema(path: str, view: str) -> pa.Schema:
 
 
 def view_table(store: Store, view: str) -> pa.Table:
-    """The rows of a view other than "rows"."""
+    """Returns the rows of a view other than "rows"."""
     if view == "bounds":
         return store.bounds()
     return store.rejected() if view == "rejected" else _producers(store)

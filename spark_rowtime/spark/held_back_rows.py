@@ -1,4 +1,4 @@
-"""How many rows wait for the bound, for a query's progress."""
+"""Counts the rows that wait for the bound, for a query's progress report."""
 
 from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.partition import low_high
@@ -7,18 +7,18 @@ from spark_rowtime.store.retention import lost
 
 
 class HeldBackRows:
-    """Rows that are committed, but wait for the bound (order=rowtime) or for ``hold``.
+    """Counts the rows that are committed, but wait for the bound (order=rowtime) or for ``hold``.
 
-    A count is kept and brought up to date: a look costs what was sent and released since the one before,
-    not what waits; only the first counts all.
+    The count is updated incrementally. A call costs as much as was sent and released since the previous
+    call, however many rows wait; only the first call counts all of them.
     """
 
-    def __init__(self, how: Release) -> None:
-        self._how, self._rows = how, 0
+    def __init__(self, release: Release) -> None:
+        self._release, self._rows = release, 0
         self._at: Position | None = None
 
     def rows(self, store: Store, at: Position) -> int:
-        """How many at ``at``, the position after all that this order would hand out now."""
+        """Returns the count at ``at``, the position after all rows that this order would release now."""
         if at.cut is None:
             return 0
         if self._at is None or lost(self._at, store.horizon()):
@@ -31,9 +31,9 @@ class HeldBackRows:
 
     def _between(self, store: Store, after: Position, upto: Position) -> int:
         count = 0
-        for piece in self._how.slices(store, after, upto):
-            whole = low_high(piece, self._how, after, upto) == (None, None)
-            count += piece.rows if whole else self._how.rows(store, piece, after, upto).num_rows
+        for piece in self._release.slices(store, after, upto):
+            whole = low_high(piece, self._release, after, upto) == (None, None)
+            count += piece.rows if whole else self._release.rows(store, piece, after, upto).num_rows
         return count
 
 

@@ -9,17 +9,17 @@ from spark_rowtime.stream import createStream
 
 
 def ensure_stream(adapter: str, path: str) -> None:
-    """Creates the stream at ``path`` from the adapter's schema if it is not there."""
+    """Creates the stream at ``path`` with the adapter's schema, if it does not exist."""
     require_allowed(adapter)
     createStream(path, load(adapter, from_here=False).schema, existOk=True)
 
 
 def require_allowed(adapter: str) -> None:
-    """InvalidOptionError unless the driver's environment names the adapter.
+    """Raises InvalidOptionError unless the driver's environment names the adapter.
 
-    Whoever may write SQL may write ``OPTIONS (adapter=...)``, and ``SET``. A Python source is told its options, but
-    neither who gave them nor the session's configuration; the environment of its process is the JVM's, which no SQL
-    can change.
+    Anyone who may write SQL may write ``OPTIONS (adapter=...)`` and ``SET``. A Python source receives its options, but
+    learns neither who set them nor the session's configuration. The environment of its process is that of the JVM,
+    which no SQL can change.
     """
     allowed = {name.strip() for name in os.environ.get(ADAPTERS_VARIABLE, "").split(",")} - {""}
     if adapter in allowed:

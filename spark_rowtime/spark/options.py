@@ -1,4 +1,4 @@
-"""The options of ``format("rowtime")``, checked."""
+"""Parses and validates the options of ``format("rowtime")``."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -25,15 +25,15 @@ READ = (
 LATENESS_COLUMN = "lateness.<column>"
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
-"""What Spark, or the user speaking to Spark, puts among a source's options; lower case."""
+"""Options, in lower case, that Spark or its users pass to every source."""
 TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
 _AGAIN = "option."
-"""What Spark puts there for CREATE TABLE ... USING rowtime; it also says each of the table's options again."""
+"""Spark passes the options TABLES_OWN for CREATE TABLE ... USING rowtime, and repeats each option with this prefix."""
 VIEWS = ("rows", "bounds", "rejected", "producers")
 
 
 class Options:
-    """One reader's or writer's options. Names in any case, as in Spark; values are strings."""
+    """The options of one reader or writer. Names are case-insensitive, as in Spark; values are strings."""
 
     def __init__(self, given: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
@@ -46,18 +46,18 @@ class Options:
                 raise _unknown(name, lower)
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """The value as it was given."""
+        """Returns the value as it was given."""
         return self._given.get(name.lower(), default)
 
     def choice(self, name: str, *allowed: str) -> str:
-        """One of ``allowed``; the first is the default."""
+        """Returns one of ``allowed``, of which the first is the default."""
         value = self.get(name, allowed[0]) or ""
         if value.lower() not in allowed:
             raise InvalidOptionError(f"{name}={value!r} is not one of {', '.join(allowed)}.", option=name)
         return value.lower()
 
     def count(self, name: str) -> int | None:
-        """A whole number from 1 on, or None."""
+        """Returns a whole number of at least 1, or None if the option is not given."""
         value = self.get(name)
         if value is None:
             return None
@@ -66,9 +66,10 @@ class Options:
         return int(value)
 
     def lateness(self, columns: list[str]) -> dict[str, str] | None:
-        """The lateness of each column that has one: ``lateness`` is rowtime's, ``lateness.updated`` that of updated.
+        """Returns the lateness of each column that has one.
 
-        Spark may have changed the case of an option's name, so a column is found in any case.
+        ``lateness`` applies to rowtime, ``lateness.updated`` to the column updated. Spark may have changed the case
+        of an option's name, so the column name is matched in any case.
         """
         found = {} if self.get("lateness") is None else {ROWTIME: self._given["lateness"]}
         for name, value in self._given.items():
@@ -77,7 +78,7 @@ class Options:
         return found or None
 
     def check_read(self) -> "Options":
-        """Looks at every option of a read, so that a mistake shows at load() and not in the query."""
+        """Validates every option of a read, so that an error is raised at load() and not in the query."""
         self.release()
         self.choice("bounds", "require", "ignore")
         self.choice("watermark", "auto", "none")
@@ -87,7 +88,7 @@ class Options:
 
     @property
     def path(self) -> str:
-        """Where the stream is."""
+        """The path of the stream."""
         path = self.get("path")
         if not path:
             raise InvalidOptionError(
@@ -97,7 +98,7 @@ class Options:
         return to_text(path, "path")
 
     def release(self) -> Release:
-        """How rows are handed out. ``startingPosition`` as a time is in its ``since``."""
+        """Returns how rows are released. Its ``since`` is ``startingPosition``, if that is a time."""
         how = release(
             self.choice("order", "arrival", "rowtime"),
             self.get("hold"),
@@ -119,12 +120,12 @@ class Options:
 
     @property
     def from_latest(self) -> bool:
-        """Whether a new query starts at the stream's end."""
+        """Whether a new query starts at the end of the stream."""
         return (self.get("startingPosition") or "").lower() == "latest"
 
 
 def _column(name: str, columns: list[str], others: Mapping[str, str]) -> str:
-    """The one of ``columns`` with that name, in lower case, where it has no lateness yet."""
+    """Returns the one of ``columns`` whose name in lower case is ``name``, if it has no lateness yet."""
     found = [column for column in columns if column.lower() == name]
     option = f"lateness.{name}"
     if len(found) != 1:

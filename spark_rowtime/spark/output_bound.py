@@ -9,34 +9,37 @@ from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.types.schema import ROWTIME
 
 OUTPUT_BOUNDS = "rowtime.outputBounds"
-"""The local property in which the extension puts the floors of the output's columns, as JSON."""
+"""The local property in which the extension stores the floors of the output columns, as JSON."""
 
 SPARK_QUERY_ID, BOUNDS_QUERY_ID = "sql.streaming.queryId", "rowtime.query"
-"""The local properties of the running query's id, as Spark has it, and of the query whose bounds are told."""
+"""The local properties with the id of the running query, set by Spark, and of the query that the bounds belong to."""
 
 
-def floors_said(said: Callable[[str], str | None]) -> dict[str, int]:
-    """The floor in microseconds of each output column that carries a bound, by its path (``path_of``).
+def floors_said(read_property: Callable[[str], str | None]) -> dict[str, int]:
+    """Returns the floor in microseconds of each output column that carries a bound, by its path (``path_of``).
 
-    A field of a struct is ``window.end``. ``said`` gives a local property.
+    The path of a field of a struct is ``window.end``. ``read_property`` returns the value of a local property.
     """
-    text = of_this_query(OUTPUT_BOUNDS, said)
+    text = of_this_query(OUTPUT_BOUNDS, read_property)
     floors: dict[str, int] = json.loads(text) if text else {}
     return floors
 
 
 def path_of(column: str) -> str:
-    """The path of a whole column: a name with a dot or a backtick in backticks, as in Spark's own expressions."""
+    """Returns the path of a whole column. A name with a dot or a backtick is quoted in backticks, as in Spark."""
     return f"`{column.replace('`', '``')}`" if "." in column or "`" in column else column
 
 
-def of_this_query(name: str, said: Callable[[str], str | None]) -> str | None:
-    """A property of the extension's; None where it is another query's, in whose foreachBatch this one was started."""
-    return said(name) if said(BOUNDS_QUERY_ID) == said(SPARK_QUERY_ID) else None
+def of_this_query(name: str, read_property: Callable[[str], str | None]) -> str | None:
+    """Returns a property that the extension set for this query.
+
+    Returns None if the property is inherited from another query, in whose foreachBatch this query was started.
+    """
+    return read_property(name) if read_property(BOUNDS_QUERY_ID) == read_property(SPARK_QUERY_ID) else None
 
 
 def local_property(name: str) -> str | None:
-    """A local property of the query: in a task, or on the driver in a foreachBatch."""
+    """Returns a local property of the query, in a task or on the driver in a foreachBatch."""
     task = TaskContext.get()
     if task is not None:
         return task.getLocalProperty(name)
@@ -45,12 +48,26 @@ def local_property(name: str) -> str | None:
 
 
 def currentRowtimeBound(column: str = ROWTIME) -> RowtimeBound | None:
-    """The bound on what later batches of this query will put out, for one output column.
+    """Returns the bound on what later batches of this query will emit, for one output column.
 
-    Callable in any task of a streaming query (UDFs, Python sinks, mapInArrow) and in a classic
-    foreachBatch. ``column``: an output column, or a path such as ``"window.end"``. A column whose
-    own name has a dot is written in backticks where there is also a struct of that path:
-    ``"`window.end`"``. None where the output carries no bound, and outside a query with a rowtime
-    source.
+    It can be called in any task of a streaming query (UDFs, Python sinks, mapInArrow) and in a
+    foreachBatch function of classic Spark.
+
+    Args:
+        column: An output column, or a path to a field of a struct such as ``"window.end"``. A column
+            whose own name contains a dot is written in backticks if there is also a struct of that
+            path: ``"`window.end`"``.
+
+    Returns:
+        The bound, or None if the output carries no bound or if there is no query with a rowtime source.
+
+    Example:
+        ```python
+        def write(batch: DataFrame, batchId: int) -> None:
+            batch.write.mode("append").saveAsTable("hourly")
+            print("bound:", rt.currentRowtimeBound("window.end"))
+
+        hours.writeStream.foreachBatch(write).start()
+        ```
     """
     return as_bound(floors_said(local_property).get(column))

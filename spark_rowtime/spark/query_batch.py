@@ -1,4 +1,4 @@
-"""Which batch of a query a stream has: how a batch that is run again is told from one that does not fit."""
+"""Batch: identifies a batch of a query, and distinguishes a retried batch from one that must not be written."""
 
 import hashlib
 import json
@@ -11,17 +11,19 @@ from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
 from spark_rowtime.store.base import ProducerInfo
 
 REMEMBERED_RUNS = 16
-"""So many runs of a query are remembered: an older one that still lived would be fenced by its batch alone."""
+"""How many runs of a query are remembered. A still older run that is alive is fenced by its batch number alone."""
 ID_CHARACTERS = 12
-"""Characters of a run's id, and of a hash, that are enough to tell a few from each other."""
+"""How many characters of a run's id, and of a hash, are stored: enough to distinguish a few of them."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch of one run of a query. ``offsets``: where in its sources it ends; empty without the extension.
+    """One batch of one run of a query.
 
-    Law (*in turn*): a query's batches land in their order, each once, from one run at a time. What a
-    producer has landed is in its checkpoint, stored with the rows: the last batch's offsets, and the runs.
+    ``offsets`` is a hash of the source offsets at which the batch ends; empty without the extension.
+
+    Law (*in turn*): a query's batches land in their order, each once, from one run at a time. The producer's
+    checkpoint, which is stored with the rows, records what has landed: the last batch, its offsets, and the runs.
     """
 
     query: str
@@ -30,35 +32,38 @@ class Batch:
     offsets: str
 
     @classmethod
-    def said_by(cls, said: Callable[[str], str | None]) -> Self:
-        """From the local properties that Spark and the extension set for each batch; ``said`` gives one."""
+    def said_by(cls, read_property: Callable[[str], str | None]) -> Self:
+        """Reads the local properties that Spark and the extension set for each batch; ``read_property`` returns one."""
         query, run, batch = (
-            said(name) or "" for name in (SPARK_QUERY_ID, "spark.jobGroup.id", "streaming.sql.batchId")
+            read_property(name) or "" for name in (SPARK_QUERY_ID, "spark.jobGroup.id", "streaming.sql.batchId")
         )
-        end = of_this_query("rowtime.batchEnd", said)
+        end = of_this_query("rowtime.batchEnd", read_property)
         return cls(query, run, int(batch), hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else "")
 
     @property
     def producer(self) -> str:
-        """The name under which the query's sink writes."""
+        """The name of the producer under which the query's sink writes."""
         return f"spark-{self.query}"
 
     def landed(self, info: ProducerInfo, path: str) -> bool:
-        """Whether the stream has it already; ProducerFencedError or DataLostError where it is not its turn."""
-        last, known = info.number - 1, json.loads(info.checkpoint or "{}")
-        if self.run[:ID_CHARACTERS] in known.get("runs", [])[:-1]:
+        """Returns whether the stream has this batch already.
+
+        Raises ProducerFencedError or DataLostError if it is not the turn of this batch.
+        """
+        last, stored = info.number - 1, json.loads(info.checkpoint or "{}")
+        if self.run[:ID_CHARACTERS] in stored.get("runs", [])[:-1]:
             raise self._copied(path, f"another run of the query has written batch {last}")
         if self.number > last + 1:
             raise self._lost(path, last)
         if self.number < last:
             raise self._copied(path, f"batch {last} has been written")
-        ends = {self.offsets, known.get("offsets", "")} - {""}
+        ends = {self.offsets, stored.get("offsets", "")} - {""}
         if self.number == last and len(ends) > 1:
             raise self._copied(path, "that batch has been written from another part of the source")
         return self.number == last
 
     def checkpoint(self, info: ProducerInfo) -> str:
-        """What is stored when it lands."""
+        """Returns the producer's checkpoint that is stored when this batch lands."""
         runs = json.loads(info.checkpoint or "{}").get("runs", [])
         run = self.run[:ID_CHARACTERS]
         others = [other for other in runs if other != run]

@@ -1,4 +1,4 @@
-"""The Spark that runs in this process already, if any: whether it has the extension, or can get it."""
+"""Checks whether a Spark that already runs in this process has the extension, or can get it."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _EXTENSIONS = "spark.sql.extensions"
 
 
 def check_running(extension: str) -> None:
-    """ShimMissingError where a builder could not bring the extension into this process's Spark any more."""
+    """Raises ShimMissingError if a builder can no longer add the extension to the Spark of this process."""
     jvm = SparkContext._jvm  # noqa: SLF001  (PySpark has no public name for it)
     if jvm is None:
         return
@@ -43,7 +43,7 @@ def _has_class(jvm: Any, name: str) -> bool:
 
 
 def _session() -> SparkSession | None:
-    """The session that ``getOrCreate`` would return."""
+    """Returns the session that ``getOrCreate`` would return."""
     session = SparkSession._instantiatedSession  # noqa: SLF001  (getActiveSession knows those of this thread only)
     running = session is not None and session._sc._jsc is not None  # noqa: SLF001
     return session if running else None

@@ -1,4 +1,4 @@
-"""The streaming sink: a batch's rows and its output bound in one commit, once."""
+"""The streaming sink: writes the rows of a batch and its output bound in one commit, exactly once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,10 +34,10 @@ from spark_rowtime.types.timestamps import show_micros
 
 
 class RowtimeStreamWriter(DataSourceStreamArrowWriter):
-    """Made anew for each batch, on the driver; pickled into the tasks for ``write``.
+    """Created on the driver for each batch, and pickled into the tasks for ``write``.
 
-    Law (*once*): a batch is keyed by query and batch id; run again, it changes nothing. See :class:`Batch`.
-    The first batch of a query creates the stream if it is not there.
+    Law (*once*): a batch is identified by query and batch id; a retry changes nothing. See :class:`Batch`.
+    The first batch of a query creates the stream if it does not exist.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -46,12 +46,13 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         wanted = self._wanted(from_spark_json(schema.jsonValue()))
         self._schema = _schema_at(self._path, wanted)
         self._lateness = options.lateness(self._schema.names)
-        self._disorder()  # refuses what cannot be had, before the query starts
+        self._disorder()  # refuses unsupported options before the query starts
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
-        """Once a task; with the extension only for tasks of many rows, as few travel to the commit (``carried``).
+        """Called once per task. Stages each Arrow batch as one train, which no reader sees yet.
 
-        Each Arrow batch goes down as one train; nothing is visible yet.
+        With the extension it is called only for tasks with many rows; few rows travel with the task's message to
+        the commit (see ``carried``).
         """
         batch = Batch.said_by(local_property)
         with self._opened(begins=batch.number == 0) as store:
@@ -59,7 +60,10 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
             return TaskOutput(batch, floors_said(local_property), store.stream, trains)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Once a batch, on the driver, after all its tasks; again if the driver died before it was logged."""
+        """Called once per batch, on the driver, after all tasks.
+
+        It is called again for the same batch if the driver died before Spark logged the commit.
+        """
         outputs = [message for message in messages if isinstance(message, TaskOutput)]
         assert outputs, "Spark starts at least one task, also for a batch without rows"
         assert all(output.batch.number == batchId for output in outputs)
@@ -68,7 +72,10 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
 
     @contextmanager
     def _opened(self, *, begins: bool) -> Iterator[Store]:
-        """The stream, with ``self._schema`` as its own; made where the query ``begins`` and it is not there."""
+        """Opens the stream, and sets ``self._schema`` to that of the stream.
+
+        Creates the stream if the query ``begins`` and the stream does not exist.
+        """
         store = _open_or_create(self._path, self._schema) if begins else self._go_on()
         try:
             self._schema = fitting_schema(store.schema, self._schema, self._path)
@@ -95,11 +102,11 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
             raise _disordered(self._path, sum(r.rows.num_rows for r in disordered), disordered[0].bound)
         try:
             store.commit(commit)
-        except LateRowError as error:  # the stream's bound has passed them since
+        except LateRowError as error:  # the stream's bound has passed these rows since
             raise _disordered(self._path, error.values["rows"], error.values["bound"]) from error
 
     def _travelled(self, outputs: list[TaskOutput]) -> list[pa.RecordBatch]:
-        """The rows that came with the tasks' messages, as one train, if there are any."""
+        """Returns the rows that came with the tasks' messages, as one train, if there are any."""
         found = [self._fit(rows) for output in outputs for rows in output.batches()]
         train: list[pa.RecordBatch] = pa.Table.from_batches(found, self._schema).combine_chunks().to_batches()
         return train
@@ -115,20 +122,23 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
             ) from error
 
     def _attach(self, store: Store, outputs: list[TaskOutput], declaration: str) -> ProducerInfo:
-        """Looks before it takes over: a run whose turn it is not leaves the one whose turn it is alone."""
+        """Attaches the producer, but first checks that it is the turn of this batch.
+
+        So a run whose turn it is not does not fence the run whose turn it is.
+        """
         if any(output.stream not in ("", store.stream) for output in outputs):
             raise _replaced(self._path)
         batch = outputs[0].batch
-        known = store.producer(batch.producer)
-        if known is not None:
-            batch.landed(known, self._path)
+        existing = store.producer(batch.producer)
+        if existing is not None:
+            batch.landed(existing, self._path)
         return store.attach(batch.producer, batch.run, declaration)
 
     def _disorder(self) -> Disorder:
         return declared(self._schema, rowsImplyBounds=self._lateness is not None, lateness=self._lateness)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """A batch failed: what its tasks staged is never read."""
+        """Called after a batch failed. Does nothing, since what its tasks staged is never read."""
 
     def _wanted(self, output: pa.Schema) -> pa.Schema:
         if self._column not in output.names:
@@ -152,9 +162,10 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
 def _one_step(
     store: Store, trains: list[Staged], disorder: Disorder
 ) -> tuple[list[Staged], tuple[Rejected, ...], int | None]:
-    """A batch is one step of its ``lateness``: what fits, what is late by it, and the floor that the rows imply.
+    """Applies ``lateness`` to a batch, which is one step of it.
 
-    Each train is read, judged and forgotten: in memory are the rows of one of them, and those that are late.
+    Returns the trains that are in time, the late rows, and the floor that the rows imply. The trains are read one
+    by one, so memory holds the rows of one train at a time, and the late rows.
     """
     if not trains or isinstance(disorder, AnyOrder):
         return trains, (), None
@@ -171,7 +182,7 @@ def _one_step(
 def _judged(
     store: Store, train: Staged, before: Disorder, after: Disorder
 ) -> tuple[list[Staged], list[Rejected], int | None]:
-    """One train, by what was known ``before`` the step; ``after`` it takes what fits."""
+    """Judges one train by the state ``before`` the step. Adds the rows that are in time to the state ``after`` it."""
     rows = Timed(store.read(train))
     verdict = before.judge(rows, None)
     if verdict.fits is None:
@@ -204,7 +215,7 @@ def _replaced(path: str) -> DataLostError:
 
 
 def _schema_at(path: str, wanted: pa.Schema) -> pa.Schema:
-    """The schema of the stream at ``path``; ``wanted`` where there is none yet."""
+    """Returns the schema of the stream at ``path``; ``wanted`` if there is no stream yet."""
     try:
         store = open_store(path)
     except StreamNotFoundError:
@@ -224,7 +235,7 @@ def _open_or_create(path: str, wanted: pa.Schema) -> Store:
         create_store(path, wanted, StreamSettings())
     except StreamExistsError as something:
         try:
-            return open_store(path)  # another query was quicker
+            return open_store(path)  # another query has created it meanwhile
         except StreamNotFoundError:
-            raise something from None  # it is no stream
+            raise something from None  # what exists there is not a stream
     return open_store(path)

@@ -1,4 +1,4 @@
-"""What the function of applyInPandasWithState is shown in a call for rows."""
+"""Sets the watermark that the function of applyInPandasWithState sees in a call for rows."""
 
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -12,14 +12,15 @@ from spark_rowtime.errors import ShimMismatchError
 StateFunction = Callable[[Any, Any, GroupState], Iterator[Any]]
 
 _WATERMARK = "_event_time_watermark_ms"
-"""Where PySpark keeps what ``getCurrentWatermarkMs`` gives and ``setTimeoutTimestamp`` compares with."""
+"""The attribute of PySpark's GroupState that ``getCurrentWatermarkMs`` returns and ``setTimeoutTimestamp`` checks."""
 
 
 def showing(command: bytes, watermark_ms: str) -> tuple[StateFunction, Any]:
-    """Of the pickled pair of function and result type, the pair with the function wrapped.
+    """Unpickles a pair of function and result type, and returns it with the function wrapped.
 
-    Called by the pickle that the extension puts in place of ``command``. ``watermark_ms``: the one of the batch
-    before, which no row of this batch lies below. Where the function was large, ``command`` is of a broadcast.
+    The pickle that the extension puts in place of ``command`` calls this function. ``watermark_ms`` is the watermark
+    of the previous batch, below which no row of this batch lies. If the function is large, ``command`` contains a
+    broadcast of the pair.
     """
     pickled: Any = CPickleSerializer()
     found = pickled.loads(command)
@@ -28,7 +29,7 @@ def showing(command: bytes, watermark_ms: str) -> tuple[StateFunction, Any]:
 
 
 def showing_before(function: StateFunction, watermark_ms: int) -> StateFunction:
-    """The function with ``watermark_ms`` in calls for rows; in calls for timeouts, with the batch's own."""
+    """Wraps the function: calls for rows see ``watermark_ms``, calls for timeouts the watermark of the batch."""
 
     @wraps(function)
     def called(key: Any, values: Any, state: GroupState) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What a task of a rowtime sink tells the commit."""
+"""TaskOutput: the message of a task of a rowtime sink to the commit."""
 
 import json
 from collections.abc import Iterator
@@ -14,10 +14,11 @@ from spark_rowtime.store.base import Staged
 
 @dataclass
 class TaskOutput(WriterCommitMessage):
-    """A task's rows: ``trains`` that are down in ``stream``, or ``rows`` that travel with it; one of the two at most.
+    """The rows of a task: ``trains`` that are staged in ``stream``, or ``rows`` that travel with the message.
 
-    ``floors``: of the batch's output columns, in microseconds. ``stream``: the id of the one that a Python worker
-    opened, empty where there was none. ``rows``: an Arrow IPC stream, empty where there are none.
+    At most one of the two is present. ``floors`` are those of the batch's output columns, in microseconds.
+    ``stream`` is the id of the stream that a Python worker opened; empty without a worker. ``rows`` is an Arrow
+    IPC stream; empty if no rows travel.
     """
 
     batch: Batch
@@ -27,16 +28,17 @@ class TaskOutput(WriterCommitMessage):
     rows: bytes = b""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows that travel."""
+        """Yields the rows that travel with the message."""
         if self.rows:
             with pa.ipc.open_stream(self.rows) as stream:
                 yield from stream
 
 
 def carried(rows: bytes, properties_json: str) -> TaskOutput:
-    """Of a task that had few rows and no Python worker: called by the message that the extension made for it.
+    """Returns the output of a task that had few rows and no Python worker.
 
-    ``properties_json``: the local properties that a worker would have asked for, as a JSON object.
+    The message that the extension made for the task calls it. ``properties_json`` contains the local properties
+    that a worker would have read, as a JSON object.
     """
     properties: dict[str, str | None] = json.loads(properties_json)
     return TaskOutput(Batch.said_by(properties.get), floors_said(properties.get), rows=rows)

@@ -1,4 +1,4 @@
-"""A stream as it is at this moment, without writing to it."""
+"""Computes the current state of a stream without writing to it."""
 
 from dataclasses import replace
 
@@ -7,9 +7,10 @@ from spark_rowtime.store.base import ProducerInfo, Store
 
 
 def clock_now(store: Store) -> tuple[StreamClock, dict[str, Status]]:
-    """The clock as the next poll will log it, and the producers whose lease has ended or that went idle since.
+    """Returns the clock as the next poll will log it, and the new status of each producer that is due.
 
-    What is due is in the log only once somebody polls or commits, who may not come for long.
+    A producer is due if its lease has ended or it has become idle. This is logged only when a process polls or
+    commits, which may not happen for a long time.
     """
     due, clock = store.due(), store.clock()
     clock.replay(due)
@@ -17,5 +18,5 @@ def clock_now(store: Store) -> tuple[StreamClock, dict[str, Status]]:
 
 
 def producers_now(store: Store, due: dict[str, Status]) -> list[ProducerInfo]:
-    """The producers, with the status of those that are ``due``."""
+    """Returns the producers; those in ``due`` have the status given there."""
     return [replace(info, status=due.get(info.name, info.status)) for info in store.producers()]

@@ -1,6 +1,6 @@
-"""The store in one process's memory: the reference model that the others are compared with.
+"""A store in the memory of one process: the reference model that other stores are compared with.
 
-Plain lists and whole scans, so that it can be seen to be right. A path ``memory://name`` names it.
+It uses plain lists and full scans, so that its correctness is easy to see. Its paths have the form ``memory://name``.
 """
 
 import threading
@@ -60,7 +60,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class MemoryStore(Store):
-    """See :class:`Store`; everything under one lock."""
+    """See :class:`Store`. One lock protects everything."""
 
     path: str
     schema: pa.Schema
@@ -85,29 +85,29 @@ class MemoryStore(Store):
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
             self._expire()
-            known = self._producers.get(producer)
-            if known is None:
+            record = self._producers.get(producer)
+            if record is None:
                 info = ProducerInfo(producer, Status.ATTACHED, 0, None, 0, 0, 0, None, declaration, "")
-                known = self._producers[producer] = _Producer(info, "", Receipt(0, None))
-            if known.info.declaration != declaration:
-                raise redeclared(producer, known.info.declaration, declaration)
-            if known.holder != holder or known.info.status in (Status.LEFT, Status.DETACHED):
-                known.holder = holder
-                known.info = replace(known.info, epoch=known.info.epoch + 1)
+                record = self._producers[producer] = _Producer(info, "", Receipt(0, None))
+            if record.info.declaration != declaration:
+                raise redeclared(producer, record.info.declaration, declaration)
+            if record.holder != holder or record.info.status in (Status.LEFT, Status.DETACHED):
+                record.holder = holder
+                record.info = replace(record.info, epoch=record.info.epoch + 1)
                 self._append(Joined(producer), None)
-                known.sent = self._uptime()
-            known.lease, known.seen = lease, self._uptime()
-            return known.info
+                record.sent = self._uptime()
+            record.lease, record.seen = lease, self._uptime()
+            return record.info
 
     def renew(self, producer: str, epoch: int) -> bool:
         with self._changed:
-            known = self._current(producer, epoch)
-            known.seen = self._uptime()
-            if known.info.status is not Status.DETACHED or known.let_go:
+            record = self._current(producer, epoch)
+            record.seen = self._uptime()
+            if record.info.status is not Status.DETACHED or record.let_go:
                 return False
-            promised, known.sent = known.info.floor, known.seen
+            promised, record.sent = record.info.floor, record.seen
             self._append(Joined(producer), None)
-            if stronger(promised, known.info.floor) != known.info.floor:
+            if stronger(promised, record.info.floor) != record.info.floor:
                 self._append(Sent(producer, promised), None)
             return True
 
@@ -137,44 +137,47 @@ class MemoryStore(Store):
 
     def commit(self, commit: Commit) -> Receipt:
         with self._changed:
-            known = self._current(commit.producer, commit.epoch)
-            known.seen = self._uptime()
+            record = self._current(commit.producer, commit.epoch)
+            record.seen = self._uptime()
             self._expire(but=commit.producer)
-            if commit.number <= known.info.number:
-                return known.receipt
+            if commit.number <= record.info.number:
+                return record.receipt
             trains, late = admit(self, commit.trains, self._clock.floor)
             require_whole(commit, late)
             self._land(commit, trains)
             rejected = commit.rejected + late
             self._reject(commit.producer, rejected)
-            known.info = replace(
-                known.info,
-                accepted=known.info.accepted + sum(t.rows for t in trains),
-                rejected=known.info.rejected + sum(r.rows.num_rows for r in rejected),
+            record.info = replace(
+                record.info,
+                accepted=record.info.accepted + sum(t.rows for t in trains),
+                rejected=record.info.rejected + sum(r.rows.num_rows for r in rejected),
                 number=commit.number,
-                checkpoint=known.info.checkpoint if commit.checkpoint is None else commit.checkpoint,
+                checkpoint=record.info.checkpoint if commit.checkpoint is None else commit.checkpoint,
                 disorder=commit.disorder,
             )
-            known.receipt = Receipt(len(self._log), self._clock.floor, late)
+            record.receipt = Receipt(len(self._log), self._clock.floor, late)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
                 self.gc()
-            return known.receipt
+            return record.receipt
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
-        known = self._producers[commit.producer]
+        record = self._producers[commit.producer]
         before = self._clock.in_force(commit.producer)
-        own = known.info.floor
+        own = record.info.floor
         floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
         for train, floor in zip(trains, floors, strict=True):
             self._append(Sent(commit.producer, floor, train.largest), train)
         news = stronger(own, commit.floor) != own
-        if not trains and (news or known.info.status is not Status.ATTACHED):
+        if not trains and (news or record.info.status is not Status.ATTACHED):
             self._append(Sent(commit.producer, stronger(before, commit.floor)), None)
         if trains or news:
-            known.sent = self._uptime()
+            record.sent = self._uptime()
 
     def _reject(self, producer: str, rejected: tuple[Rejected, ...]) -> None:
-        """Keeps what is new, and of the others as much as there is room for, but what a receipt needs again."""
+        """Keeps the new rejections, and the newest of the old ones that fit into the limit.
+
+        A rejection that a producer's last receipt contains is kept in any case, since a retry returns it again.
+        """
         receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
         old, self._rejected = self._rejected, []
         room = self.settings.retainRejected - sum(r.rows.nbytes for r in rejected)
@@ -190,13 +193,13 @@ class MemoryStore(Store):
         floor = self._clock.apply(event)
         rows = (self._log[-1].rows if self._log else 0) + (train.rows if train else 0)
         self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows, self._uptime()))
-        known = self._producers[event.producer]
-        known.let_go = False
+        record = self._producers[event.producer]
+        record.let_go = False
         ticking = self._clock.producers.get(event.producer)
-        known.info = replace(
-            known.info,
+        record.info = replace(
+            record.info,
             status=ticking.status if ticking else GONE[type(event)],
-            floor=ticking.floor if ticking else known.info.floor,
+            floor=ticking.floor if ticking else record.info.floor,
         )
         self._changed.notify_all()
 
@@ -207,17 +210,17 @@ class MemoryStore(Store):
 
     def detach(self, producer: str) -> None:
         with self._changed:
-            if self._known(producer).info.status in (Status.ATTACHED, Status.IDLE):
+            if self._record(producer).info.status in (Status.ATTACHED, Status.IDLE):
                 self._append(Detached(producer), None)
                 self._producers[producer].let_go = True
 
     def _current(self, producer: str, epoch: int) -> _Producer:
-        known = self._known(producer)
-        if known.info.epoch != epoch:
-            raise fenced(producer, epoch, known.info.epoch)
-        return known
+        record = self._record(producer)
+        if record.info.epoch != epoch:
+            raise fenced(producer, epoch, record.info.epoch)
+        return record
 
-    def _known(self, producer: str) -> _Producer:
+    def _record(self, producer: str) -> _Producer:
         if producer not in self._producers:
             raise never_attached(producer)
         return self._producers[producer]
@@ -282,7 +285,7 @@ class MemoryStore(Store):
             return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
 
     def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
-        """How many of the first ``trains`` are old enough, or beyond the newest ``size`` bytes."""
+        """Returns how many of the first ``trains`` are old enough, or lie beyond the newest ``size`` bytes."""
         age = self.settings.retainAge if age is None else age
         size = self.settings.retainBytes if size is None else size
         times, now = [self._log[piece.seq - 1].time for piece in trains], self._uptime()
@@ -330,10 +333,10 @@ class MemoryStore(Store):
             return self._changed.wait_for(lambda: len(self._log) > seq, timeout)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: a memory store holds no open resources."""
 
 
 WHOLE = Position(1 << 60, None, None)
-"""After every row."""
+"""A position after every row."""
 STREAMS: dict[str, MemoryStore] = {}
 """All memory streams of this process, by path."""

@@ -1,4 +1,4 @@
-"""A clock that does not jump, for leases, idleness and the ages of retention."""
+"""A monotonic clock for leases, idleness and the ages of retention."""
 
 import time
 from collections.abc import Callable
@@ -12,19 +12,19 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Reading(NamedTuple):
-    """A reading in microseconds. Readings of one ``boot`` can be compared, in all processes of one machine."""
+    """A clock reading in microseconds. Readings with the same ``boot`` are comparable across a machine's processes."""
 
     boot: str
     micros: int
 
 
 def machine_reading() -> Reading:
-    """How long the machine has run, without the time that it was suspended. Nobody can set this clock."""
+    """Returns how long the machine has run, without the time it was suspended. Nobody can set this clock."""
     return Reading(_boot(), time.monotonic_ns() // 1000)
 
 
 def reading(now: Callable[[], int], steady: Callable[[], Reading]) -> Reading:
-    """What ``steady`` says; where a caller gave only a wall clock of its own, that one."""
+    """Returns the reading of ``steady``; if the caller replaced only the wall clock, the reading of that one."""
     if steady is machine_reading and now is not wall_clock:
         return Reading("", now())
     return steady()
@@ -32,7 +32,7 @@ def reading(now: Callable[[], int], steady: Callable[[], Reading]) -> Reading:
 
 @cache
 def _boot() -> str:
-    """The id of this start of the system; empty where it has none, and a smaller reading tells the next start."""
+    """Returns the id of the current boot; empty if the system has none. A smaller reading then shows a reboot."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Verifies a stream on disk: every row of its catalog, every train, and how they fit together."""
+"""Verifies a stream on disk: every row of its catalog, every train, and that they are consistent with each other."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, Location, SegmentReader
 
 RANGE_EVENTS = 10_000
-"""So many events are read, and kept in memory, at once."""
+"""How many events are read, and kept in memory, at a time."""
 _OWN = {CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", SEGMENTS, FREE}
 _LAST = "SELECT seq, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
 
 
 @dataclass(slots=True)
 class Report:
-    """What a check has found: ``damage`` and harmless ``remarks``, one line each; what is there, and is readable."""
+    """The result of a check: ``damage`` and harmless ``remarks``, one line each, and the totals and readable counts."""
 
     trains: int = 0
     rows: int = 0
@@ -35,7 +35,7 @@ class Report:
 
 
 class _Totals(NamedTuple):
-    """The end of the log and what the producers count, at one moment. None: that cannot be read."""
+    """The end of the log and the totals of the producers at one moment. None marks a total that cannot be read."""
 
     last: int
     rows: int
@@ -46,7 +46,7 @@ class _Totals(NamedTuple):
 
 
 def check_stream(place: Path) -> Report:
-    """Reads the whole stream, while others may use it. Errors of access are raised."""
+    """Reads the whole stream, while other processes may use it. Raises errors of access."""
     report = Report()
     try:
         catalog = Catalog(place / CATALOG, "process", BUSY_TIMEOUT)
@@ -55,24 +55,27 @@ def check_stream(place: Path) -> Report:
         finally:
             catalog.close()
     except (StoreCorruptError, *STORAGE_ERRORS) as error:
-        report.damage.append(_said(error, place))
+        report.damage.append(_damage_in(error, place))
     return report
 
 
-def _said(error: Exception, place: Path) -> str:
-    """The damage that ``error`` speaks of; it is raised where it is none."""
-    known = error if isinstance(error, StoreCorruptError) else storage_error(error, str(place))
-    if not isinstance(known, StoreCorruptError):
-        raise known from error
-    return str(known)
+def _damage_in(error: Exception, place: Path) -> str:
+    """Returns the damage that ``error`` describes. Raises an error that is not about damage."""
+    translated = error if isinstance(error, StoreCorruptError) else storage_error(error, str(place))
+    if not isinstance(translated, StoreCorruptError):
+        raise translated from error
+    return str(translated)
 
 
 def _check(catalog: Catalog, place: Path, report: Report) -> None:
-    """What is there when it begins, in ranges. No transaction spans two of them, so that the WAL can be folded in."""
+    """Checks what exists when the check begins, in ranges of events.
+
+    No transaction spans two ranges, so that SQLite can checkpoint the WAL in between.
+    """
     _, schema, settings = catalog.meta()
-    for (said,) in catalog.execute("PRAGMA integrity_check(10)"):
-        if said != "ok":
-            report.damage.append(f"{CATALOG}: {said}")
+    for (problem,) in catalog.execute("PRAGMA integrity_check(10)"):
+        if problem != "ok":
+            report.damage.append(f"{CATALOG}: {problem}")
     totals, log, reader = _totals(catalog, report), CheckedLog(settings), SegmentReader(place, schema)
     missing: list[tuple[int, str]] = []
     for event in _events(catalog, totals.last, report):
@@ -81,7 +84,7 @@ def _check(catalog: Catalog, place: Path, report: Report) -> None:
             _train(reader, event, report, missing)
     reader.close()
     first = _first(catalog)
-    report.damage += [said for seq, said in missing if seq > first]  # others were removed meanwhile
+    report.damage += [problem for seq, problem in missing if seq > first]  # gc has removed the others meanwhile
     _rejected(catalog, schema, totals, report)
     _files(catalog, place, log.segments, totals.last, report)
 
@@ -93,18 +96,18 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
             last, rows = catalog.execute(_LAST).fetchone() or (0, 0)
             newest, removed = rejections.newest(catalog), rejections.totals(catalog).removed
             readers.everyone(catalog, 0)
-            known = [producers.info(catalog, producer) for producer in producers.everyone(catalog)]
+            every_producer = [producers.info(catalog, producer) for producer in producers.everyone(catalog)]
     except sqlite3.DatabaseError as error:
         report.damage.append(f"{CATALOG}: {error}")
         return _Totals(last, rows, None, None, removed, newest)
-    accepted = sum(producer.accepted for producer in known)
+    accepted = sum(producer.accepted for producer in every_producer)
     if accepted != rows:
         report.damage.append(f"{CATALOG}: the producers sent {accepted} rows, but the log has {rows}")
-    return _Totals(last, rows, accepted, sum(producer.rejected for producer in known), removed, newest)
+    return _Totals(last, rows, accepted, sum(producer.rejected for producer in every_producer), removed, newest)
 
 
 def _events(catalog: Catalog, last: int, report: Report) -> Iterator[tuple[Any, ...]]:
-    """The events up to ``last``. Those that cannot be read are reported and left out."""
+    """Yields the events up to ``last``. Reports and skips those that cannot be read."""
     seq = _first(catalog) - 1
     while seq < last:
         try:
@@ -128,7 +131,7 @@ def _first(catalog: Catalog) -> int:
 
 
 def _rejected(catalog: Catalog, schema: pa.Schema, totals: _Totals, report: Report) -> None:
-    """Reads the rejections that are kept, and compares their rows with what was counted."""
+    """Reads the rejections that are kept, and compares the number of their rows with the producers' counts."""
     kept, last = 0, 0
     try:
         while last < totals.newest:
@@ -164,7 +167,7 @@ def _train(reader: SegmentReader, event: tuple[Any, ...], report: Report, missin
 
 
 def _files(catalog: Catalog, place: Path, named: set[str], last: int, report: Report) -> None:
-    """Remarks on files that nothing names, also not what was committed since the check began."""
+    """Remarks on files that neither the checked log names nor any commit since the check began."""
     for file in sorted(place.iterdir()):
         if file.name not in _OWN and not file.name.startswith("host-"):
             report.remarks.append(f"{file.name} is none of the stream's files")

@@ -1,4 +1,4 @@
-"""CheckedLog: whether each event of a log follows from those before it."""
+"""CheckedLog: checks that each event of a log follows from those before it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ _KINDS: dict[str, type[Joined | Left | Idled | Detached]] = {
 
 
 class CheckedLog:
-    """Is given the events one by one; keeps nothing of them but the clock, the totals and the segments' names."""
+    """Takes the events one by one. Of each it keeps only the clock, the totals and the segments' names."""
 
     def __init__(self, settings: StreamSettings) -> None:
         self._settings = settings
@@ -25,10 +25,10 @@ class CheckedLog:
         self._whole = True
         self._broken = False
         self.segments: set[str] = set()
-        """Those that hold rows."""
+        """The names of the segments that hold rows."""
 
     def faults(self, event: tuple[Any, ...], first: int) -> Iterator[str]:
-        """What is wrong with the next event. ``first``: where the log begins now."""
+        """Yields what is wrong with the next event. ``first`` is the seq at which the log begins now."""
         if event[12] is not None:
             self.segments.add(event[12])
         if self._broken:
@@ -42,7 +42,7 @@ class CheckedLog:
             yield from self._follows(event)
 
     def _begin(self, event: tuple[Any, ...]) -> None:
-        """The events before it were removed: it is taken as it is."""
+        """Starts anew at ``event``, which cannot be checked because the events before it were removed."""
         self._whole, self._clock = False, self._settings.clock()
         self.last, self._clock.floor, self._clock.largest, self._rows = event[0], *event[5:8]
 

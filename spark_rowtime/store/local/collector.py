@@ -1,4 +1,4 @@
-"""Collector: removes the oldest trains of a local stream, when asked and by its settings."""
+"""Collector: removes the oldest trains of a local stream, on request and according to its settings."""
 
 import logging
 from collections.abc import Callable
@@ -25,15 +25,15 @@ from spark_rowtime.store.retention import needs
 
 LOG = logging.getLogger(__name__)
 LIMIT_PORTIONS = 8
-"""A stream that keeps so much of it is cleaned after each eighth."""
+"""The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
 MOST_PORTIONS = 20
-"""So many portions are removed by one commit; the next commits go on."""
+"""How many portions one commit removes at most. The next commits continue."""
 END = 1 << 60
-"""Behind every seq."""
+"""Greater than every seq."""
 
 
 class Collector:
-    """See ``Store.gc``. ``transaction`` and ``uptime`` are the store's; its calls come outside of a transaction."""
+    """See ``Store.gc``. ``transaction`` and ``uptime`` are the store's. Call the methods outside of a transaction."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Collector:
         self._unfinished = False
 
     def collect(self, age: int | None, size: int | None, force: bool) -> Collected:
-        """``gc``: None is what the stream's settings say."""
+        """Runs ``gc``. An argument that is None takes its value from the stream's settings."""
         settings = self._store.settings
         limits = self._limits(
             settings.retainAge if age is None else age, settings.retainBytes if size is None else size
@@ -61,7 +61,10 @@ class Collector:
         return Collected(rows, *self._sweep(), found.held)
 
     def after_commit(self, trains: tuple[Staged, ...]) -> None:
-        """Collects where the stream has settings for it and it is time. The commit landed, whatever comes."""
+        """Removes old trains if the stream has a retention limit and a part of it has passed.
+
+        A failure is only logged, since the commit has landed already.
+        """
         settings = self._store.settings
         if (settings.retainAge is None and settings.retainBytes is None) or not self._due(trains):
             return
@@ -76,7 +79,11 @@ class Collector:
             LOG.warning("Old rows of %s could not be removed; the next commits try again", path, exc_info=True)
 
     def _due(self, trains: tuple[Staged, ...]) -> bool:
-        """By age after each portion of it, and in a process's first commit; by size when a segment is begun."""
+        """Returns whether it is time to remove old trains.
+
+        With an age limit, that is after each part of it, and at the first commit of a store object; with a size
+        limit, when a segment is begun.
+        """
         age, size = self._store.settings.retainAge, self._store.settings.retainBytes
         if self._unfinished or (age is not None and self._cleaned is None):
             return True
@@ -89,7 +96,7 @@ class Collector:
         return Limits(now, None if age is None else now - age, 0 if size is None else self._beyond(size))
 
     def _beyond(self, size: int) -> int:
-        """The seq up to which trains lie beyond the newest ``size`` bytes; 0: none."""
+        """Returns the seq up to which trains lie beyond the newest ``size`` bytes; 0 if none does."""
         before, rest = END, size
         while True:
             with self._guard:
@@ -103,9 +110,9 @@ class Collector:
             before = trains[-1][0]
 
     def _remove(self, limits: Limits, force: bool, portions: int = END) -> tuple[int, Look]:
-        """Takes trains out of the log: how many rows, and the last look at it."""
+        """Removes trains from the log. Returns the number of their rows, and the last look at the log."""
         with self._guard:
-            self._catalog.verify("readers")  # one that damage hides might need something
+            self._catalog.verify("readers")  # a reader that is missing because of damage may need rows
             first = self._log.horizon()
         found, left = Look(first.seq), portions
         while left and not found.end:
@@ -114,7 +121,10 @@ class Collector:
             return self._log.horizon().rows - first.rows, found
 
     def _portion(self, so_far: Look, limits: Limits, force: bool) -> Look:
-        """Looks at the next portion and removes what may go; anew from the beginning where others were at it."""
+        """Examines the next portion and removes what may go.
+
+        Returns a look at the beginning of the log if another process has removed events, or a reader may need them.
+        """
         with self._guard, self._catalog.transaction("DEFERRED"):
             first = self._log.horizon().seq
             so_far = so_far if so_far.scanned >= first else Look(first)
@@ -134,7 +144,7 @@ class Collector:
         return needs(self._store.readers(), self._store.head(), force)
 
     def _sweep(self) -> tuple[int, int]:
-        """Removes the files of trains that are gone, and what crashes left: how many, and their bytes."""
+        """Removes the files of removed trains and of crashed writers. Returns how many files, and their bytes."""
         stream, more, sizes = Path(self._store.path), True, list[int]()
         while more:
             with self._guard:

@@ -1,4 +1,4 @@
-"""Whether the index of trains has every train that a reader may need: what damage has taken no checksum shows."""
+"""Checks that the index of trains has every train that a reader may need. No checksum shows a missing entry."""
 
 from spark_rowtime.store.base import Position
 from spark_rowtime.store.local.catalog import Catalog
@@ -14,11 +14,12 @@ _NOT_INDEXED = (
 
 
 class IndexedTrains:
-    """Compares the index ``spans`` with the log, as far as positions ask for it.
+    """Compares the index ``spans`` with the log, as far as the positions of readers need it.
 
     A position with a cut asks the index for trains that reach the cut. The largest rowtime of the log
-    never falls from one event to the next, so none of them lies before the first event that shows the
-    cut reached. From there on each train is looked up; what was compared once is not compared again.
+    never falls from one event to the next. So none of these trains lies before the first event at which
+    the log's largest rowtime has reached the cut. From that event on, each train is looked up in the
+    index. What was compared once is not compared again.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -27,7 +28,7 @@ class IndexedTrains:
         self._first = self._last = 0
 
     def require(self, position: Position) -> None:
-        """Damaged where the index lacks a train, or the log an event, that ``position`` may need."""
+        """Raises Damaged if the index lacks a train, or the log an event, that ``position`` may need."""
         if position.cut is None or (self._covers(position.cut) and position.seq <= self._last):
             return
         begin, end = self._catalog.execute(_ENDS).fetchone()
@@ -45,16 +46,16 @@ class IndexedTrains:
         return self._cut is not None and self._cut <= cut
 
     def _first_reaching(self, cut: int, low: int, high: int) -> int:
-        """The first event in [low, high) after which the log's largest rowtime is at least ``cut``; else ``high``."""
+        """Returns the first event in [low, high) at which the log's largest rowtime reaches ``cut``; else ``high``."""
         while low < high:
             middle = (low + high) // 2
             row = self._catalog.execute("SELECT * FROM events WHERE seq = ?", (middle,)).fetchone()
-            largest = intact(row, "events")[6] if row else None  # none: gc has removed it, or the count tells
+            largest = intact(row, "events")[6] if row else None  # no row: gc has removed it, or all_there reports it
             low, high = (low, middle) if largest is not None and largest >= cut else (middle + 1, high)
         return low
 
     def _compare(self, after: int, upto: int, begin: int) -> None:
-        after = max(after, begin)  # of the first event of a log only its totals are asked for
+        after = max(after, begin)  # a log that gc has cut keeps only the totals of its first event
         if after >= upto:
             return
         missing = self._catalog.execute(_NOT_INDEXED, (after, upto)).fetchone()

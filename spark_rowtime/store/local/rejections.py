@@ -1,4 +1,4 @@
-"""The rejected rows of the catalog."""
+"""The rejected rows in the catalog."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import crc, intact, seal
 
 LARGEST_REJECTION_BYTES = 100_000_000
-"""A rejection of more is kept in several rows: SQLite takes a tenfold BLOB at the most."""
+"""A larger rejection is stored in several rows. The limit is a tenth of the largest BLOB that SQLite accepts."""
 _PORTION = 100
 _COLUMNS = "producer, number, time, reason, bound, at_commit, rows, seal"
 _SOME = f"SELECT id, {_COLUMNS} FROM rejected WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"  # noqa: S608
@@ -22,20 +22,20 @@ _OLDEST = (
     "(at_commit AND EXISTS (SELECT 1 FROM producers p WHERE p.name = r.producer AND p.number = r.number)) "
     "ORDER BY id LIMIT 1"
 )
-"""The next that may go: a commit that is repeated gets the same receipt."""
+"""Selects the next rejection that may be removed. What a receipt contains stays, for a retry of the commit."""
 KEPT_PARTS = 8
-"""Of so many parts of what is kept at the most one goes at once, so that not each commit removes something."""
+"""Once the limit is exceeded, this fraction of it is freed at once, so that not every commit removes something."""
 
 
 class Totals(NamedTuple):
-    """``size`` bytes of rejections are kept; ``removed`` rows were kept once."""
+    """``size`` is the number of bytes of rejections that are kept, ``removed`` the number of rows removed."""
 
     size: int
     removed: int
 
 
 def totals(catalog: Catalog) -> Totals:
-    """What the catalog says of them; a catalog of format 1 has removed none."""
+    """Returns the totals in the catalog. A catalog of format 1 has removed no rejections."""
     row = catalog.execute("SELECT bytes, removed, seal FROM rejected_totals").fetchone()
     if row is not None:
         return Totals(*intact(row, "rejected_totals"))
@@ -43,15 +43,15 @@ def totals(catalog: Catalog) -> Totals:
 
 
 def newest(catalog: Catalog) -> int:
-    """The id of the newest rejection, 0 where there is none."""
+    """Returns the id of the newest rejection; 0 if there is none."""
     (last,) = catalog.execute("SELECT COALESCE(MAX(id), 0) FROM rejected").fetchone()
     return int(last)
 
 
 def limit(catalog: Catalog, schema: pa.Schema, before: Totals, first: int, most: int) -> None:
-    """Counts the rejections behind the id ``first``, which are new, and removes the oldest beyond ``most`` bytes.
+    """Counts the new rejections, which follow the id ``first``, and removes the oldest beyond ``most`` bytes.
 
-    In a transaction. The new ones stay, however large.
+    Call it in a transaction. The new rejections stay, however large they are.
     """
     (added,) = catalog.execute("SELECT COALESCE(SUM(LENGTH(rows)), 0) FROM rejected WHERE id > ?", (first,)).fetchone()
     size, removed = before.size + added, before.removed
@@ -65,7 +65,7 @@ def limit(catalog: Catalog, schema: pa.Schema, before: Totals, first: int, most:
 
 
 def add(catalog: Catalog, producer: str, number: int, now: int, rejected: Rejected, at_commit: bool) -> None:
-    """Keeps what the producer's commit ``number`` rejected; ``at_commit``: what only the store could see."""
+    """Stores what the producer's commit ``number`` rejected. ``at_commit``: only the store could reject these rows."""
     values = (producer, number, now, rejected.reason, rejected.bound, int(at_commit))
     for part in _parts(rejected.rows):
         rows = part.serialize().to_pybytes()
@@ -80,18 +80,18 @@ def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def of_receipt(catalog: Catalog, schema: pa.Schema, producer: str, number: int) -> tuple[Rejected, ...]:
-    """What the store rejected of the producer's commit ``number``."""
+    """Returns what the store rejected of the producer's commit ``number``."""
     found = _select(catalog, schema, "WHERE producer = ? AND number = ? AND at_commit", producer, number)
     return tuple(rejected for _, rejected in found)
 
 
 def everything(catalog: Catalog, schema: pa.Schema) -> Iterator[tuple[str, Rejected]]:
-    """Each rejection with its producer, in the order of commits."""
+    """Yields each rejection with its producer, in the order of commits."""
     return _select(catalog, schema, "")
 
 
 def portion(catalog: Catalog, schema: pa.Schema, after: int, upto: int) -> tuple[int, int]:
-    """Reads a few rejections behind the id ``after``: the id of the last, ``upto`` at the end; how many rows."""
+    """Reads the next rejections after the id ``after``. Returns the last id (``upto`` at the end) and the row count."""
     found = catalog.execute(_SOME, (after, upto, _PORTION)).fetchall()
     rows = sum(_opened(row[1:], schema)[1].rows.num_rows for row in found)
     return (found[-1][0] if len(found) == _PORTION else upto), rows

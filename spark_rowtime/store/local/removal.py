@@ -1,7 +1,7 @@
-"""Removing the oldest trains: what of the log may go, and taking it away in portions.
+"""Removes the oldest trains: finds which part of the log may go, and removes it in portions.
 
-What is looked at is looked at outside of a transaction: a transaction that writes holds every other
-producer up. It repeats only what may have changed meanwhile, which is who needs what.
+The log is examined outside of a write transaction, because a write transaction blocks every other
+producer. The write transaction repeats only the check that may have changed meanwhile: who needs what.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 
 PORTION_EVENTS = 1000
-"""A transaction removes so many events at the most: a few milliseconds."""
+"""How many events one transaction removes at most. This takes a few milliseconds."""
 _SIZES_EVENTS = 10_000
 _EVENTS = "SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 _NEWEST = "SELECT seq, length FROM events WHERE seq < ? AND width IS NOT NULL ORDER BY seq DESC LIMIT ?"
@@ -28,11 +28,11 @@ _EVER = 1 << 60
 _AFTER_ALL = Position(_EVER, None, None)
 
 Needs = Sequence[tuple[str, Position]]
-"""The positions behind which nothing is removed, and whose they are."""
+"""The positions after which nothing may be removed, each with the reason why."""
 
 
 class Limits(NamedTuple):
-    """What is old enough: trains of up to the uptime ``before``, and those up to the seq ``beyond``."""
+    """Which trains are old enough: those of the uptime ``before`` or earlier, and those up to the seq ``beyond``."""
 
     now: int
     before: int | None
@@ -40,10 +40,10 @@ class Limits(NamedTuple):
 
 
 class Look(NamedTuple):
-    """How far the log has been looked at: the events up to ``scanned``, with rowtimes up to ``reaches``.
+    """How far the log has been examined: the events up to ``scanned``, with rowtimes up to ``reaches``.
 
-    Trains up to ``last`` may go, with rowtimes up to ``largest``; 0: none in the portion looked at last.
-    ``end``: nothing behind them may go; ``held``: who needs the next one.
+    Trains up to ``last``, with rowtimes up to ``largest``, may go. ``last`` is 0 if the portion examined
+    last has none. ``end`` is true if no train after them may go; ``held`` says who needs the next one.
     """
 
     scanned: int
@@ -55,12 +55,12 @@ class Look(NamedTuple):
 
 
 def newest(catalog: Catalog, before: int) -> list[tuple[int, int]]:
-    """The seq and the length of the newest trains below the seq ``before``, as many as are read at once."""
+    """Returns the seq and the length of the newest trains below the seq ``before``, as many as are read at a time."""
     return catalog.execute(_NEWEST, (before, _SIZES_EVENTS)).fetchall()
 
 
 def look(catalog: Catalog, so_far: Look, limits: Limits, needs: Needs) -> Look:
-    """Reads the next portion of the log, with the checksum of each row."""
+    """Examines the next portion of the log, and verifies the checksum of each row."""
     rows = catalog.execute(_EVENTS, (so_far.scanned, PORTION_EVENTS)).fetchall()
     found, least = Look(so_far.scanned, so_far.reaches), least_needed(needs)
     for row in rows:
@@ -76,19 +76,19 @@ def look(catalog: Catalog, so_far: Look, limits: Limits, needs: Needs) -> Look:
         if needed(least, seq, reaches):
             return found._replace(end=True, held=_who(needs, seq, event[9], event[10]))
         found = found._replace(scanned=seq, reaches=reaches)
-        if seq <= limits.beyond or time <= limits.now:  # a later time comes of a wrong clock: the next train tells
+        if seq <= limits.beyond or time <= limits.now:  # a time in the future is a clock error: the next train decides
             found = found._replace(last=seq, largest=reaches)
     return found._replace(end=len(rows) < PORTION_EVENTS)
 
 
 def least_needed(needs: Needs) -> tuple[int, int]:
-    """The seq behind which, and the rowtime from which on, somebody needs each train."""
+    """Returns the seq after which, and the rowtime from which on, trains are needed."""
     cuts = [at.cut for _, at in needs if at.cut is not None]
     return min(at.seq for _, at in needs), min(cuts, default=_EVER)
 
 
 def needed(least: tuple[int, int], last: int, largest: int) -> bool:
-    """Whether somebody may need one of the trains up to ``last``, whose rowtimes end at ``largest``."""
+    """Returns whether one of the trains up to ``last``, whose rowtimes end at ``largest``, may be needed."""
     return last > least[0] or largest >= least[1]
 
 
@@ -97,7 +97,10 @@ def _who(needs: Needs, seq: int, least: int, largest: int) -> str:
 
 
 def remove_events(catalog: Catalog, last: int) -> None:
-    """Takes the log up to the event ``last`` away; its own row stays as the log's beginning. In a transaction."""
+    """Removes the log up to the event ``last``, whose own row stays as the log's beginning.
+
+    Call it in a transaction.
+    """
     catalog.execute(_COUNT_OUT, (last,))
     row = intact(catalog.execute("SELECT * FROM events WHERE seq = ?", (last,)).fetchone(), "events")
     gone = (None,) * 7

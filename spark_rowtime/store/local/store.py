@@ -1,4 +1,4 @@
-"""LocalStore: a stream in a directory, for all processes of one machine."""
+"""LocalStore: a stream in a directory, shared by all processes of one machine."""
 
 import math
 import time
@@ -43,15 +43,15 @@ from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
 
 REMOVED_SECONDS = 1.0
-"""Between two looks whether segments that are open were removed."""
+"""The interval between two checks whether open segments were removed."""
 
 
 class LocalStore(Store):
-    """See :class:`Store` and FORMAT.md beside this file.
+    """See :class:`Store`, and FORMAT.md beside this file.
 
-    ``catalog.db`` decides: what no transaction of it names has not happened. ``now`` gives the wall
-    clock in microseconds, for what is recorded; ``steady`` what leases and ages go by, see
-    :class:`Uptime`; ``pause`` waits for so many seconds.
+    ``catalog.db`` decides: what none of its transactions names has not happened. ``now`` gives the wall
+    clock in microseconds, for what is recorded. ``steady`` is the clock for leases and ages, see
+    :class:`Uptime`. ``pause`` waits for a number of seconds.
     """
 
     def __init__(
@@ -66,7 +66,8 @@ class LocalStore(Store):
         self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
         self._guard = Guard(path)
-        self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
+        # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
+        self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
         self._log = Log(catalog, self.settings, self._uptime.now)
         full = (
             FULL_SEGMENT_BYTES
@@ -85,7 +86,7 @@ class LocalStore(Store):
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """With the log and the clock as they are now; DEFERRED only reads."""
+        """Runs a transaction with the current log and clock. A DEFERRED transaction only reads."""
         with self._guard:
             self._catalog.require()
             writes = kind == "IMMEDIATE"
@@ -102,7 +103,7 @@ class LocalStore(Store):
                 raise
 
     def _close_removed(self) -> None:
-        """Now and then: where others have removed segments that this handle has read."""
+        """Closes open segments that other processes have removed, at most once per REMOVED_SECONDS."""
         with self._guard:
             at = time.monotonic()
             if at - self._looked_at >= REMOVED_SECONDS:
@@ -116,35 +117,35 @@ class LocalStore(Store):
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._transaction():
             self._expire()
-            known = producers.find(self._catalog, producer)
-            if known is None:
-                known = producers.newcomer(producer, declaration)
-            if known.declaration != declaration:
-                raise redeclared(producer, known.declaration, declaration)
-            known.lease, known.seen = lease, self._uptime.now()
-            if known.holder != holder or known.status in (Status.LEFT, Status.DETACHED):
-                known.holder, known.epoch, known.sent = holder, known.epoch + 1, known.seen
-                self._tick(Joined(producer), known)
+            record = producers.find(self._catalog, producer)
+            if record is None:
+                record = producers.newcomer(producer, declaration)
+            if record.declaration != declaration:
+                raise redeclared(producer, record.declaration, declaration)
+            record.lease, record.seen = lease, self._uptime.now()
+            if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
+                record.holder, record.epoch, record.sent = holder, record.epoch + 1, record.seen
+                self._tick(Joined(producer), record)
             else:
-                producers.save(self._catalog, known)
-            return producers.info(self._catalog, known)
+                producers.save(self._catalog, record)
+            return producers.info(self._catalog, record)
 
     def renew(self, producer: str, epoch: int) -> bool:
         with self._transaction():
             self._close_removed()
-            known = self._current(producer, epoch)
-            known.seen = self._uptime.now()
-            again = known.status == Status.DETACHED and not known.let_go
+            record = self._current(producer, epoch)
+            record.seen = self._uptime.now()
+            again = record.status == Status.DETACHED and not record.let_go
             if again:
-                self._join_again(known)
-            producers.save(self._catalog, known)
+                self._join_again(record)
+            producers.save(self._catalog, record)
             return again
 
-    def _join_again(self, known: Known) -> None:
-        promised, known.sent = known.floor, known.seen
-        self._tick(Joined(known.name), known)
-        if stronger(promised, known.floor) != known.floor:
-            self._tick(Sent(known.name, promised), known)
+    def _join_again(self, record: Known) -> None:
+        promised, record.sent = record.floor, record.seen
+        self._tick(Joined(record.name), record)
+        if stronger(promised, record.floor) != record.floor:
+            self._tick(Sent(record.name, promised), record)
 
     def due(self) -> list[Event]:
         with self._guard:
@@ -172,26 +173,26 @@ class LocalStore(Store):
 
     def commit(self, commit: Commit) -> Receipt:
         with self._transaction():
-            known = self._current(commit.producer, commit.epoch)
+            record = self._current(commit.producer, commit.epoch)
             self._expire(but=commit.producer)
-            if commit.number <= known.number:
-                return self._receipt(known)
+            if commit.number <= record.number:
+                return self._receipt(record)
             self._require_staged(commit)
             trains, late = admit(self, commit.trains, self._log.clock.floor)
             require_whole(commit, late)
-            known.seen = self._uptime.now()
-            if self._land(commit, trains, known):
-                known.sent = known.seen
+            record.seen = self._uptime.now()
+            if self._land(commit, trains, record):
+                record.sent = record.seen
             self._reject(commit, late)
-            known.accepted += sum(t.rows for t in trains)
-            known.rejected += sum(r.rows.num_rows for r in commit.rejected + late)
-            known.number, known.disorder = commit.number, commit.disorder
+            record.accepted += sum(t.rows for t in trains)
+            record.rejected += sum(r.rows.num_rows for r in commit.rejected + late)
+            record.number, record.disorder = commit.number, commit.disorder
             if commit.checkpoint is not None:
-                producers.set_checkpoint(self._catalog, known, commit.checkpoint)
-            known.receipt_seq, known.receipt_floor = self._log.last.seq, self._log.last.floor
-            producers.save(self._catalog, known)
+                producers.set_checkpoint(self._catalog, record, commit.checkpoint)
+            record.receipt_seq, record.receipt_floor = self._log.last.seq, self._log.last.floor
+            producers.save(self._catalog, record)
         self._collector.after_commit(trains)
-        return Receipt(known.receipt_seq, known.receipt_floor, late)
+        return Receipt(record.receipt_seq, record.receipt_floor, late)
 
     def _require_staged(self, commit: Commit) -> None:
         for segment in {train.location.segment for train in commit.trains}:
@@ -199,31 +200,31 @@ class LocalStore(Store):
                 raise staged_gone(self.path)
 
     def _current(self, producer: str, epoch: int) -> Known:
-        known = self._find(producer)
-        if known.epoch != epoch:
-            raise fenced(producer, epoch, known.epoch)
-        return known
+        record = self._find(producer)
+        if record.epoch != epoch:
+            raise fenced(producer, epoch, record.epoch)
+        return record
 
     def _find(self, producer: str) -> Known:
-        known = producers.find(self._catalog, producer)
-        if known is None:
+        record = producers.find(self._catalog, producer)
+        if record is None:
             raise never_attached(producer)
-        return known
+        return record
 
-    def _receipt(self, known: Known) -> Receipt:
-        late = rejections.of_receipt(self._catalog, self.schema, known.name, known.number)
-        return Receipt(known.receipt_seq, known.receipt_floor, late)
+    def _receipt(self, record: Known) -> Receipt:
+        late = rejections.of_receipt(self._catalog, self.schema, record.name, record.number)
+        return Receipt(record.receipt_seq, record.receipt_floor, late)
 
-    def _land(self, commit: Commit, trains: tuple[Staged, ...], known: Known) -> bool:
-        """Logs rows and bound; whether there were any."""
-        before, own = self._log.clock.in_force(commit.producer), known.floor
+    def _land(self, commit: Commit, trains: tuple[Staged, ...], record: Known) -> bool:
+        """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
+        before, own = self._log.clock.in_force(commit.producer), record.floor
         floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
         for train, floor in zip(trains, floors, strict=True):
             self._log.append(Sent(commit.producer, floor, train.largest), train)
         news = stronger(own, commit.floor) != own
-        if not trains and (news or known.status != Status.ATTACHED):
+        if not trains and (news or record.status != Status.ATTACHED):
             self._log.append(Sent(commit.producer, stronger(before, commit.floor)))
-        known.tick(self._log.clock.producers.get(commit.producer), Status(known.status))
+        record.tick(self._log.clock.producers.get(commit.producer), Status(record.status))
         return bool(trains) or news
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
@@ -234,23 +235,23 @@ class LocalStore(Store):
             rejections.add(self._catalog, commit.producer, commit.number, self.now(), rejected, at_commit)
         rejections.limit(self._catalog, self.schema, before, first, self.settings.retainRejected)
 
-    def _tick(self, event: Event, known: Known) -> None:
+    def _tick(self, event: Event, record: Known) -> None:
         self._log.append(event)
-        known.tick(self._log.clock.producers.get(known.name), GONE.get(type(event), Status.ATTACHED))
-        producers.save(self._catalog, known)
+        record.tick(self._log.clock.producers.get(record.name), GONE.get(type(event), Status.ATTACHED))
+        producers.save(self._catalog, record)
 
     def leave(self, producer: str, epoch: int) -> None:
         with self._transaction():
-            known = self._current(producer, epoch)
-            if known.status != Status.LEFT:
-                self._tick(Left(producer), known)
+            record = self._current(producer, epoch)
+            if record.status != Status.LEFT:
+                self._tick(Left(producer), record)
 
     def detach(self, producer: str) -> None:
         with self._transaction():
-            known = self._find(producer)
-            if known.status in (Status.ATTACHED, Status.IDLE):
-                known.let_go = True
-                self._tick(Detached(producer), known)
+            record = self._find(producer)
+            if record.status in (Status.ATTACHED, Status.IDLE):
+                record.let_go = True
+                self._tick(Detached(producer), record)
 
     def head(self) -> Head:
         with self._guard:
@@ -268,9 +269,8 @@ class LocalStore(Store):
         with self._guard:
             self._indexed.require(after)
             found, whole = slices_between(self._catalog, after, upto), all_there(self._catalog, after.seq, upto.seq)
-            require_kept(
-                after, self._log.horizon(), self.path
-            )  # behind: what was found is whole if nothing is lost now
+            # Checked last: if nothing is lost now, the slices found are complete.
+            require_kept(after, self._log.horizon(), self.path)
             if not whole:
                 raise Damaged(f"events between seq {after.seq} and {upto.seq} are missing from the log")
             return found
@@ -307,12 +307,12 @@ class LocalStore(Store):
 
     def producers(self) -> list[ProducerInfo]:
         with self._guard:
-            return [producers.info(self._catalog, known) for known in producers.everyone(self._catalog)]
+            return [producers.info(self._catalog, record) for record in producers.everyone(self._catalog)]
 
     def producer(self, name: str) -> ProducerInfo | None:
         with self._guard:
-            known = producers.find(self._catalog, name)
-            return producers.info(self._catalog, known) if known else None
+            record = producers.find(self._catalog, name)
+            return producers.info(self._catalog, record) if record else None
 
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):
@@ -335,19 +335,19 @@ class LocalStore(Store):
 
     def wait(self, seq: int, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
-        known = self._version()
+        record = self._version()
         self._watch.begin()
         while self.head().seq <= seq:
-            while (version := self._version()) == known:
+            while (version := self._version()) == record:
                 left = math.inf if deadline is None else deadline - time.monotonic()
                 if left <= 0:
                     return False
                 self._watch.pause(left)
-            known = version
+            record = version
         return True
 
     def _version(self) -> tuple[int, int]:
-        """Another after each commit, of this handle or any other; much cheaper than to read the log's end."""
+        """Returns a value that changes with each commit of any process. Much cheaper than reading the log's end."""
         with self._guard:
             return self._catalog.version(), self._log.last.seq
 

@@ -1,7 +1,7 @@
-"""Removing the segments whose trains are gone.
+"""Removes the segments whose trains are gone.
 
-A file that is gone before its trains would be damage; so the log goes first, and what a process that
-died left of the files is removed by the next ``gc``.
+A file that is removed before its trains would count as damage. So the log is cut first, and the next
+``gc`` removes the files that a process left when it died.
 """
 
 import os
@@ -13,13 +13,13 @@ from spark_rowtime.store.local.segment import FREE, SEGMENTS, open_locked
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
 
 PORTION_FILES = 50
-"""A transaction removes so many files at the most."""
+"""How many files one transaction removes at most."""
 _PORTION_EVENTS = 50_000
 _NAMED = "SELECT segment, MAX(seq) FROM events WHERE seq > ? AND seq <= ? AND width IS NOT NULL GROUP BY segment"
 
 
 class NamedSegments:
-    """Which segments the log names. What was read of the log once is not read again."""
+    """The segments that the log names. Each part of the log is read only once."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -28,7 +28,7 @@ class NamedSegments:
         """The seq up to which the log has been read."""
 
     def read(self) -> bool:
-        """Reads the next portion; whether there may be more."""
+        """Reads the next portion of the log. Returns whether there may be more."""
         first, last = self._catalog.execute(
             "SELECT COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0) FROM events"
         ).fetchone()
@@ -40,20 +40,20 @@ class NamedSegments:
         return bool(end < last)
 
     def others(self, stream: Path) -> list[Path]:
-        """The files of segments that the log up to ``upto`` does not name."""
+        """Returns the files of segments that the log up to ``upto`` does not name."""
         return [file for file in sorted((stream / SEGMENTS).iterdir()) if file.name not in self._last]
 
     def since(self, segment: str) -> bool:
-        """Whether the log behind ``upto`` names ``segment``."""
+        """Returns whether the log after ``upto`` names ``segment``."""
         found = self._catalog.execute("SELECT 1 FROM events WHERE seq > ? AND segment = ?", (self.upto, segment))
         return found.fetchone() is not None
 
 
 def remove_files(catalog: Catalog, files: Iterable[Path], named: NamedSegments, header: int, now: int) -> list[int]:
-    """Removes those of ``files`` that nobody needs; their sizes. In a transaction, so that none is committed.
+    """Removes those of ``files`` that are no longer needed, and returns their sizes.
 
-    One that a writer has open stays, and for a day after its last write one with bytes beside the
-    ``header`` that were never committed.
+    Call it in a transaction, so that no commit can name a file meanwhile. A file that a writer has open stays.
+    A file with uncommitted bytes, besides the ``header``, stays for a day after its last write.
     """
     sizes = []
     for file in files:
@@ -67,13 +67,13 @@ def remove_files(catalog: Catalog, files: Iterable[Path], named: NamedSegments, 
 
 
 def forget_files(catalog: Catalog, stream: Path) -> list[Path]:
-    """The files that trains were removed of and that are gone: a process died before it could say so."""
+    """Returns removed files that the catalog still lists, because a process died before it could update the catalog."""
     names = [name for (name,) in catalog.execute("SELECT segment FROM removed")]
     return [file for file in (stream / SEGMENTS / name for name in names) if not file.exists()]
 
 
 def _remove(file: Path, accounted: int, now: int) -> int | None:
-    """Removes one segment and its mark; its size, None where it must stay."""
+    """Removes one segment and its marker. Returns its size; None if it must stay."""
     fd = open_locked(file)
     if fd is None:
         return None

@@ -1,4 +1,4 @@
-"""The uptime of a stream: how long the machine has run, over all starts of it, as the catalog counts it."""
+"""The uptime of a stream: how long the machine has run, over all its boots, as the catalog counts it."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,9 @@ from spark_rowtime.store.local.seal import intact, seal
 from spark_rowtime.store.steady_clock import Reading
 
 STALL_MICROS = 200_000
-"""A wait for the catalog's lock that is longer is not counted: nobody could renew a lease meanwhile."""
+"""A longer wait for the catalog's lock is not counted, since no process could renew a lease meanwhile."""
 RETRY_MICROS = 15_000_000
-"""An attempt to get the lock that comes so soon after one that failed goes on waiting."""
+"""An attempt to get the lock within this time after a failed one counts as the same wait."""
 _LAST = "SELECT boot, ahead, counted, seal FROM uptime"
 _STAMPS = (
     "SELECT MAX(COALESCE((SELECT MAX(MAX(seen, sent)) FROM producers), 0), "
@@ -18,14 +18,14 @@ _STAMPS = (
 
 
 class Uptime:
-    """Counts microseconds in which the machine runs and the catalog can be written to.
+    """Counts the microseconds in which the machine runs and the catalog can be written.
 
-    It begins with the wall clock of the first commit, and then goes by a clock that nobody can set:
-    ``uptime = reading + ahead``. It stands still while the machine is off or suspended, and while a
-    process kept the catalog locked: a lease, or an age, never counts a time in which nobody could act.
+    It starts at the wall clock of the first write transaction, and then follows a clock that nobody can
+    set: ``uptime = reading + ahead``. It stands still while the machine is off or suspended, and while a
+    process keeps the catalog locked. So a lease or an age never includes a time in which no process could act.
 
-    ``counted``: the reading up to which such waits are taken out, so that several processes that waited
-    for the same lock take them out once.
+    ``counted`` is the reading up to which such waits have been subtracted, so that several processes that
+    waited for the same lock subtract the wait only once.
     """
 
     def __init__(self, catalog: Catalog, read: Callable[[], Reading], wall: Callable[[], int]) -> None:
@@ -35,23 +35,23 @@ class Uptime:
         self._tried = 0
 
     def look(self) -> int:
-        """The uptime, also outside of a transaction."""
+        """Returns the uptime. May be called outside of a transaction."""
         at = self._read()
         return at.micros + self._ahead_at(at, self._row())
 
     def now(self) -> int:
-        """The uptime, in a transaction after :meth:`begin`."""
+        """Returns the uptime. Call it in a transaction after :meth:`begin`."""
         return self._read().micros + self._ahead
 
     def ask(self) -> None:
-        """Before a transaction is begun, which may wait for the lock."""
+        """Notes the time. Call it before beginning a transaction, which may wait for the lock."""
         at = self._read().micros
         if self._asked is None or not 0 <= at - self._tried <= RETRY_MICROS:
             self._asked = at
         self._tried = at
 
     def begin(self) -> None:
-        """At the start of a transaction that may write."""
+        """Subtracts a long wait for the lock. Call it at the start of a transaction that may write."""
         at, row = self._read(), self._row()
         asked, self._asked = self._asked, None
         self._ahead = self._ahead_at(at, row)
@@ -65,7 +65,7 @@ class Uptime:
         if row is None:
             return max(self._wall(), self._last_stamp()) - at.micros
         boot, ahead, counted = row
-        if boot != at.boot or at.micros < counted:  # another start of the machine
+        if boot != at.boot or at.micros < counted:  # the machine was rebooted
             return max(ahead + counted, self._last_stamp()) - at.micros
         return ahead
 
