@@ -30,7 +30,8 @@ class Bounds:
 
     @cache  # noqa: B019  (an object of one test)
     def _class(self, name: str) -> Any:
-        return self._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(f"sparkrowtime.{name}")
+        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        return loader.loadClass(f"sparkrowtime.bounds.{name}")
 
     @cache  # noqa: B019
     def _method(self, name: str, method: str, parameters: int) -> Any:
