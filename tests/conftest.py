@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""The fixtures and settings that all tests share."""
 
 import os
 import signal
@@ -13,16 +13,17 @@ settings.register_profile(
     "explore", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("ci", settings.get_profile("explore"), derandomize=True, database=None)
-settings.load_profile("ci")  # the same examples each time; others: pytest --hypothesis-profile=explore
+settings.load_profile("ci")  # the same examples in each run; pytest --hypothesis-profile=explore tries others
 
 EXTRACT = Path(__file__).parent / "data" / "usgs-quakes-2025-05-extract.csv"
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored behind &, also by what tests start
+# A job that a shell starts with & ignores SIGINT, and so do the processes that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def quakes() -> Path:
-    """Real earthquakes: the extract in tests/data, or all of the month in the folder that ROWTIME_TEST_DATA names."""
+    """Real earthquakes: the extract in tests/data, or the whole month if ROWTIME_TEST_DATA names its folder."""
     folder = os.environ.get("ROWTIME_TEST_DATA")
     return Path(folder) / "usgs-quakes-2025-05.csv" if folder else EXTRACT
 
@@ -42,19 +43,19 @@ ON_HEAP = {
     *("test_shim_sources", "test_shim_times", "test_shim_advice", "test_source", "test_sink"),
     *("test_sqlstream", "test_sqlstream_joins", "test_calcite", "test_sql", "test_feldera", "test_quakes"),
 }
-"""Files whose tests do not need RocksDB, the session's state store, which takes half as long again for a batch."""
+"""Files whose tests do not need RocksDB, the session's state store. With it a batch takes 1.5 times as long."""
 
 
 @pytest.fixture(autouse=True)
 def state_store(request: pytest.FixtureRequest) -> None:
-    """Spark's usual one for the tests of ``ON_HEAP``."""
+    """Spark's default state store for the tests of ``ON_HEAP``."""
     if request.path.stem in ON_HEAP and "spark" in request.fixturenames:
         request.getfixturevalue("state_on_heap")
 
 
 @pytest.fixture
 def state_on_heap(spark: Any) -> Iterator[None]:
-    """Spark's usual state store."""
+    """Spark's default state store."""
     from tests.sparksession import HEAP_STORE, ROCKSDB, STATE_PROVIDER
 
     spark.conf.set(STATE_PROVIDER, HEAP_STORE)

@@ -1,4 +1,4 @@
-"""Where and when a schedule plays: the session's zone, and times at which that zone's clocks change."""
+"""The time zone and the start of a schedule, close to times at which the zone's clocks change."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ MINUTE = 60_000_000
 
 
 class Calendar(NamedTuple):
-    """``zone``: the session's; ``start``: when rows begin, in UTC; ``grid``: minutes between the usual times."""
+    """``zone``: the session's; ``start``: the first time of rows, in UTC; ``grid``: minutes between usual times."""
 
     zone: str = "UTC"
     start: str = "6:00"
@@ -21,11 +21,11 @@ class Calendar(NamedTuple):
         return self.grid * MINUTE
 
     def after(self, steps: int) -> str:
-        """The time so many steps of the grid after the start."""
+        """The time this number of steps of the grid after the start."""
         return clock_of_micros(micros(self.start) + steps * self.step)
 
     def minutes(self, steps: int) -> str:
-        """So many steps of the grid as an interval."""
+        """This number of steps of the grid, as an interval."""
         return f"{steps * self.grid} minutes"
 
 
@@ -41,4 +41,4 @@ CALENDARS = (
 )
 SUMMER_TIME = {calendar.zone for calendar in CALENDARS} - {"UTC"}
 UNALIGNED = {"Pacific/Chatham", "America/St_Johns", "Australia/Lord_Howe"}
-"""Zones whose clocks go back by a step, or at a time, that is no whole hour."""
+"""Zones whose clocks go back by a step, or at a time, that is not a whole hour."""

@@ -1,4 +1,4 @@
-"""Random cases: a query out of the grammar, a schedule over the streams that it reads, and what is left out."""
+"""Random cases: a query of the grammar, a schedule for the streams that it reads, and the bounds to leave out."""
 
 from typing import Any
 
@@ -42,11 +42,11 @@ TIMES = (
     "rowtime - INTERVAL 24 HOURS",
 )
 STARTS = (None,) * 6 + ("2 minutes", "1 microsecond", "299999999 microseconds")
-"""How far windows lie beside the usual ones: with the last they end a microsecond before them."""
+"""The offsets of windows from the usual ones. With the last, windows end a microsecond before the usual ones."""
 WINDOWS = (("10 minutes", None), ("30 minutes", None), ("20 minutes", "10 minutes"), ("30 minutes", "5 minutes"))
 WINDOW_TIMES = ("w.end", "w.start")
 CARRIED = "window_time(w)"
-"""The window's time that a further operator can be put on."""
+"""The time of a window on which another operator can be put."""
 HOUR = "date_trunc('HOUR', rowtime)"
 GAPS = ("5 minutes", "12 minutes")
 WITHIN = (
@@ -63,11 +63,11 @@ RARE = (
 KEYS = (SAME_KEY,) * 5 + ("ak <=> bk", "nullif(ak, 0) = nullif(bk, 0)", "ak % 2 = bk % 2")
 TABLE_JOINS = ("inner", "leftouter", "leftsemi", "leftanti", "rightouter")
 SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
-"""By join, the sides whose time is never null."""
+"""The sides whose time is never null, by type of join."""
 
 
 class Drawn:
-    """A query while it is drawn."""
+    """A query that is being drawn."""
 
     def __init__(self, draw: Any, calendar: Calendar) -> None:
         self.draw, self.calendar = draw, calendar
@@ -81,7 +81,7 @@ class Drawn:
         return self.draw(st.sampled_from(choices))
 
     def source(self) -> Source:
-        """Rather one that is not in the query yet."""
+        """A source, preferably one that is not in the query yet."""
         fresh = tuple(name for name in SOURCES if name not in self.used)
         name = self.one((*fresh, *fresh, *SOURCES))
         self.used.add(name)
@@ -99,14 +99,14 @@ class Drawn:
         return self.straight() if depth == 0 else self.operator(depth, carrying=True)
 
     def operator(self, depth: int, *, carrying: bool) -> Query:
-        """One operator over others, ``depth`` of them on top of each other."""
+        """One operator over others, in ``depth`` levels."""
         often = (self.windows, self.join, self.join)
         kinds = (self.windows, self.session, self.by_time, self.distinct, self.union, self.join, self.project)
         seldom = (self.against, self.sliding, self.copied)
         return self.one((*often, *kinds) * 2 + seldom)(depth - 1, carrying)
 
     def project(self, below: int, carrying: bool) -> Query:
-        """A changed rowtime, on top of anything; Spark lets another operator above it over straight streams alone."""
+        """A changed rowtime over any query. Spark accepts another operator above it only over straight streams."""
         of = self.carrying(below)
         return Project(of, self.one(TIMES) if is_straight(of) or not carrying else "rowtime")
 
@@ -158,13 +158,13 @@ class Drawn:
 
 
 def is_straight(query: Query) -> bool:
-    """One stream, and nothing that keeps rows."""
+    """Whether the query reads one stream, and no operator keeps rows."""
     return all(isinstance(part, Source | Filter | Project) for part in query.parts())
 
 
 @st.composite
 def queries(draw: Any, calendar: Calendar) -> Query:
-    """One to three operators deep, or none; sometimes with a filter on top."""
+    """Queries with up to three levels of operators, sometimes with a filter on top."""
     drawn = Drawn(draw, calendar)
     depth = drawn.one((0, 1, 1, 1, 1, 2, 2, 2, 2, 3))
     query = drawn.operator(depth, carrying=False) if depth else drawn.straight()
@@ -177,12 +177,12 @@ READ = st.builds(
     st.tuples(st.just("maxRowsPerTrigger"), st.sampled_from(("", "", "3", "6"))),
     st.tuples(st.just("hold"), st.sampled_from(("", "", "", "20 minutes"))),
 )
-"""Options of the reading of each stream."""
+"""The options with which each stream is read."""
 
 
 @st.composite
 def cases(draw: Any) -> Case:
-    """With enough in it to be worth a run."""
+    """A query, a schedule for its streams, and the bounds that one of the runs leaves out."""
     calendar = draw(st.sampled_from(CALENDARS))
     query = draw(queries(calendar))
     streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
@@ -193,6 +193,6 @@ def cases(draw: Any) -> Case:
 
 
 def lively(case: Case) -> bool:
-    """Some rows, and bounds to leave out."""
+    """Whether the case has some rows, and bounds to leave out."""
     sent = [event for event in case.schedule.events if isinstance(event, Send)]
     return sum(len(event.rows) for event in sent) >= 5 and bool(case.schedule.promises)

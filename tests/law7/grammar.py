@@ -1,4 +1,4 @@
-"""Random queries, as values. Each takes and gives rowtime, k, v, so that any fits on any that Spark lets it."""
+"""Random queries, as values. Each reads and outputs rowtime, k and v, so that queries can be combined freely."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -19,20 +19,20 @@ JOINED = ("coalesce(ak, bk) AS k", "10 * coalesce(av, -1) + coalesce(bv, -1) AS 
 
 @dataclass(frozen=True)
 class Query:
-    """``rowtime`` is null nowhere. Laws: equal rows in, equal rows out; their order is of no account."""
+    """A query. ``rowtime`` is never null. Law: equal input rows give equal output rows, in whatever order they come."""
 
     def frame(self, read: Read) -> DataFrame:
         """The query over these streams."""
         raise NotImplementedError
 
     def parts(self) -> Iterator["Query"]:
-        """The query and all below it."""
+        """The query and all queries below it."""
         yield self
         for below in self.children():
             yield from below.parts()
 
     def children(self) -> list["Query"]:
-        """The queries that it reads."""
+        """The queries that this one reads."""
         below = [getattr(self, field.name) for field in fields(self)]
         return [query for query in below if isinstance(query, Query)]
 
@@ -71,9 +71,9 @@ def _summed(rows: DataFrame, by: Column) -> DataFrame:
 
 @dataclass(frozen=True)
 class Windows(Query):
-    """Tumbling where ``slide`` is None, else hopping; ``time``: which time of the window becomes rowtime.
+    """Windows: tumbling if ``slide`` is None, else hopping. ``time``: the time of the window that becomes rowtime.
 
-    ``start``: how far the windows lie beside the usual ones.
+    ``start``: the offset of the windows from the usual ones.
     """
 
     of: Query
@@ -109,7 +109,7 @@ class ByTime(Query):
 
 @dataclass(frozen=True)
 class Distinct(Query):
-    """Only of whole rows or of what is kept: which of equal ones is taken is nobody's promise."""
+    """Distinct whole rows, or only the columns compared, since it is undefined which of several equal rows is kept."""
 
     of: Query
     columns: tuple[str, ...]
@@ -121,7 +121,7 @@ class Distinct(Query):
 
 @dataclass(frozen=True)
 class DistinctWithin(Query):
-    """Equal rowtimes, and so never beyond the horizon. Batch has no such operator; it is the same there."""
+    """Deduplicates rows of equal rowtimes, which are always within the delay. In a batch it is plain deduplication."""
 
     of: Source
     delay: str
@@ -142,7 +142,7 @@ class Union(Query):
 
 @dataclass(frozen=True)
 class Join(Query):
-    """On ``key`` and what ``on`` says of the sides' times; ``time`` of them becomes rowtime."""
+    """A join on ``key`` and on the condition ``on`` on the times of both sides. ``time`` becomes rowtime."""
 
     one: Query
     other: Query
@@ -162,7 +162,7 @@ class Join(Query):
 
 @dataclass(frozen=True)
 class WindowJoin(Query):
-    """On ``key`` and equal windows."""
+    """A join on ``key`` and on equal windows."""
 
     one: Query
     other: Query
@@ -183,7 +183,7 @@ class WindowJoin(Query):
 
 @dataclass(frozen=True)
 class Lookup(Query):
-    """A join with a table that does not change; it has no k = 2."""
+    """A join with a table that does not change, and has no row with k = 2."""
 
     of: Query
     how: str
@@ -199,7 +199,7 @@ class Lookup(Query):
 
 @dataclass(frozen=True)
 class Against(Query):
-    """The distinct rows that a table has not. It has every other step of the grid from ``start`` on."""
+    """The distinct rows that are not in a table. The table has every other step of the grid from ``start`` on."""
 
     of: Query
     start: str
@@ -228,7 +228,7 @@ class Sliding(Query):
 
 @dataclass(frozen=True)
 class Copied(Query):
-    """Other times under the metadata of ``of``'s: the mark of a watermark comes along."""
+    """Other times with the metadata of the times of ``of``, and so with the mark of a watermark."""
 
     of: Query
     how: str
@@ -242,6 +242,6 @@ class Copied(Query):
 
 
 def earlier(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The rows seven minutes before."""
+    """The rows, seven minutes earlier."""
     for frame in frames:
         yield frame.assign(rowtime=frame["rowtime"] - pd.Timedelta(minutes=7))

@@ -1,4 +1,4 @@
-"""One case: the same rows as a batch, streamed with all bounds, and streamed with some left out; all compared."""
+"""Compares the results of one case: as a batch, streamed with all bounds, and streamed with some left out."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tests.spark.observed_query import clock
 
 @dataclass(frozen=True)
 class Case:
-    """``options``: of the reading of each stream; ``partitions``: of Spark's state. All there is to say of it."""
+    """A complete case. ``options``: those with which each stream is read; ``partitions``: of Spark's state."""
 
     query: Query
     calendar: Calendar
@@ -35,7 +35,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Played:
-    """What a variant gave out, and how often its query was started; or why it was ``refused`` at its start."""
+    """The output of a variant, and how often its query was started; or why it was ``refused`` at its start."""
 
     steps: list[Step]
     starts: int
@@ -44,7 +44,7 @@ class Played:
 
 
 def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
-    """Plays it in all three ways; raises where law 7 does not hold. Its figures.
+    """Runs a case in all three ways, and raises an error if law 7 does not hold. Returns its statistics.
 
     A case whose query is refused has no verdict.
     """
@@ -68,7 +68,7 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
 
 
 def _fed(case: Case, folder: Path) -> Feed:
-    """The streams alone, with all bounds: which rows are accepted."""
+    """Plays the streams alone, with all bounds; returns the rows that are accepted."""
     feed = Feed(folder, case.schedule, LeftOut())
     try:
         for number, event in enumerate(case.schedule.events):
@@ -87,7 +87,7 @@ def _batch(case: Case, read: Callable[[str], DataFrame]) -> Rows:
 
 
 def _refused(case: Case, *played: Played) -> str | None:
-    """Why the query does not start, if it may not; with fewer bounds it is the same query."""
+    """Why the query does not start, if it may be refused. With fewer bounds it must be refused, too."""
     reasons = [one.refused for one in played]
     assert all(reasons) or not any(reasons), f"started with some bounds only: {reasons}"
     assert not any(reasons) or kinds_of(case) & REFUSABLE, f"refused: {reasons[0]}"

@@ -1,4 +1,4 @@
-"""Run as a program, with a folder of changed Spark classes before Spark's own: prints what happens as JSON."""
+"""A program that runs with a folder of changed Spark classes before Spark's own, and writes the result as JSON."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A processor that gives, when five minutes from a key's first row are over, the number of its rows."""
+"""A processor that outputs the number of a key's rows when five minutes have passed since its first row."""
 
 from collections.abc import Iterator
 from typing import Any

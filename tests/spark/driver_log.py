@@ -1,4 +1,4 @@
-"""What the extension has logged, as text."""
+"""The log messages of the extension, as text."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 @contextmanager
 def logged(spark: SparkSession) -> Iterator[Callable[[], str]]:
-    """Collects what the extension logs in the block, warnings included; call it for the text so far."""
+    """Collects what the extension logs in the block, warnings included. The result returns the text so far."""
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     logger, text = log4j.LogManager.getLogger("sparkrowtime"), jvm.java.io.StringWriter()

@@ -1,4 +1,4 @@
-"""An adapter that may run beside the queries of the tests, and one that may not."""
+"""An adapter that the queries of the tests may host, and one that they may not."""
 
 from typing import Any
 
@@ -16,4 +16,4 @@ class Feed:
 
 
 class Other(Feed):
-    """The same, but nobody has allowed it."""
+    """The same, but it is not in the list of allowed adapters."""

@@ -1,4 +1,4 @@
-"""A module that leaves a mark when it is imported: no query may bring that about."""
+"""A module that creates a file when it is imported. No query may import it."""
 
 import tempfile
 from pathlib import Path
@@ -11,4 +11,4 @@ class Feed:
     schema = "rowtime TIMESTAMP NOT NULL"
 
     def run(self, sink: object) -> None:
-        """Is never reached."""
+        """Never called."""

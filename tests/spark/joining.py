@@ -17,13 +17,13 @@ def streamed(pipe: Pipe, sql: str) -> DataFrame:
 
 
 def as_batch(pipe: Pipe, sql: str) -> list[tuple[Any, ...]]:
-    """The rows of ``sql`` over all that {l} and {r} have, times as clock times."""
+    """The rows of ``sql`` over all rows of {l} and {r}, times as clock times."""
     tables = {name: pipe.spark.read.format("rowtime").load(pipe.path(name)) for name in ("l", "r")}
     return in_order(tuple(clock(value) for value in row) for row in pipe.spark.sql(sql, **tables).collect())
 
 
 def in_order(rows: Any) -> list[tuple[Any, ...]]:
-    """Rows in an order that does not ask what they hold."""
+    """The rows sorted by their text, so that values of any types can be sorted."""
     return sorted(rows, key=str)
 
 

@@ -1,4 +1,4 @@
-"""State functions of transformWithState that use each kind of state, for the tests; workers import them."""
+"""State functions of transformWithState for the tests, with each kind of state. Python workers import them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ def millis(times: "pd.Series[Any]") -> list[int]:
 
 
 class Ledger(StatefulProcessor):
-    """Keeps a key's times in a list, their number by hour in a map; gives both when ten minutes are over."""
+    """Keeps a key's times in a list and their number by hour in a map; outputs both for rows, and after ten minutes."""
 
     def init(self, handle: Any) -> None:
         self.handle = handle

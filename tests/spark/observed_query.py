@@ -1,4 +1,4 @@
-"""A query seen from outside, batch by batch: its rows, the watermark in its offset log, what it promises."""
+"""Observes a query batch by batch: its rows, the watermark in its offset log, and its promises."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from tests.streams import at, clock_of
 
 
 def clock(value: Any) -> Any:
-    """A time as ``clock_of`` writes it; a window as (start, end); anything else as it is."""
+    """A time as ``clock_of`` writes it, a window as (start, end), and any other value unchanged."""
     if isinstance(value, datetime):
         return clock_of(value)
     return tuple(clock(part) for part in value) if isinstance(value, tuple) else value
@@ -28,7 +28,7 @@ def clock_of_micros(value: int) -> str:
 
 
 class Observed:
-    """Runs a frame into foreachBatch; start and stop it as often as needed, it goes on from its checkpoint."""
+    """Runs a frame into foreachBatch. It can be started and stopped repeatedly; each start uses the checkpoint."""
 
     def __init__(self, frame: DataFrame, folder: Path, mode: str = "append") -> None:
         self.frame, self.mode, self.checkpoint = frame, mode, folder / "checkpoint"
@@ -49,19 +49,19 @@ class Observed:
         self.query.stop()
 
     def step(self) -> list[tuple[Any, ...]]:
-        """Waits until all that is there has been done; the rows of the batches that were run."""
+        """Waits until all available data is processed; returns the rows of the batches that were run."""
         before = set(self.batches)
         self.query.processAllAvailable()
         return [row for batch in sorted(set(self.batches) - before) for row in self.batches[batch]]
 
     @property
     def promised(self) -> dict[str, str]:
-        """What the last batch promised, by output column."""
+        """The promises of the last batch, by output column."""
         return self.promises[max(self.promises)]
 
     @property
     def last(self) -> int:
-        """The last batch in the offset log."""
+        """The number of the last batch in the offset log."""
         return max(int(file.name) for file in (self.checkpoint / "offsets").iterdir() if file.name.isdigit())
 
     @property
@@ -71,7 +71,7 @@ class Observed:
         return clock_of_micros(json.loads(metadata)["batchWatermarkMs"] * 1000)
 
     def lose_commit(self) -> int:
-        """As after a crash: the last batch is in the offset log, but not known to be done. Its number."""
+        """Creates the state after a crash: the last batch is only in the offset log. Returns its number."""
         batch = self.last
         for file in (self.checkpoint / "commits").glob(f"*{batch}*"):
             if file.name.strip(".").removesuffix(".crc") == str(batch):

@@ -1,4 +1,4 @@
-"""Small words for tests of operators: what has come out, and what a batch over the same rows says."""
+"""Helpers for tests of operators: the output so far, restarts, and the size of the state."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ def after_noon(**parts: float) -> datetime:
 
 
 def output(pipe: Pipe, name: str = "out") -> list[dict[str, Any]]:
-    """All rows that a query has written so far, in order of their values."""
+    """All rows that a query has written so far, sorted by their values."""
     assert pipe.query is not None
     pipe.query.processAllAvailable()
     rows = [row for train in rt.openReader(pipe.path(name), order="arrival") for row in train.rows.to_pylist()]
@@ -23,19 +23,19 @@ def output(pipe: Pipe, name: str = "out") -> list[dict[str, Any]]:
 
 
 def told(pipe: Pipe) -> list[tuple[Any, ...]]:
-    """The same as tuples, rowtime as a clock time."""
+    """The rows of ``output`` as tuples, rowtime as a clock time."""
     return [(clock_of(row.pop("rowtime")), *row.values()) for row in output(pipe)]
 
 
 def restart(pipe: Pipe, frame: Any) -> None:
-    """The query again, from its checkpoint."""
+    """Stops the query and starts it again from its checkpoint."""
     assert pipe.query is not None
     pipe.query.stop()
     pipe.run(frame)
 
 
 def kept(pipe: Pipe) -> int:
-    """How many entries the query's operators keep."""
+    """The number of entries in the state of the query's operators."""
     assert pipe.query is not None
     progress = pipe.query.lastProgress
     assert progress is not None

@@ -1,4 +1,4 @@
-"""Small words for tests that look at a query batch by batch, or at a stream as Spark's batch reads show it."""
+"""Helpers for tests that look at a query batch by batch, or at a stream through Spark's batch reads."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ def plain(row: Any) -> tuple[Any, ...]:
 
 
 class Watched:
-    """A query into foreachBatch: its batches, and what was promised after each."""
+    """A query into foreachBatch, with its batches and the bound after each."""
 
     def __init__(self) -> None:
         self.batches: list[list[tuple[Any, ...]]] = []
@@ -38,20 +38,20 @@ class Watched:
         self.then()
 
     def start(self, frame: DataFrame, checkpoint: Path | None = None) -> Self:
-        """Runs until it is stopped."""
+        """Starts the query, which runs until it is stopped."""
         writer = frame.writeStream.foreachBatch(self)
         self.query = (writer.option("checkpointLocation", str(checkpoint)) if checkpoint else writer).start()
         return self
 
     def all_available(self, frame: DataFrame, checkpoint: Path | None = None) -> Self:
-        """Runs with Trigger.AvailableNow, to its end."""
+        """Runs the query with Trigger.AvailableNow, and waits for its end."""
         writer = frame.writeStream.foreachBatch(self).trigger(availableNow=True)
         self.query = (writer.option("checkpointLocation", str(checkpoint)) if checkpoint else writer).start()
         assert self.query.awaitTermination(120), "AvailableNow has not ended"
         return self
 
     def step(self) -> list[tuple[Any, ...]]:
-        """Waits until the query has done all that is there; the rows that came anew."""
+        """Waits until the query has processed all available data; returns the new rows."""
         assert self.query is not None
         self.query.processAllAvailable()
         before, self._seen = self._seen, len(self.batches)
@@ -86,7 +86,7 @@ def collected(frame: DataFrame) -> list[tuple[Any, ...]]:
 
 
 def contents(path: str) -> tuple[Any, ...]:
-    """All that anybody can see of a stream, without Spark."""
+    """Everything that is visible of a stream without Spark."""
     store = open_store(path)
     try:
         tables = store.bounds(), store.rejected()
@@ -98,7 +98,7 @@ def contents(path: str) -> tuple[Any, ...]:
 
 @contextmanager
 def refused(kind: type[rt.RowtimeError], *said: str) -> Iterator[None]:
-    """Spark refuses what is in the block, and its error names ours and says all of ``said``."""
+    """Expects that Spark refuses the block with an error that names ``kind`` and contains each text of ``said``."""
     with pytest.raises((PySparkException, StreamingQueryException)) as caught:
         yield
     text = str(caught.value)
@@ -107,7 +107,7 @@ def refused(kind: type[rt.RowtimeError], *said: str) -> Iterator[None]:
 
 
 def finish(query: StreamingQuery) -> None:
-    """Waits until a query has done all there is, and ends it; raises what it failed with."""
+    """Waits until a query has processed all available data, and stops it; raises the error with which it failed."""
     try:
         query.processAllAvailable()
     finally:

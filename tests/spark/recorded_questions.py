@@ -1,4 +1,4 @@
-"""What the extension tells the Python side of a source: whether it is the query's only one."""
+"""Records whether the extension tells a source that it is the query's only one."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from spark_rowtime.spark.source import RowtimeStreamReader
 
 
 class AskedReader(RowtimeStreamReader):
-    """Leaves a file beside the stream for each answer."""
+    """Creates a file beside the stream for each of the two values."""
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         if PLAN not in start:
@@ -24,7 +24,7 @@ class AskedReader(RowtimeStreamReader):
 
 
 class AskedDataSource(RowtimeDataSource):
-    """In place of the real one."""
+    """Replaces the real data source."""
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         del schema
@@ -32,13 +32,13 @@ class AskedDataSource(RowtimeDataSource):
 
 
 def asking(spark: SparkSession) -> SparkSession:
-    """A session beside the given one in which ``told_alone`` can be asked of a stream."""
+    """A second session, in which ``told_alone`` works for streams."""
     session = spark.newSession()
     session.dataSource.register(AskedDataSource)
     return session
 
 
 def told_alone(path: str) -> list[str]:
-    """Of the stream at ``path``: "True" where its source was told that it is alone."""
+    """The recorded values for the stream at ``path``: "True" if its source was told that it is alone."""
     found = Path(path).parent.glob(f"{Path(path).name}.*-alone")
     return sorted(file.suffix[1:].removesuffix("-alone") for file in found)

@@ -18,7 +18,7 @@ from tests.streams import Pipe, opened, send
 
 FEW = 128 << 10
 """Bytes of a task's rows that no longer travel."""
-MESSAGE = Path(__file__).parents[2] / "java-shim/src/main/java/sparkrowtime/SinkMessage.java"
+MESSAGE = Path(__file__).parents[2] / "java-shim/src/main/java/sparkrowtime/sink/SinkMessage.java"
 
 
 @pytest.fixture

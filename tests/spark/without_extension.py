@@ -1,4 +1,4 @@
-"""Run as a program, in a Spark session without the extension: prints what happens as JSON."""
+"""A program that runs in a Spark session without the extension, and writes the result as JSON."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from tests.sparksession import SETTINGS
 
 
 def configured() -> str:
-    """What rt.configure says to it."""
+    """The error of rt.configure in this process; empty if there is none."""
     try:
         rt.configure(SparkSession.builder)
     except rt.ShimMissingError as error:

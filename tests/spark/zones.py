@@ -1,4 +1,4 @@
-"""The bound of an expression, asked of the extension's own classes: far more of them than queries could be run."""
+"""Computes bounds of expressions with the extension's own classes: of far more than queries could be run for."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -28,9 +28,10 @@ class Bounds:
         assert None not in found.values(), f"one has no bound: {found}"
         return {name: int(self._call("Bound", "floor", bound)) for name, bound in found.items()}
 
-    @cache  # noqa: B019  (an object of one test)
+    @cache  # noqa: B019  (the object lives for one test)
     def _class(self, name: str) -> Any:
-        return self._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(f"sparkrowtime.{name}")
+        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        return loader.loadClass(f"sparkrowtime.bounds.{name}")
 
     @cache  # noqa: B019
     def _method(self, name: str, method: str, parameters: int) -> Any:
@@ -55,7 +56,7 @@ class Bounds:
 
 
 class Transition(NamedTuple):
-    """When the clocks of a zone are changed, in seconds since 1970, and what they show before and after."""
+    """When the clocks of a zone change, in seconds since 1970, and the local times before and after."""
 
     at: int
     before: datetime
@@ -63,12 +64,12 @@ class Transition(NamedTuple):
 
     @property
     def is_odd(self) -> bool:
-        """Whether it goes back to a time that is no whole hour, or to the day before."""
+        """Whether clocks go back to a time that is not a whole hour, or to the day before."""
         return self.after < self.before and (self.after.minute > 0 or self.after.date() < self.before.date())
 
 
 def transitions(spark: SparkSession, zone: str) -> list[Transition]:
-    """Those that a zone's rules know, and those of 2030."""
+    """The transitions in a zone's rules, and the yearly ones of 2030."""
     jvm: Any = spark._jvm
     rules = jvm.java.time.ZoneId.of(zone).getRules()
     yearly = [rule.createTransition(2030) for rule in rules.getTransitionRules()]
@@ -82,7 +83,7 @@ def transitions(spark: SparkSession, zone: str) -> list[Transition]:
 
 
 def values(spark: SparkSession, expressions: Mapping[str, str], at: list[int]) -> list[dict[str, int]]:
-    """What the expressions give at these microseconds."""
+    """The values of the expressions at these times, in microseconds."""
     times = spark.createDataFrame([(micros,) for micros in at], "at BIGINT").select(
         F.timestamp_micros("at").alias("rowtime")
     )
@@ -91,5 +92,5 @@ def values(spark: SparkSession, expressions: Mapping[str, str], at: list[int]) -
 
 
 def as_number(text: str) -> Any:
-    """Microseconds of a TIMESTAMP, days of a DATE."""
+    """The expression as a number: microseconds of a TIMESTAMP, days of a DATE."""
     return F.expr(f"unix_date({text})") if text.endswith("AS DATE)") else F.expr(f"unix_micros({text})")

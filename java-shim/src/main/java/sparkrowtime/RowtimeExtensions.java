@@ -12,8 +12,10 @@ import sparkrowtime.sink.SinkWriters;
 import sparkrowtime.support.Scala;
 
 /**
- * The entry point: Spark creates one for each session whose {@code spark.sql.extensions} names it,
- * and calls {@link #apply} once, in the thread that builds the session.
+ * The entry point. Spark creates one instance for each session whose {@code spark.sql.extensions}
+ * names this class, and calls {@link #apply} once, in the thread that builds the session.
+ *
+ * <p>Users write the name of this class into their settings, so it stays in this package.
  */
 public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override

@@ -32,16 +32,16 @@ import sparkrowtime.support.Scala;
 
 /**
  * The watermark node that a rowtime stream gets without the user's withWatermark (option watermark,
- * auto or none). Its delay is zero; {@link sparkrowtime.query.WatermarkNodes} lets it follow the bound.
+ * auto or none). Its delay is zero; {@link sparkrowtime.query.WatermarkNodes} makes it follow the bound.
  *
  * <p>Law: a query with an automatic node below one of the user's is refused. An automatic node stays on
- * rowtime through projections; where one changes rowtime in a monotonic way, the node moves above it,
- * unless an operator in between keeps rows by it.
+ * rowtime through projections. If a projection changes rowtime in a monotonic way, the node moves above
+ * it, unless an operator in between keeps rows by it.
  */
 final class AutoWatermark {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
 
-  /** Node ids with this high half are ours. */
+  /** The high half of the ids of automatic nodes. */
   private static final long MARK = 0x726f7774696d6500L;
 
   private AutoWatermark() {}
@@ -55,7 +55,7 @@ final class AutoWatermark {
     return new EventTimeWatermark(id, column, new CalendarInterval(0, 0, 0), child);
   }
 
-  /** Called once per relation, when it has been given its bounded table. */
+  /** Called once per relation, after it has got its bounded table. */
   static LogicalPlan above(StreamingRelationV2 relation) {
     String option = relation.extraOptions().getOrDefault("watermark", "auto");
     if (!option.equals("auto") && !option.equals("none")) {
@@ -72,8 +72,8 @@ final class AutoWatermark {
   }
 
   /**
-   * The user's own node counts; the automatic ones below it go, unless an operator in between keeps
-   * rows by them. {@link RefuseSecondWatermark} then refuses the query.
+   * The user's own node replaces the automatic ones below it, unless an operator in between keeps rows by
+   * them. In that case {@link RefuseSecondWatermark} refuses the query.
    */
   static LogicalPlan replacedBy(EventTimeWatermark node) {
     boolean nested = !isAutomatic(node) && isIn(node.child());
@@ -90,26 +90,29 @@ final class AutoWatermark {
     return with(below, Scala.list(below.children()).stream().map(AutoWatermark::without).toList());
   }
 
-  /** select((rowtime + INTERVAL 1 HOUR).alias("rowtime")): Spark's mark is lost, so the node moves. */
+  /** In select((rowtime + INTERVAL 1 HOUR).alias("rowtime")) Spark's mark is lost, so the node moves up. */
   static LogicalPlan movedUp(Project project) {
     boolean loses = project.resolved() && Scala.list(project.output()).stream().noneMatch(Rowtime::isWatermarked);
     Alias derived = loses ? derived(project) : null;
     return derived == null ? project : movedTo(derived, project);
   }
 
-  /** The automatic node, which is below {@code project}, above it and on a column of it. */
+  /** Moves the automatic node from below {@code project} to above it, onto one of its columns. */
   static LogicalPlan movedTo(Alias column, Project project) {
     return on(column.toAttribute(), with(project, List.of(without(project.child()))));
   }
 
-  /** Each stream has an automatic node, with nothing above it that keeps rows: what does needs a watermark below it. */
+  /**
+   * Whether each stream has an automatic node, with no operator above it that keeps rows. Such an operator
+   * needs the watermark below it.
+   */
   private static boolean canMove(LogicalPlan plan) {
     List<LogicalPlan> streams = Scala.list(plan.children()).stream().filter(LogicalPlan::isStreaming).toList();
     return isAutomatic(plan)
         || passesRows(plan) && !streams.isEmpty() && streams.stream().allMatch(AutoWatermark::canMove);
   }
 
-  /** True where an operator gives out rows of its input, in the same batch and with the same times, and no others. */
+  /** Whether an operator outputs rows of its input, in the same batch and with the same times, and no others. */
   private static boolean passesRows(LogicalPlan plan) {
     return plan instanceof Project
         || plan instanceof Filter
@@ -124,12 +127,12 @@ final class AutoWatermark {
         || plan instanceof Join && !StatefulNodes.isStreamJoin(plan);
   }
 
-  /** What expressions over a plan can have its automatic node moved to them; null where it cannot move. */
+  /** The bounds of expressions to which a plan's automatic node can be moved; null if the node cannot move. */
   static ExprBounds boundsOver(LogicalPlan plan) {
     return canMove(plan) ? new ExprBounds(new PlanBounds(new Definitions(plan), stream -> 0L).of(plan)) : null;
   }
 
-  /** The column named rowtime if it is one that the bound can follow, else the only such column. */
+  /** Of the columns that the bound can follow, the one named rowtime, or the only one. */
   private static Alias derived(Project project) {
     ExprBounds bounds = boundsOver(project.child());
     if (bounds == null) {
@@ -148,9 +151,9 @@ final class AutoWatermark {
   }
 
   /**
-   * Beside a stream without a watermark in one union, the automatic one would call that stream's rows
-   * late by a bound that is not theirs. It goes, so that Spark asks for the user's withWatermark,
-   * unless the rowtime stream is marked as speaking for the others.
+   * In a union with a stream that has no watermark, the automatic one would make that stream's rows late
+   * by a bound that says nothing about them. So it is removed, and Spark asks for the user's
+   * withWatermark, unless option punctuate says that the bound holds for the others, too.
    */
   static LogicalPlan notBesideOrdinary(Union union) {
     List<LogicalPlan> children = Scala.list(union.children());

@@ -18,16 +18,16 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * GROUP BY date_trunc('HOUR', rowtime): of an aggregation Spark asks for a watermarked column, and an
- * expression is none. Where a bound follows it, it becomes a column below the aggregation, with the
- * automatic node on it. Called at analysis.
+ * Supports GROUP BY date_trunc('HOUR', rowtime). Spark requires a watermarked column for an aggregation,
+ * and an expression is not one. If a bound follows the expression, it becomes a column below the
+ * aggregation, with the automatic node on it. Called at analysis.
  *
- * <p>Law: the aggregation's own columns stay as they are.
+ * <p>Law: the aggregation's own columns do not change.
  */
 final class GroupedTimes {
   private GroupedTimes() {}
 
-  /** HAVING and ORDER BY are resolved by the expressions as they were written: they come first. */
+  /** Whether HAVING or ORDER BY must be resolved first: Spark resolves them by the expressions as written. */
   static boolean isAwaited(LogicalPlan plan) {
     return plan.exists(GroupedTimes::isUnresolved);
   }
@@ -48,7 +48,7 @@ final class GroupedTimes {
     return above.transformExpressionsDown(Scala.rewriting(e -> e.semanticEquals(time) ? watched : e));
   }
 
-  /** A plan with one column more, and the automatic node on that. */
+  /** The plan with one more column, and the automatic node on that column. */
   static LogicalPlan above(Alias column, LogicalPlan plan) {
     List<NamedExpression> columns = new ArrayList<>(Scala.list(plan.output()));
     columns.add(column);
@@ -67,7 +67,7 @@ final class GroupedTimes {
         .get();
   }
 
-  /** The first expression that is grouped by and that a bound follows; null where Spark has a column. */
+  /** The first grouping expression that a bound follows; null if there is none, or a watermarked column. */
   private static Expression time(Aggregate aggregate) {
     List<Expression> groups = Scala.list(aggregate.groupingExpressions()).stream().map(GroupedTimes::bare).toList();
     boolean has = groups.stream().anyMatch(GroupedTimes::isWatermarked);

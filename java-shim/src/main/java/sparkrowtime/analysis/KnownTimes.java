@@ -10,12 +10,12 @@ import sparkrowtime.bounds.WindowBounds;
 import sparkrowtime.support.Scala;
 
 /**
- * Which time columns of an analyzed plan come from a watermark node. Spark goes by a mark in a column's
- * metadata, which anyone can copy: {@code alias("rowtime", metadata=...)} and {@code mapInPandas(f,
- * df.schema)} have it on other times. Called when a query is started.
+ * Decides which time columns of an analyzed plan come from a watermark node. Spark relies on a mark in a
+ * column's metadata, which can be copied: {@code alias("rowtime", metadata=...)} and {@code
+ * mapInPandas(f, df.schema)} put it on other times. Called when a query is started.
  *
- * <p>Law: a column is known if a watermark node is on it, or on the column that it is a plain copy, a
- * window, or a window's time of. For all other expressions and operators the answer is no.
+ * <p>Law: a column is known if a watermark node is on it, or if it is a plain copy, a window, or a
+ * window's time of such a column. For all other expressions and operators the answer is no.
  */
 final class KnownTimes {
   private final Definitions definitions;
@@ -24,13 +24,13 @@ final class KnownTimes {
     this.definitions = definitions;
   }
 
-  /** Whether {@code column}, which a child of {@code node} has, comes from a watermark node. */
+  /** Whether {@code column}, a column of a child of {@code node}, comes from a watermark node. */
   boolean isKnownBelow(Attribute column, LogicalPlan node) {
     return Scala.list(node.children()).stream()
         .anyMatch(c -> c.outputSet().contains(column) && isKnown(column, c));
   }
 
-  /** The same of a column that {@code plan} itself has. */
+  /** The same for a column of {@code plan} itself. */
   private boolean isKnown(Attribute column, LogicalPlan plan) {
     if (isWatermarkOn(column, plan)) {
       return true;
@@ -48,7 +48,7 @@ final class KnownTimes {
     return packed != null ? isKnownBelow(packed, plan) : isKnownBelow(column, plan);
   }
 
-  /** The expressions of a node that makes columns; null for other nodes. */
+  /** The expressions of a node that computes columns; null for other nodes. */
   private static List<NamedExpression> list(LogicalPlan plan) {
     if (plan instanceof Aggregate aggregate) {
       return Scala.list(aggregate.aggregateExpressions());
@@ -60,7 +60,7 @@ final class KnownTimes {
     return isKnown(plan.output().apply(place), plan);
   }
 
-  /** In each child, or in one that speaks for the others. */
+  /** Known in each child, or in one whose bound also holds for the others (option punctuate). */
   private boolean isKnownInUnion(Union union, int place) {
     List<LogicalPlan> known = Scala.list(union.children()).stream().filter(c -> isKnownAt(place, c)).toList();
     return known.size() == union.children().size() || known.stream().anyMatch(c -> c.exists(KnownTimes::speaks));
@@ -94,7 +94,7 @@ final class KnownTimes {
       return isFieldKnown(field.child(), field.ordinal(), plan);
     }
     List<PreciseTimestampConversion> read = WindowBounds.times(e);
-    // The first is the start of a window. Its end is not before that: of a session it is the time and the gap.
+    // The first is the start of a window. The end is not earlier: that of a session is the time plus the gap.
     return isWindowOrItsTime(e) && !read.isEmpty() && isMadeOfKnown(read.get(0).child(), plan);
   }
 
@@ -110,7 +110,7 @@ final class KnownTimes {
         || e instanceof TaggingExpression && isConversion(e.children().head());
   }
 
-  /** A field of a struct that holds a plain copy of a known time; a known window's end is after its time. */
+  /** Whether a struct's field is a plain copy of a known time, or the end of a known window. */
   private boolean isFieldKnown(Expression struct, int field, LogicalPlan plan) {
     if (struct instanceof Alias alias) {
       return isFieldKnown(alias.child(), field, plan);

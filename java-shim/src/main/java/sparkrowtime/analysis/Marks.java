@@ -11,13 +11,13 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * Spark's mark of a watermark is in the metadata of each reference to a column. Where a column has got
- * one after the nodes above it were resolved, their references do not have it.
+ * Spark's mark of a watermark is in the metadata of each reference to a column. If a column gets the mark
+ * after the nodes above it were resolved, their references lack it. This class adds it.
  */
 final class Marks {
   private Marks() {}
 
-  /** The plan with the mark on each reference to a column that has one in the node below. */
+  /** The plan with the mark on each reference to a column that has the mark in the node below. */
   static LogicalPlan refreshed(LogicalPlan plan) {
     return plan.resolveOperatorsUp(Scala.rewriting(Marks::refreshedNode));
   }

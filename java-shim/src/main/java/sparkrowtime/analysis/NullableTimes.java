@@ -15,14 +15,19 @@ import sparkrowtime.bounds.WindowBounds;
 import sparkrowtime.support.Scala;
 
 /**
- * Whether a time column of an analyzed plan can be NULL; made for one question. Spark's own flag says
- * so of too many: of every date_trunc, for one. Called when a query is started.
+ * Decides whether a time column of an analyzed plan can be NULL. An instance answers one question.
+ * Spark's own flag is set for too many columns, for example for every date_trunc. Called when a query is
+ * started.
  *
- * <p>Law: no is certain; yes may be too careful.
+ * <p>Law: the answer no is certain. The answer yes may be wrong.
  */
 final class NullableTimes {
   private final Definitions definitions;
-  /** Columns that some node above has no NULL in: a row without a match has NULL in all columns of its side. */
+
+  /**
+   * Columns that are not NULL in some node above. They show that a row has a match: without one, all columns
+   * of its side are NULL.
+   */
   private final Set<ExprId> notNull = new HashSet<>();
   private String reason = "";
 
@@ -30,7 +35,7 @@ final class NullableTimes {
     this.definitions = definitions;
   }
 
-  /** Why it can be. */
+  /** Why the column can be NULL. */
   String reason() {
     return reason;
   }
@@ -76,8 +81,8 @@ final class NullableTimes {
     return plan.output().apply(Definitions.place(column, plan)).nullable();
   }
 
-  private boolean because(String said) {
-    reason = said;
+  private boolean because(String why) {
+    reason = why;
     return true;
   }
 
@@ -112,19 +117,19 @@ final class NullableTimes {
         || givesNull(e) && because(e.sql() + " can be NULL");
   }
 
-  /** Whether a function may give NULL for arguments that are not NULL. Of those that keep order none does. */
+  /** Whether a function can return NULL for arguments that are not NULL. Those that keep order never do. */
   private static boolean givesNull(Expression e) {
     return e instanceof GetStructField field
         ? field.childSchema().apply(field.ordinal()).nullable() && !isOfWindow(field)
         : e.nullable() && !(e instanceof ConditionalExpression) && Monotonic.argument(e) < 0;
   }
 
-  /** Spark calls the start and the end of a window nullable, but leaves out the rows whose time is NULL. */
+  /** Spark marks the start and the end of a window as nullable, but drops the rows whose time is NULL. */
   private static boolean isOfWindow(GetStructField field) {
     return field.child() instanceof Attribute struct && WindowBounds.isWindow(struct);
   }
 
-  /** Of a choice, the values that it may give; else the arguments. */
+  /** For a choice, its possible values; otherwise the arguments. */
   private static List<Expression> parts(Expression e) {
     if (e instanceof If choice) {
       return List.of(choice.trueValue(), choice.falseValue());

@@ -11,24 +11,27 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * The operators of this library in an analyzed plan: rows are packed into chunks (mapInArrow), kept and
- * given out by a state function (transformWithState), and unpacked again (mapInArrow). The columns that
- * these make say in their metadata which column of the input they follow.
+ * The operators of this library in an analyzed plan. Rows are packed into chunks (mapInArrow), kept and
+ * output by a state function (transformWithState), and unpacked again (mapInArrow). The metadata of the
+ * columns that these create names the column of the input that they follow.
  *
- * <p>Law: the metadata counts only where the plan has that shape. It comes along with a schema, but no
- * DataFrame that a user has in hand has a chunk that says so.
+ * <p>Law: the metadata counts only where the plan has that shape. Metadata is copied with a schema, but no
+ * DataFrame that users get has a chunk column with it.
  */
 public final class PackedRows {
   private static final String CHUNK = "chunk";
 
   private PackedRows() {}
 
-  /** A column of packed rows, which a state function or packing has made. */
+  /** Whether this is a column of packed rows, created by packing or by a state function. */
   public static boolean isChunk(Attribute column) {
     return column.name().equals(CHUNK) && column.dataType() instanceof BinaryType && Rowtime.follows(column);
   }
 
-  /** The column of its input that a column made by {@code node} follows; null where the node is not one of these. */
+  /**
+   * The input column that a column created by {@code node} follows; null if the node is not one of these
+   * operators.
+   */
   public static Attribute followed(Attribute column, LogicalPlan node) {
     if (!Rowtime.follows(column) || node.children().size() == 0) {
       return null;

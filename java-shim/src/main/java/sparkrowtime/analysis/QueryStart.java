@@ -9,12 +9,12 @@ import sparkrowtime.query.BoundedQuery;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * The checks of a streaming query that reads rowtime streams. Spark analyzes the statement that
- * starts a query in the user's thread, inside {@code start()}, and applies the rules for hints before
- * its own check of streaming operations. So a refusal is raised by {@code start()}, and comes before
- * Spark's, which does not name the expression.
+ * The checks of a streaming query that reads rowtime streams. Spark analyzes the statement that starts a
+ * query in the user's thread, inside {@code start()}, and applies the rules for hints before its own check
+ * of streaming operations. So {@code start()} raises these errors, and raises them before Spark's, which
+ * do not name the expression.
  *
- * <p>Law: what the plan and the output mode show is refused here, before the first batch.
+ * <p>Law: whatever can be refused by the plan and the output mode is refused here, before the first batch.
  */
 public final class QueryStart extends Rule<LogicalPlan> {
   @Override

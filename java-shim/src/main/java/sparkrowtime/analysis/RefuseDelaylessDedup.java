@@ -7,8 +7,9 @@ import scala.runtime.BoxedUnit;
 import sparkrowtime.support.Scala;
 
 /**
- * The check rule: dropDuplicatesWithinWatermark needs a delay, its horizon, and so the user's own
- * withWatermark; as in Spark it is refused without. The automatic watermark has none.
+ * The check rule for dropDuplicatesWithinWatermark. It needs a delay, for which it looks for duplicates,
+ * and so the user's own withWatermark. The automatic watermark has no delay, so the operator is refused
+ * on it, as Spark refuses it without a watermark.
  */
 public final class RefuseDelaylessDedup extends AbstractFunction1<LogicalPlan, BoxedUnit> {
   @Override

@@ -12,12 +12,12 @@ import sparkrowtime.query.WatermarkNodes;
 import sparkrowtime.source.BoundedStream;
 
 /**
- * Spark's watermark starts at 1970, and takes what is not after it for late. The rowtimes of a stream
- * are later, but not every time that a query makes of them: {@code rowtime - INTERVAL 20000 DAYS}.
- * Called in the query's thread for each batch, before it is planned.
+ * Refuses times up to 1970. Spark's watermark starts at 1970, and rows that are not after it are late.
+ * The rowtimes of a stream are later, but a query can compute earlier times from them: {@code rowtime -
+ * INTERVAL 20000 DAYS}. Called in the query's thread for each batch, before it is planned.
  *
- * <p>Law: a function of the log and the batch's offsets. The bound at the start of a batch says that no
- * row of it is that early; where it does not, the least rowtime that has been sent does.
+ * <p>Law: the result is a function of the log and the batch's offsets. Usually the bound at the start of a
+ * batch shows that no row of it is so early; if not, the least rowtime that has been sent decides.
  */
 public final class RefuseEarlyTimes {
   private static final ToLongFunction<BoundedStream> LEAST_ROWTIME = stream -> 1L;
@@ -26,7 +26,7 @@ public final class RefuseEarlyTimes {
 
   /**
    * @param before the floors at the start of the batch
-   * @param sent the rows that have been sent up to its end
+   * @param sent the rows that have been sent up to the end of the batch
    */
   public static void check(WatermarkNodes nodes, ToLongFunction<BoundedStream> before, RowsSeen sent) {
     if (canBeEarly(nodes.bounds(LEAST_ROWTIME)) && canBeEarly(nodes.bounds(before))) {

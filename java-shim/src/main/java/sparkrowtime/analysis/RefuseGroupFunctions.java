@@ -12,9 +12,9 @@ import org.apache.spark.sql.catalyst.plans.logical.MapGroups;
 import sparkrowtime.support.Scala;
 
 /**
- * A function of a whole group without state (applyInPandas, applyInArrow, cogroup, mapGroups). Of a
- * stream Spark calls it once in each micro-batch with the rows of that batch, so that its results
- * depend on where a batch ends, and with that on the bounds.
+ * Refuses functions of a whole group without state (applyInPandas, applyInArrow, cogroup, mapGroups). On a
+ * stream, Spark calls such a function once in each micro-batch with the rows of that batch. So its results
+ * depend on where a batch ends, and thereby on the bounds.
  */
 final class RefuseGroupFunctions {
   private RefuseGroupFunctions() {}

@@ -12,8 +12,8 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * CUBE, ROLLUP and GROUPING SETS in append mode: a set without the time column is never complete, and
- * Spark would keep its totals for ever without a word.
+ * Refuses CUBE, ROLLUP and GROUPING SETS in append mode if one of their sets lacks the time column. Such a
+ * set is never complete, and Spark would keep its totals forever without a warning.
  */
 final class RefuseLostTotals {
   private RefuseLostTotals() {}

@@ -12,8 +12,8 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * An aggregation in append mode that groups by no time with a watermark: no group is ever complete.
- * Spark refuses it too, without a word on which expression it is.
+ * Refuses an aggregation in append mode that does not group by a time with a watermark: no group is ever
+ * complete. Spark refuses it, too, but does not name the expression.
  */
 final class RefuseMissingWatermark {
   private RefuseMissingWatermark() {}
@@ -35,7 +35,7 @@ final class RefuseMissingWatermark {
             + " withWatermark(<column>, <delay>) on the time column before the aggregation.");
   }
 
-  /** What a node groups by: DISTINCT, and EXCEPT with a table, by all columns. Null where it keeps no groups. */
+  /** The grouping expressions of a node; DISTINCT and EXCEPT group by all columns. Null if it is no aggregation of a stream. */
   private static List<? extends Expression> groups(LogicalPlan node) {
     if (!node.isStreaming()) {
       return null;
@@ -49,7 +49,7 @@ final class RefuseMissingWatermark {
     return groups.isEmpty() ? "nothing" : groups.stream().map(e -> shown(e, plan)).collect(Collectors.joining(", "));
   }
 
-  /** The expression as the user wrote it, where Spark has put a column in its place. */
+  /** The expression as SQL, with what the user wrote if Spark has replaced that by a column. */
   private static String shown(Expression e, LogicalPlan plan) {
     String written = e instanceof Attribute a ? Origin.expression(a, plan) : null;
     return written == null ? e.sql() : e.sql() + " (" + written + ")";

@@ -9,8 +9,9 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * An aggregation in append mode by a time that can be NULL, such as the right side's of a left outer
- * join. No watermark ever passes NULL, so that group would never come out, and its state would grow.
+ * Refuses an aggregation in append mode by a time that can be NULL, such as that of the right side of a
+ * left outer join. No watermark ever passes NULL, so the group of NULL would never be output, and its
+ * state would stay.
  */
 final class RefuseNullGroups {
   private final Definitions definitions;

@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import sparkrowtime.support.Scala;
 
 /**
- * A watermark above another one. Spark refuses it when it plans the first batch, since the operators
- * between the two would have both.
+ * Refuses a watermark above another one. Spark refuses it only when it plans the first batch, since the
+ * operators between the two would have both.
  */
 final class RefuseSecondWatermark {
   private RefuseSecondWatermark() {}
@@ -18,11 +18,11 @@ final class RefuseSecondWatermark {
   private static void checkNode(LogicalPlan node) {
     if (node instanceof EventTimeWatermark watermark
         && watermark.child().exists(EventTimeWatermark.class::isInstance)) {
-      throw new IllegalArgumentException(said(watermark));
+      throw new IllegalArgumentException(message(watermark));
     }
   }
 
-  private static String said(EventTimeWatermark watermark) {
+  private static String message(EventTimeWatermark watermark) {
     String column = "withWatermark(\"" + watermark.eventTime().name() + "\", ...)";
     LogicalPlan keeping = Scala.orNull(watermark.child().find(Scala.function(StatefulNodes::keepsRows)));
     if (keeping == null) {

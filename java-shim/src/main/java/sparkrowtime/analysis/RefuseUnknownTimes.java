@@ -10,8 +10,8 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * An operator that keeps rows by a time which only has Spark's mark of a watermark would drop the rows
- * that the watermark of another column calls late.
+ * Refuses an operator that keeps rows by a time that has only Spark's mark of a watermark, and not a
+ * watermark. It would drop the rows that are late by the watermark of another column.
  */
 final class RefuseUnknownTimes {
   private final KnownTimes times;

@@ -16,11 +16,11 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * The resolution rule: gives each streaming relation of a rowtime source a bounded table and the
- * automatic watermark. Spark applies it to every plan it analyzes, in the user's thread.
+ * The resolution rule that gives each streaming relation of a rowtime source a bounded table and the
+ * automatic watermark. Spark applies it to every plan that it analyzes, in the user's thread.
  *
- * <p>Law: idempotent; left as they are: plans without a rowtime stream, streams read with option
- * bounds=ignore, and the plans of batches, which Spark analyzes again.
+ * <p>Law: the rule is idempotent. It does not change plans without a rowtime stream, streams that are read
+ * with option bounds=ignore, and the plans of batches, which Spark analyzes again.
  */
 public final class RowtimeRelations extends Rule<LogicalPlan> {
   private final SparkSession session;
@@ -31,11 +31,11 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return ShimMismatch.guarded(() -> bounded(plan.exists(TableOptions::concern) ? told(plan) : plan));
+    return ShimMismatch.guarded(() -> bounded(plan.exists(TableOptions::concern) ? withTableOptions(plan) : plan));
   }
 
-  /** The session has its catalog when the first plan is analyzed, not yet when the rule is made. */
-  private LogicalPlan told(LogicalPlan plan) {
+  /** The session has its catalog only when the first plan is analyzed, not when the rule is created. */
+  private LogicalPlan withTableOptions(LogicalPlan plan) {
     SessionCatalog tables = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
     return plan.resolveOperatorsUp(Scala.rewriting(node -> TableOptions.given(node, tables)));
   }
@@ -60,7 +60,7 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     return node;
   }
 
-  /** A relation as the user has it; in the plan of a batch Spark has put others in its place. */
+  /** Whether a node is the relation in a user's plan. In the plan of a batch Spark has replaced it. */
   public static boolean isRowtime(Object node) {
     return node instanceof StreamingRelationV2 relation
         && relation.sourceName().equalsIgnoreCase(Rowtime.SOURCE)

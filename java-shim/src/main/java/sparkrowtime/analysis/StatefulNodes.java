@@ -2,7 +2,7 @@ package sparkrowtime.analysis;
 
 import org.apache.spark.sql.catalyst.plans.logical.*;
 
-/** Which nodes of an analyzed plan keep rows of a stream from one batch to the next. */
+/** Decides which nodes of an analyzed plan keep rows of a stream from one batch to the next. */
 final class StatefulNodes {
   private StatefulNodes() {}
 

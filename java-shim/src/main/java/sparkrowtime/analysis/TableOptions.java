@@ -19,10 +19,12 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * A table {@code USING rowtime}: of its options, path among them, Spark hands a Python source only
- * those that a query says in {@code WITH (...)}. Here the relation gets the table's own beside them.
+ * The options of a table {@code USING rowtime}. Spark passes a Python source only the options that a query
+ * gives in {@code WITH (...)}, and not those of the table, such as path. This class adds them to the
+ * relation.
  *
- * <p>Law: what the query says wins; idempotent; relations without a table are left as they are.
+ * <p>Law: an option of the query overrides one of the table. Adding is idempotent. Relations without a
+ * table do not change.
  */
 final class TableOptions {
   private static final String SESSION_CATALOG = "spark_catalog";
@@ -52,10 +54,11 @@ final class TableOptions {
     return given(batch, batch.options(), of(batch.identifier().get(), tables));
   }
 
-  private static LogicalPlan given(LogicalPlan relation, CaseInsensitiveStringMap said, Map<String, String> own) {
-    own.putAll(said);
-    CaseInsensitiveStringMap all = new CaseInsensitiveStringMap(own);
-    return all.equals(said) ? relation : Scala.copy(relation, CaseInsensitiveStringMap.class, all);
+  private static LogicalPlan given(
+      LogicalPlan relation, CaseInsensitiveStringMap ofQuery, Map<String, String> ofTable) {
+    ofTable.putAll(ofQuery);
+    CaseInsensitiveStringMap all = new CaseInsensitiveStringMap(ofTable);
+    return all.equals(ofQuery) ? relation : Scala.copy(relation, CaseInsensitiveStringMap.class, all);
   }
 
   private static Map<String, String> of(Identifier table, SessionCatalog tables) {

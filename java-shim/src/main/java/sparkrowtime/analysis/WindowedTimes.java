@@ -1,6 +1,5 @@
 package sparkrowtime.analysis;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -15,18 +14,17 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
-import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import sparkrowtime.bounds.WindowBounds;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * GROUP BY window(rowtime + INTERVAL 1 HOUR, ...): Spark marks a window that is made of a column with a
- * watermark, not one that is made of an expression. Where a bound follows the expression, it becomes a
- * column below the window, with the automatic node on it, and the window gets the mark.
+ * Supports GROUP BY window(rowtime + INTERVAL 1 HOUR, ...). Spark marks a window of a column with a
+ * watermark, but not a window of an expression. If a bound follows the expression, it becomes a column
+ * below the window, with the automatic node on it, and the window gets the mark.
  *
- * <p>Spark has rewritten the window by then to a node that makes it (a projection, or an Expand for
+ * <p>By then Spark has rewritten the window to a node that computes it (a projection, or an Expand for
  * hopping windows), and to filters between that node and the aggregation.
  */
 final class WindowedTimes {
@@ -51,7 +49,7 @@ final class WindowedTimes {
         .orElse(null);
   }
 
-  /** The node that makes the window; null where there is another operator in between. */
+  /** The node that computes the window; null if another operator is in between. */
   private static LogicalPlan maker(Attribute window, LogicalPlan plan) {
     boolean passes = plan instanceof Project || plan instanceof Filter || plan instanceof Expand;
     if (!passes) {
@@ -65,7 +63,7 @@ final class WindowedTimes {
     return plan.children().apply(0);
   }
 
-  /** The expression that the window is made of; null where no automatic node can be moved to it. */
+  /** The expression of which the window is computed; null if no automatic node can be moved to it. */
   private static Expression time(Attribute window, LogicalPlan maker) {
     List<Expression> times =
         Scala.list(maker.expressions()).stream()
@@ -73,12 +71,12 @@ final class WindowedTimes {
             .flatMap(e -> WindowBounds.times(e).stream())
             .map(conversion -> conversion.child())
             .toList();
-    // The end of a session is made of the time and the gap; the first is always the window's start.
+    // The first is always the window's start. The end of a session is computed from the time and the gap.
     boolean one = !times.isEmpty() && times.stream().allMatch(t -> t.exists(times.get(0)::semanticEquals));
     return one && AutoWatermark.boundsOver(onlyChild(maker)) != null ? times.get(0) : null;
   }
 
-  /** The maker above a column of the time with the automatic node on it. */
+  /** The maker above a column with the time, which has the automatic node. */
   private static LogicalPlan watched(Attribute window, Expression time, LogicalPlan maker) {
     Alias column = GroupedTimes.named(time);
     LogicalPlan below = GroupedTimes.above(column, onlyChild(maker));

@@ -1,13 +1,13 @@
 package sparkrowtime.bounds;
 
 /**
- * What is promised about the later values of a timestamp column: none below {@code floor}
- * (microseconds since the epoch, UTC).
+ * The promise about the later values of a timestamp column: none is below {@code floor} (microseconds
+ * since the epoch, UTC).
  *
- * @param floor the least later value; {@link #UNKNOWN_YET} where the stream has promised nothing
- *     yet; {@link #UNLIMITED} where only ordinary sources feed the column
- * @param mixed an ordinary source, one without bounds, feeds the column too
- * @param speaks a rowtime stream marked {@code punctuate} is among those that feed it
+ * @param floor the least later value; {@link #UNKNOWN_YET} if the stream has promised nothing yet;
+ *     {@link #UNLIMITED} if only ordinary sources feed the column
+ * @param mixed whether an ordinary source, which has no bounds, feeds the column too
+ * @param speaks whether a rowtime stream with option {@code punctuate} is among those that feed it
  */
 public record Bound(long floor, boolean mixed, boolean speaks) {
   public static final long UNKNOWN_YET = Long.MIN_VALUE;
@@ -18,7 +18,7 @@ public record Bound(long floor, boolean mixed, boolean speaks) {
     return new Bound(floor, false, false);
   }
 
-  /** The weakest of several inputs that are merged. */
+  /** The bound of two inputs that are merged: the weaker of both. */
   public Bound weakest(Bound other) {
     return new Bound(Math.min(floor, other.floor), mixed || other.mixed, speaks || other.speaks);
   }
@@ -35,12 +35,12 @@ public record Bound(long floor, boolean mixed, boolean speaks) {
     return floor != UNKNOWN_YET && floor != UNLIMITED;
   }
 
-  /** True where the floor alone may be told to consumers. */
+  /** Whether the floor may be published to consumers. */
   public boolean isPromise() {
     return isKnown() && (!mixed || speaks);
   }
 
-  /** The largest watermark in ms that closes no window which a later row may still fall into. */
+  /** The largest watermark in ms that closes no window into which a later row may fall. */
   public long windowMs() {
     return isKnown() ? Math.floorDiv(floor, 1000L) : floor;
   }

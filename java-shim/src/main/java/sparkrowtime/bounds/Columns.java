@@ -35,18 +35,19 @@ public final class Columns {
   }
 
   /**
-   * Every field of {@code to}: both bounds combined, or none where one of them is missing. Of windows of different
-   * sizes there is no start: it is reckoned from the end, less the size.
+   * Sets every field of {@code to} to both bounds combined, or to none if one of them is missing.
+   * Windows of different sizes have no bound of their start, since it is computed from the end and the
+   * size.
    */
-  void merge(Attribute to, Columns one, Attribute a, Columns two, Attribute b, BinaryOperator<Bound> how) {
-    boolean likeSized = size(one, a) == size(two, b);
+  void merge(Attribute to, Columns one, Attribute a, Columns two, Attribute b, BinaryOperator<Bound> combine) {
+    boolean sameSize = size(one, a) == size(two, b);
     for (String field : FIELDS) {
-      if (field.equals("start") && !likeSized) {
+      if (field.equals("start") && !sameSize) {
         continue;
       }
       Bound left = one.get(a.exprId(), field);
       Bound right = two.get(b.exprId(), field);
-      put(to.exprId(), field, left == null || right == null ? null : how.apply(left, right));
+      put(to.exprId(), field, left == null || right == null ? null : combine.apply(left, right));
     }
   }
 

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import sparkrowtime.support.Scala;
 
-/** What the names of WITH stand for in a query's plan. A reference has columns of its own, by place. */
+/** The definitions of the names of WITH in a query's plan. A reference has columns of its own, in the same order. */
 public final class Definitions {
   private final Map<Long, LogicalPlan> bodies = new HashMap<>();
 
@@ -24,12 +24,12 @@ public final class Definitions {
     }
   }
 
-  /** What {@code leaf} refers to; null where it is no reference. */
+  /** The plan that {@code leaf} refers to; null if it is no reference. */
   public LogicalPlan body(LogicalPlan leaf) {
     return leaf instanceof CTERelationRef reference ? bodies.get(reference.cteId()) : null;
   }
 
-  /** The place among the columns of {@code plan} of {@code column}, which is one of them. */
+  /** The index of {@code column} among the columns of {@code plan}, which has it. */
   public static int place(Attribute column, LogicalPlan plan) {
     List<Attribute> own = Scala.list(plan.output());
     return IntStream.range(0, own.size())

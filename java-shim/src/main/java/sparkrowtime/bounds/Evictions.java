@@ -18,31 +18,31 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * What the stateful operators of a batch have evicted: by time column, the microsecond above which
- * everything is that they still keep (the window's end, for a window).
+ * What the stateful operators of a batch have evicted. For each time column this is a time in
+ * microseconds; all that the operators still keep is later (for a window, its end is).
  *
- * <p>Law: where several operators keep state by one column the earliest counts, and nothing is known
- * where one of them evicts by something else.
+ * <p>Law: if several operators keep state by one column, the earliest time counts. If one of them evicts
+ * by something else, nothing is known.
  */
 public class Evictions {
   private static final long NOTHING = Long.MIN_VALUE;
+
   private final Map<ExprId, Long> groups = new HashMap<>();
   private final Map<ExprId, Long> joins = new HashMap<>();
+  private Long followed;
 
-  /** Above which all later results of the aggregations by this column are; null if not known. */
+  /** All later results of the aggregations by this column are above this time; null if not known. */
   public Long ofGroups(Attribute by) {
     return groups.get(by.exprId());
   }
 
-  /** Above which all rows of this column are that joins still keep; null if not known. */
+  /** All rows that joins still keep have this column above this time; null if not known. */
   public Long ofJoins(Attribute time) {
     Long above = joins.get(time.exprId());
     return above == null || above == NOTHING ? null : above;
   }
 
-  private Long followed;
-
-  /** The floor below which the state functions that follow one have given out all rows; null if none. */
+  /** The floor below which this library's state functions have output all rows; null without such functions. */
   public Long followed() {
     return followed;
   }
@@ -67,7 +67,8 @@ public class Evictions {
   private void joined(SparkPlan side, List<Expression> keys, JoinStateWatermarkPredicate by) {
     for (Attribute time : Scala.list(side.output())) {
       if (Rowtime.isWatermarked(time)) {
-        long above = by != null && JoinSides.evictedMs(by) > 0 && isBy(time, keys, by) ? JoinSides.evictedMs(by) * 1000 : NOTHING;
+        long evictedMs = by == null ? 0 : JoinSides.evictedMs(by);
+        long above = evictedMs > 0 && isBy(time, keys, by) ? evictedMs * 1000 : NOTHING;
         joins.merge(time.exprId(), above, Math::min);
       }
     }

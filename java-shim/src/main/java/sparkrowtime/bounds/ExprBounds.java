@@ -13,12 +13,12 @@ import org.apache.spark.unsafe.types.UTF8String;
 import sparkrowtime.support.Scala;
 
 /**
- * The bound of an expression over columns with bounds. Called in the query's thread when a bound
- * has moved, and at analysis to see whether a derived rowtime keeps its watermark.
+ * The bound of an expression over columns with bounds. Called in the query's thread when a bound has
+ * moved, and at analysis to decide whether a derived rowtime keeps its watermark.
  *
- * <p>Law: a function g moves the floor f to the least g(t) of any t from f on, in microseconds. That
- * is g(f) where g is non-decreasing, so strictness survives exactly where g is injective. {@link
- * Monotonic} is the closed list of functions; {@link LeastLater} has the ones that are monotonic only
+ * <p>Law: a function g maps the floor f to the least g(t) of all t at or after f, in microseconds. If g
+ * is non-decreasing this is g(f), so strictness is preserved exactly if g is injective. {@link
+ * Monotonic} is the closed list of functions. {@link LeastLater} handles those that are monotonic only
  * between the transitions of a zone. Any other function has no bound (null).
  */
 public final class ExprBounds {
@@ -55,7 +55,7 @@ public final class ExprBounds {
     return moving < 0 ? null : moved(e, moving);
   }
 
-  /** The bound of a field of a struct column or of a struct that is made here. */
+  /** The bound of a field of a struct, which is a column or is made by this expression. */
   Bound ofField(Expression struct, String field) {
     if (struct instanceof Attribute a) {
       return columns.get(a.exprId(), field);
@@ -81,7 +81,7 @@ public final class ExprBounds {
     return least == null ? null : bound.withFloor(least);
   }
 
-  /** The least value of {@code e} for any argument from {@code floor} on; null where it has none. */
+  /** The least value of {@code e} for any argument at or after {@code floor}; null if there is none. */
   private static Long least(Expression e, int argument, long floor) {
     Long first = value(e, argument, floor);
     return first == null || !LeastLater.rounds(e)
@@ -108,7 +108,7 @@ public final class ExprBounds {
     return new Literal(type instanceof DateType ? (Object) (int) value : (Object) value, type);
   }
 
-  /** What CASE WHEN may give, NULL where it has no ELSE. */
+  /** The possible values of CASE WHEN, among them NULL if it has no ELSE. */
   public static List<Expression> values(CaseWhen choice) {
     Expression otherwise = Scala.orNull(choice.elseValue());
     return Stream.concat(
@@ -134,14 +134,14 @@ public final class ExprBounds {
         : fold(always, (a, b) -> a.floor() >= b.floor() ? a : b, false);
   }
 
-  private Bound fold(List<Expression> arguments, BinaryOperator<Bound> how, boolean all) {
+  private Bound fold(List<Expression> arguments, BinaryOperator<Bound> combine, boolean all) {
     List<Bound> bounds = arguments.stream().map(this::of).toList();
     boolean missing = all && bounds.contains(null);
     return missing
         ? null
         : bounds.stream()
             .filter(b -> b != null && (all || !b.isOrdinary()))
-            .reduce(how)
+            .reduce(combine)
             .orElse(null);
   }
 

@@ -13,18 +13,18 @@ import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.TimestampType;
 
 /**
- * The least value that a rounding of local time gives for any time from a floor on. date_trunc and a
- * cast to DATE are not monotonic where clocks go back by a step that is not aligned to the unit: in
+ * The least value of a rounding of local time for any time at or after a floor. date_trunc and a cast to
+ * DATE are not monotonic where clocks go back by a step that is not aligned to the unit: in
  * Pacific/Chatham, 03:45 is followed by 02:45, so the hour of 03:00 is followed by that of 02:00. The
- * zone's rules say when.
+ * zone's rules say when this happens.
  *
- * <p>Law: between two transitions of the zone a rounding gives its value at the first of them, if that
- * is not later than the transition, and then boundaries of the unit, which are later than the
- * transition and increase. So the floor and the transitions above it are all that has to be looked at.
- * The result does not decrease with the floor.
+ * <p>Law: between two transitions of the zone, a rounding first has its value at the earlier transition,
+ * if that value is not later than the transition, and then boundaries of the unit, which are later than
+ * the transition and increase. So it is enough to look at the floor and at the transitions above it. The
+ * result does not decrease when the floor rises.
  */
 final class LeastLater {
-  /** No time rounds to a value below a floor which is that much earlier: a year, and what offsets differ by. */
+  /** No time rounds to a value that is so much earlier: a year, and the largest difference between offsets. */
   private static final long FARTHEST_DAYS = 370;
 
   private LeastLater() {}
@@ -35,8 +35,8 @@ final class LeastLater {
   }
 
   /**
-   * @param rounding the expression, whose zone and type count
-   * @param value its value at a time in microseconds
+   * @param rounding the expression; only its zone and type are used
+   * @param value the value of the expression at a time in microseconds
    * @param floor the least later time
    */
   static long from(Expression rounding, LongUnaryOperator value, long floor) {

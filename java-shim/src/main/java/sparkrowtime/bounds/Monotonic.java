@@ -13,13 +13,13 @@ import org.apache.spark.unsafe.types.CalendarInterval;
 import sparkrowtime.support.Scala;
 
 /**
- * Which expressions are known to be non-decreasing in one argument, at least between the transitions
- * of a zone ({@link LeastLater}). Spark marks nothing as such, so the list is ours;
+ * The expressions that are known to be non-decreasing in one argument, at least between the transitions
+ * of a zone ({@link LeastLater}). Spark does not mark such expressions, so this class lists them;
  * tests/spark/test_shim_zones.py compares each entry with its values in zones with odd transitions.
  *
- * <p>Law: what is not on the list has no bound. Adding a day is not on it in a zone with transitions
- * (02:30 + 1 day is 03:30 on the day after a spring night, 03:10 + 1 day is 03:10); adding a month
- * never is. The other arguments are the same in every batch.
+ * <p>Law: an expression that is not on the list has no bound. In a zone with transitions, adding a day is
+ * not on the list (if clocks go forward on the next day, 02:30 + 1 day is 03:30, but 03:10 + 1 day is
+ * 03:10). Adding a month never is. The other arguments of an expression are the same in every batch.
  */
 public final class Monotonic {
   private static final long DAY = 86_400_000_000L;
@@ -29,7 +29,7 @@ public final class Monotonic {
 
   private Monotonic() {}
 
-  /** The index of the argument that {@code e} is non-decreasing in, all others fixed; -1 if none. */
+  /** The index of the argument in which {@code e} is non-decreasing if the others are fixed; -1 if none. */
   public static int argument(Expression e) {
     if (e instanceof Alias || e instanceof PreciseTimestampConversion || e instanceof KnownNotNull) {
       return 0;
@@ -49,7 +49,7 @@ public final class Monotonic {
     return -1;
   }
 
-  /** The time zone by which {@code e} computes its value; null where its value is the same in each. */
+  /** The time zone in which {@code e} computes its value; null if its value is the same in all zones. */
   public static ZoneId zone(Expression e) {
     if (e instanceof TruncTimestamp trunc) {
       return trunc.zoneId();
@@ -73,8 +73,8 @@ public final class Monotonic {
   }
 
   /**
-   * True for literals and deterministic functions of them. Spark also calls expressions foldable that
-   * have another value in each batch or run: the current time, session variables, functions of the user's.
+   * True for literals and deterministic functions of them. Spark also calls expressions foldable whose
+   * value differs between batches or runs: the current time, session variables, user-defined functions.
    */
   static boolean isConstant(Expression e) {
     boolean deterministic = e.foldable() && e.deterministic();

@@ -12,38 +12,38 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import sparkrowtime.support.Scala;
 
-/** Where a column of a plan's output comes from, in words for messages. */
+/** Describes where a column of a plan's output comes from, for messages. */
 public final class Origin {
   private Origin() {}
 
   /**
-   * The expression that the user wrote, or the operator that makes the column or loses its bound.
+   * The expression that the user wrote, or the operator that produces the column or loses its bound.
    *
-   * @param bounded whether the column has a bound in a plan
+   * @param bounded tells of a plan whether the column has a bound in it
    */
   public static String of(Attribute column, LogicalPlan plan, Predicate<LogicalPlan> bounded) {
     String expression = expression(column, plan);
     return expression != null ? expression : maker(column, plan, bounded).nodeName();
   }
 
-  /** The expression that the user wrote, or the operator that makes the column. */
+  /** The expression that the user wrote, or the operator that produces the column. */
   public static String of(Attribute column, LogicalPlan plan) {
     return of(column, plan, child -> false);
   }
 
-  /** The expression that the user wrote; null where the column is a stream's, or made by an operator. */
+  /** The expression that the user wrote; null if the column is a stream's, or is produced by an operator. */
   public static String expression(Attribute column, LogicalPlan plan) {
     Alias alias = alias(column, plan);
     return alias == null ? null : shown(alias.child());
   }
 
-  /** Spark has rewritten window(...) to arithmetic. */
+  /** The expression as SQL. Spark has rewritten window(...) to arithmetic, so a window is shown as such. */
   private static String shown(Expression e) {
     boolean window = e instanceof CreateNamedStruct && !WindowBounds.times(e).isEmpty();
     return window ? "window(" + WindowBounds.times(e).get(0).child().sql() + ", ...)" : e.sql();
   }
 
-  /** True where the column passes through an operator that keeps rows, and is not a UDF's. */
+  /** True if the plan has an operator that keeps rows, and the column is not the result of a UDF. */
   public static boolean isKept(Attribute column, LogicalPlan plan) {
     Alias alias = alias(column, plan);
     boolean code = alias != null && alias.exists(e -> e instanceof UserDefinedExpression);

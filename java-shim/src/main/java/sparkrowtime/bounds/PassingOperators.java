@@ -4,11 +4,11 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 
 /**
- * The operators with one input that hand on some of the rows of a batch in that batch, and no other
- * row, with columns that keep their ids and values. What such an operator adds has a new id.
+ * The operators with one input that pass on some of the rows of a batch in the same batch, and no other
+ * rows. Their columns keep ids and values. A column that such an operator adds has a new id.
  *
- * <p>Law: the list is closed. An operator that is not on it, nor known to {@link PlanBounds}, has no
- * bound: it could keep rows, as EXCEPT ALL does. Each entry has a test in
+ * <p>Law: the list is closed. An operator that is neither on it nor known to {@link PlanBounds} has no
+ * bound, since it could keep rows, as EXCEPT ALL does. Each entry has a test in
  * tests/spark/test_shim_operators.py.
  */
 public final class PassingOperators {
@@ -35,7 +35,10 @@ public final class PassingOperators {
     return LIST.contains(plan.getClass());
   }
 
-  /** DISTINCT, and EXCEPT with a table, which Spark makes a DISTINCT of a join: they keep rows until W passes them. */
+  /**
+   * DISTINCT, and EXCEPT with a table, which Spark rewrites to a DISTINCT over a join. They keep rows
+   * until W passes them.
+   */
   public static boolean isDistinct(LogicalPlan plan) {
     return plan instanceof Distinct || plan instanceof Except except && !except.isAll();
   }

@@ -18,9 +18,9 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * The bounds of the columns of each node of a streaming query. Works on the analyzed plan: unlike
- * the physical one it shows every source in every batch, also those that have nothing new, so that
- * a bound never depends on what the optimizer could leave out.
+ * The bounds of the columns of each node of a streaming query. They are computed on the analyzed plan.
+ * Unlike the physical plan, it shows every source in every batch, also a source without news, so a bound
+ * never depends on what the optimizer leaves out.
  *
  * <p>Called in the query's thread, when a bound has moved (for the watermark nodes) and before each
  * batch (for the output).
@@ -32,10 +32,10 @@ public final class PlanBounds {
   private final Definitions definitions;
 
   /**
-   * @param definitions of the whole query
+   * @param definitions the definitions of WITH in the whole query
    * @param floors the floor of each rowtime stream
-   * @param evicted what the stateful operators keep of the past
-   * @param seen the rows that they can have kept
+   * @param evicted what the stateful operators have evicted
+   * @param seen the rows that the operators can have kept
    */
   public PlanBounds(Definitions definitions, ToLongFunction<BoundedStream> floors, Evictions evicted, RowsSeen seen) {
     this.definitions = definitions;
@@ -44,7 +44,7 @@ public final class PlanBounds {
     this.seen = seen;
   }
 
-  /** Where operators keep rows nothing is known: for the columns below all of them. */
+  /** For columns below all operators that keep rows: nothing is known of the columns above such an operator. */
   public PlanBounds(Definitions definitions, ToLongFunction<BoundedStream> floors) {
     this(definitions, floors, new Evictions(), new RowsSeen(stream -> null));
   }
@@ -74,7 +74,7 @@ public final class PlanBounds {
     return ofOneInput(plan);
   }
 
-  /** The operators that pass bounds are a closed list: another one may keep rows, or make up times. */
+  /** The operators that pass bounds are a closed list. Any other operator may keep rows, or create times. */
   private Columns ofOneInput(LogicalPlan plan) {
     LogicalPlan input = onlyStream(plan);
     if (input == null) {
@@ -85,8 +85,8 @@ public final class PlanBounds {
   }
 
   /**
-   * What an operator of this library makes anew follows a column of its input. A state function has
-   * given out all rows below the floor that it was told, and no other.
+   * The columns that an operator of this library creates follow a column of its input. A state function
+   * has output all rows below the floor that it was given, and no others.
    */
   private Columns ofFollowing(LogicalPlan plan, LogicalPlan input, Columns below) {
     Columns columns = new Columns();
@@ -104,7 +104,7 @@ public final class PlanBounds {
     return bound == null || evicted.followed() == null ? null : bound.weakest(Bound.of(evicted.followed()));
   }
 
-  /** The one streaming input; a state function also has an initial state, a table. */
+  /** The only streaming input; null if there are several. A state function also has an initial state, a table. */
   private static LogicalPlan onlyStream(LogicalPlan plan) {
     List<LogicalPlan> streams = Scala.list(plan.children()).stream().filter(c -> c.isStreaming()).toList();
     return streams.size() == 1 ? streams.get(0) : null;
@@ -114,7 +114,7 @@ public final class PlanBounds {
     Columns columns = new Columns();
     for (Attribute a : Scala.list(source.output())) {
       if (RowtimeRelations.isRowtime(source)) {
-        // At analysis no floor is known; any one shows which columns can have a bound.
+        // At analysis no floor is known. Any floor shows which columns can have a bound.
         columns.put(a.exprId(), "", Rowtime.isRowtime(a) ? Bound.of(0L) : null);
       } else if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
         columns.put(a.exprId(), "", isSource(source) ? Bound.ORDINARY : null);
@@ -146,7 +146,7 @@ public final class PlanBounds {
     }
   }
 
-  /** A sliding window: every row in several windows; the earliest of them counts. */
+  /** A sliding window puts every row into several windows. The earliest of them counts. */
   private Columns ofExpand(Expand expand) {
     Columns input = of(expand.child());
     List<Attribute> output = Scala.list(expand.output());
@@ -161,7 +161,7 @@ public final class PlanBounds {
     return all;
   }
 
-  /** A union, or a name of WITH: its columns are those of what it is made of, by place. */
+  /** For a union, or a name of WITH: its columns are those of its parts, in the same order. */
   private Columns byPlace(LogicalPlan plan, List<LogicalPlan> parts) {
     List<Attribute> output = Scala.list(plan.output());
     Columns all = null;
@@ -196,7 +196,7 @@ public final class PlanBounds {
     return groups;
   }
 
-  /** A join of two streams also gives rows that it has kept; one with a table gives only new ones. */
+  /** A join of two streams also outputs rows that it has kept. A join with a table outputs only new rows. */
   private Columns ofJoin(Join join) {
     Columns columns = new Columns();
     if (join.left().isStreaming() && join.right().isStreaming()) {
@@ -217,7 +217,7 @@ public final class PlanBounds {
     return columns;
   }
 
-  /** No row of a join's state is below what was evicted, and none was made up. */
+  /** No row in a join's state is below what was evicted, and each was sent by a stream. */
   private Long leastKept(LogicalPlan side, Attribute a) {
     Long least = above(evicted.ofJoins(a));
     return least == null ? null : (Long) seen.least(side, a, least).orElse(least);
@@ -227,7 +227,10 @@ public final class PlanBounds {
     return evicted == null ? null : (Long) (evicted + 1);
   }
 
-  /** The bound of a column by which rows are kept in state, and of new ones if they pass at once. */
+  /**
+   * Sets the bound of a column by which rows are kept in state. {@code alsoNew}: new rows pass in the same
+   * batch, so their bound counts, too.
+   */
   private static void keep(
       Columns columns, Attribute a, Columns input, Long least, boolean alsoNew) {
     if (least == null) {

@@ -15,25 +15,25 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * The least rowtime, at or above a given one, among the rows that the streams below a column have
- * sent up to a batch's end. A join keeps no other values of that column: filters, projections,
- * deduplication and joins on the way leave rows out and change none.
+ * The least rowtime, at or above a given one, among the rows that the streams below a column have sent
+ * up to a batch's end. A join keeps no other values of that column: the filters, projections,
+ * deduplications and joins in between drop rows, but change none.
  *
- * <p>Law: a function of the log and the batch's offsets, so a batch that is run again sees the same;
- * empty where the column is not the rowtime of streams under such operators, as it is under
- * another name.
+ * <p>Law: the result is a function of the log and the batch's offsets, so a batch that is run again sees
+ * the same. It is empty if the column is not the rowtime of streams, unchanged or renamed, below such
+ * operators.
  */
 public final class RowsSeen {
   private final Function<BoundedStream, Offset> ends;
 
   /**
-   * @param ends how far the batch reads each stream; null where nothing has been read
+   * @param ends the offset up to which the batch reads each stream; null if nothing has been read
    */
   public RowsSeen(Function<BoundedStream, Offset> ends) {
     this.ends = ends;
   }
 
-  /** {@link Bound#UNLIMITED} where no row is at or above {@code from}. */
+  /** The least rowtime at or above {@code from}; {@link Bound#UNLIMITED} if no row is. */
   OptionalLong least(LogicalPlan plan, Attribute column, long from) {
     if (plan instanceof StreamingDataSourceV2ScanRelation source) {
       return sent(source, column, from);
@@ -50,7 +50,7 @@ public final class RowsSeen {
             .orElse(OptionalLong.empty());
   }
 
-  /** The least rowtime that a stream has sent; {@link Bound#UNLIMITED} for none. */
+  /** The least rowtime that a stream has sent; {@link Bound#UNLIMITED} if it has sent no rows. */
   public long leastOf(BoundedStream stream) {
     Offset end = ends.apply(stream);
     return end == null ? Bound.UNLIMITED : stream.leastSent(end, 0);

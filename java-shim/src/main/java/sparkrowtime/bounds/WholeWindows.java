@@ -9,11 +9,12 @@ import org.apache.spark.sql.types.LongType;
 import sparkrowtime.support.Scala;
 
 /**
- * Which window columns of a query only have ends of whole milliseconds. Operators compare with W in
- * milliseconds: an open window whose end is a fraction of one above W has W itself as its window_time.
+ * The window columns of a query whose windows all end at whole milliseconds. Operators compare with W in
+ * milliseconds: an open window that ends a fraction of a millisecond after W has W itself as its
+ * window_time.
  *
- * <p>Law: a window is whole where the numbers that Spark's arithmetic has for its duration, slide and
- * start all are; one whose arithmetic is not found is not, nor is a session.
+ * <p>Law: a window is whole if the duration, slide and start in Spark's arithmetic are all whole
+ * milliseconds. A window whose arithmetic is not found is not whole, and neither is a session.
  */
 public final class WholeWindows {
   private final Definitions definitions;

@@ -10,11 +10,11 @@ import sparkrowtime.support.Scala;
 
 /**
  * The bounds of a window's start and end before any aggregation. Spark has rewritten {@code
- * window(rowtime, ...)} to arithmetic which is non-decreasing in its time column as a whole, though
- * not step by step. The conversions in it occur nowhere else: users have no function for them.
+ * window(rowtime, ...)} to arithmetic that is non-decreasing in its time column as a whole, though not
+ * in each step. The conversions in it occur nowhere else, since users have no function for them.
  *
- * <p>Law: a later row at floor f or after falls into windows with at least the start and end of
- * those that f falls into.
+ * <p>Law: a later row, at or after the floor f, falls into windows that start and end no earlier than
+ * those of f.
  */
 public final class WindowBounds {
   private static final String MARKER = "spark.timeWindow";
@@ -22,12 +22,12 @@ public final class WindowBounds {
 
   private WindowBounds() {}
 
-  /** True for windows of one fixed size, not for sessions. */
+  /** True for windows of a fixed size, false for sessions. */
   static boolean isFixedSize(NamedExpression e) {
     return e.metadata().contains(MARKER);
   }
 
-  /** True for windows and sessions that Spark has made of a time, before or after an aggregation. */
+  /** True for windows and sessions that Spark has computed from a time, before or after an aggregation. */
   public static boolean isWindow(NamedExpression e) {
     return e.metadata().contains(MARKER) || e.metadata().contains(SESSION_MARKER);
   }
@@ -45,7 +45,7 @@ public final class WindowBounds {
     return Monotonic.isConstant(moved) ? time.withFloor((Long) moved.eval(InternalRow.empty())) : null;
   }
 
-  /** Where the time column is read: the conversions from a timestamp to its microseconds. */
+  /** The conversions from a timestamp to its microseconds: they are where the time column is read. */
   public static List<PreciseTimestampConversion> times(Expression window) {
     return Scala.list(window.collect(Scala.only(PreciseTimestampConversion.class))).stream()
         .filter(WindowBounds::isReading)

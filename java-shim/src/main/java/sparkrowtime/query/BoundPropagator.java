@@ -11,13 +11,13 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * Stands in for Spark's own propagator: gives each stateful operator the watermark that fits it.
- * Spark calls {@link #propagate} in the query's thread when it plans a batch, for the batch before
- * and for the batch itself, and once for a tentative next batch; then it asks for each operator.
+ * Replaces Spark's own propagator, and gives each stateful operator the watermark that suits it. Spark
+ * calls {@link #propagate} in the query's thread when it plans a batch: for the batch before, for the
+ * batch itself, and once for a tentative next batch. Then it asks for the watermark of each operator.
  *
- * <p>Law: windows get W, since later rows fall into windows that end after it; operators on a raw
- * time column, which take a row at W itself for late, get the largest ms below the floor. Both are
- * functions of the batch's offsets and watermark, as they are in the offset log.
+ * <p>Law: windows get W, since later rows fall into windows that end after it. Operators on a raw time
+ * column, to which a row at W itself is late, get the largest ms below the floor. Both are functions of
+ * the batch's offsets and watermark as they are in the offset log.
  */
 final class BoundPropagator implements WatermarkPropagator {
   private final BoundedQuery query;
@@ -62,7 +62,7 @@ final class BoundPropagator implements WatermarkPropagator {
     }
   }
 
-  /** How a join of the batch that is being planned evicts; null for other operators. */
+  /** The eviction of a join in the batch that is being planned; null for other operators. */
   JoinSides sidesOf(long operator) {
     return sides.get(operator);
   }

@@ -14,11 +14,11 @@ import sparkrowtime.bounds.Bound;
 import sparkrowtime.source.BoundedStream;
 
 /**
- * Stands in for Spark's own tracker: the query's watermark follows the bounds. Spark asks {@link
- * #currentWatermark} in the query's thread right after latestOffset and writes it to the offset log
- * with that batch; it calls {@link #updateWatermark} when a batch has run.
+ * Replaces Spark's own tracker: the query's watermark follows the bounds. Spark calls {@link
+ * #currentWatermark} in the query's thread right after latestOffset, and writes the result to the offset
+ * log with that batch. It calls {@link #updateWatermark} when a batch has run.
  *
- * <p>Law: it never falls.
+ * <p>Law: the watermark never falls.
  */
 final class BoundTracker extends WatermarkTracker {
   private final WatermarkNodes nodes;
@@ -44,10 +44,10 @@ final class BoundTracker extends WatermarkTracker {
   }
 
   private Map<UUID, Long> fromRows() {
-    Map<UUID, Long> known = new HashMap<>();
+    Map<UUID, Long> watermarks = new HashMap<>();
     CollectionConverters.asJava(watermarkMap())
-        .forEach((id, ms) -> known.put(id, ms.isDefined() ? (Long) ((Option<?>) ms).get() : 0L));
-    return known;
+        .forEach((id, ms) -> watermarks.put(id, ms.isDefined() ? (Long) ((Option<?>) ms).get() : 0L));
+    return watermarks;
   }
 
   @Override

@@ -22,13 +22,13 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * One run of a streaming query that reads rowtime streams: where its bounds are, and the places in
- * Spark's execution where they are applied. Used only in the query's thread.
+ * One run of a streaming query that reads rowtime streams: its current bounds, and the places in Spark's
+ * execution where they are applied. Used only in the query's thread.
  *
- * <p>It is made at the first call that Spark makes to one of the streams: setLatestSeenOffset at a
- * restart (so that a batch which is run again is covered too), latestOffset otherwise.
+ * <p>It is created at the first call of Spark to one of the streams: setLatestSeenOffset at a restart (so
+ * that a batch that is run again is covered, too), otherwise latestOffset.
  *
- * <p>Law: floors come from offsets alone, so a batch that is run again sees those of its first run.
+ * <p>Law: floors come from offsets alone, so a batch that is run again sees the floors of its first run.
  */
 public final class BoundedQuery {
   private final MicroBatchExecution execution;
@@ -39,7 +39,7 @@ public final class BoundedQuery {
     this.execution = execution;
   }
 
-  /** The query of this thread, with bounds from now on. */
+  /** The query of this thread. From now on its bounds are applied. */
   public static BoundedQuery running() {
     MicroBatchExecution execution = execution();
     if (execution == null && isStopping()) {
@@ -52,7 +52,7 @@ public final class BoundedQuery {
     return ours != null ? ours.query() : new BoundedQuery(execution).propagating();
   }
 
-  /** The query of this thread if it has bounds, else null. */
+  /** The query of this thread if its bounds are applied, else null. */
   public static BoundedQuery ofThisThread() {
     MicroBatchExecution execution = execution();
     BoundPropagator ours = execution == null ? null : propagator(execution);
@@ -121,12 +121,12 @@ public final class BoundedQuery {
     }
   }
 
-  /** Where {@code stream} is after the last batch that Spark's commit log has; null before the first. */
+  /** The offset of {@code stream} after the last batch in Spark's commit log; null before the first batch. */
   public Offset committed(BoundedStream stream) {
     return Scala.orNull(execution.committedOffsets().get(stream));
   }
 
-  /** Puts our tracker in place of Spark's, which Spark makes anew when it starts or restarts. */
+  /** Replaces Spark's tracker, which Spark creates anew when it starts or restarts, by ours. */
   public void install() {
     if (execution.watermarkTracker() != null
         && !(execution.watermarkTracker() instanceof BoundTracker)) {
@@ -151,10 +151,10 @@ public final class BoundedQuery {
     throw new ShimMismatch("MicroBatchExecution.watermarkTracker to be set before latestOffset", null);
   }
 
-  /** As far as the stream is known: by its last latestOffset or, after a restart, by the log. */
+  /** The latest known floor of a stream: from its last latestOffset or, after a restart, from the log. */
   private long floor(BoundedStream stream) {
-    Long known = reached.get(stream);
-    return known != null ? known : floor(execution.getLatestExecutionContext().endOffsets(), stream);
+    Long floor = reached.get(stream);
+    return floor != null ? floor : floor(execution.getLatestExecutionContext().endOffsets(), stream);
   }
 
   private static long floor(StreamProgress progress, BoundedStream stream) {
@@ -162,7 +162,7 @@ public final class BoundedQuery {
     return offset == null ? Bound.UNKNOWN_YET : OffsetJson.floor(offset.json());
   }
 
-  /** The floors at the end of a batch: the current one, or the one before it. */
+  /** The floors at the end of a batch, which is the current one or the one before it. */
   ToLongFunction<BoundedStream> floorsOf(long batchId) {
     StreamProgress progress = endOf(batchId);
     return stream -> floor(progress, stream);
@@ -179,7 +179,7 @@ public final class BoundedQuery {
     return batchId >= context.batchId() ? context.endOffsets() : context.startOffsets();
   }
 
-  /** How a join of the batch that is being planned evicts. */
+  /** The eviction of a join in the batch that is being planned; null for other operators. */
   JoinSides sidesOf(long operator) {
     return propagator(execution).sidesOf(operator);
   }
@@ -188,7 +188,7 @@ public final class BoundedQuery {
     return batchId >= execution.getLatestExecutionContext().batchId();
   }
 
-  /** What the tasks of its sink do, made at the first batch of the run. */
+  /** The writers of the tasks of the query's sink, made at the first batch of the run. */
   public DataWriterFactory writers(Supplier<DataWriterFactory> made) {
     if (writers == null) {
       writers = made.get();
@@ -196,12 +196,12 @@ public final class BoundedQuery {
     return writers;
   }
 
-  /** Whether it has one source. */
+  /** Whether the query has only one source. */
   public boolean isAlone() {
     return execution.sources().size() == 1;
   }
 
-  /** As many tasks as Spark runs at once. */
+  /** How many tasks Spark runs at once. */
   int cores() {
     return execution.sparkSessionForStream().sparkContext().defaultParallelism();
   }

@@ -28,16 +28,17 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * The times by which a query keeps its state, as they were when its checkpoint was begun: the sizes and
- * steps of windows, the unit of date_trunc. Spark's checkpoint has none of them, and a query that is
- * started again with another size would go on with the windows of the old one. They are in a file
- * beside the offset log, written by the first run that finds none. Called once a run, in its thread.
+ * The times by which a query keeps its state, as they were when its checkpoint was created: the sizes and
+ * steps of windows, the unit of date_trunc. Spark's checkpoint does not contain them, and a query that is
+ * started again with another size would continue with the windows of the old one. They are in a file
+ * beside the offset log, written by the first run that finds none. Called once a run, in the query's
+ * thread.
  */
 final class CheckpointedTimes {
   private static final String FILE = "rowtime-times.json";
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
-  /** In every window: the names of its fields, and a start at the epoch. */
+  /** The literals of every window: the names of its fields, and a start at the epoch. */
   private static final Set<String> IN_ALL_WINDOWS = Set.of("'start'", "'end'", "0L", "0");
 
   private final Map<ExprId, Expression> definitions = new HashMap<>();
@@ -69,7 +70,7 @@ final class CheckpointedTimes {
       List<?> before = MAPPER.readValue(in, List.class);
       if (!before.equals(now)) {
         throw new IllegalArgumentException(
-            "This query keeps its state by " + told(now) + ", but its checkpoint was begun with " + told(before)
+            "This query keeps its state by " + shown(now) + ", but its checkpoint was begun with " + shown(before)
                 + ": the state has windows of the old size, and results of both would be mixed. Set the old"
                 + " sizes back, or start with a new checkpoint and a new output. (Windows are given by their"
                 + " sizes and steps in microseconds, as in " + file + ".)");
@@ -83,7 +84,7 @@ final class CheckpointedTimes {
     }
   }
 
-  private static String told(List<?> times) {
+  private static String shown(List<?> times) {
     return times.isEmpty() ? "no computed time" : times.toString();
   }
 
@@ -133,15 +134,15 @@ final class CheckpointedTimes {
     return Stream.of();
   }
 
-  /** The constants in what a column is made of; empty for a column that is as it was read. */
+  /** The literals in a column's expression; empty for a column that is as it was read. */
   private String literals(Attribute column) {
-    Expression made = definitions.get(column.exprId());
-    while (made instanceof Attribute renamed) {
-      made = definitions.get(renamed.exprId());
+    Expression expression = definitions.get(column.exprId());
+    while (expression instanceof Attribute renamed) {
+      expression = definitions.get(renamed.exprId());
     }
-    return made == null
+    return expression == null
         ? ""
-        : Scala.list(made.collect(Scala.only(Literal.class))).stream()
+        : Scala.list(expression.collect(Scala.only(Literal.class))).stream()
             .map(Literal::sql)
             .filter(sql -> !IN_ALL_WINDOWS.contains(sql))
             .distinct()

@@ -30,16 +30,16 @@ import sparkrowtime.support.Scala;
 
 /**
  * The time zone in which a query's first run computed times such as {@code date_trunc('DAY', rowtime)}.
- * In another zone a later run would give times below what the first one promised. Spark's offset log
- * does not have the zone, so it is in a file of the checkpoint: {@value #FILE}, zone ids separated by
+ * In another zone, a later run would compute times below what the first run promised. Spark's offset log
+ * does not contain the zone, so it is in a file of the checkpoint, {@value #FILE}: zone ids separated by
  * commas. Called once a run, in the query's thread.
  *
- * <p>Law: a query whose bounds do not depend on a zone has no file, and runs in any zone.
+ * <p>Law: a query whose bounds do not depend on a zone has no such file, and runs in any zone.
  */
 final class FirstZone {
   private static final String FILE = "rowtime-zones";
 
-  /** Of operators that keep rows: each has evicted something, so that its times have a bound. */
+  /** Evictions as if each operator that keeps rows had evicted something, so that its times have a bound. */
   private static final Evictions KNOWN =
       new Evictions() {
         @Override

@@ -9,11 +9,12 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * The physical rule: gives each stream-stream join of a bounded query the eviction of {@link
- * JoinSides} and the condition of {@link NullKeys}. Spark applies it to every physical plan, in the thread that plans it, after its own
- * rules have given the join its state and watermark, and before code is generated.
+ * The physical rule that gives each stream-stream join of a query with bounds the eviction of {@link
+ * JoinSides} and the condition of {@link NullKeys}. Spark applies it to every physical plan, in the thread
+ * that plans it, after its own rules have given the join its state and watermark, and before code is
+ * generated.
  *
- * <p>Law: plans outside a running query with bounds are left as they are.
+ * <p>Law: plans outside a running query with bounds do not change.
  */
 public final class JoinEviction extends ColumnarRule {
   @Override

@@ -27,21 +27,21 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * The eviction of a stream-stream join with a bound per side: a left row is kept for as long as the
- * right stream may still bring a match, whatever the left stream has promised, and the other way
- * round. Spark has one watermark for both, so the slower side would hold its own rows as well.
- * Made when a batch is planned, in the query's thread.
+ * The eviction of a stream-stream join with a bound per side. A left row is kept as long as the right
+ * stream can still send a match, whatever the left stream has promised, and vice versa. Spark has one
+ * watermark for both sides, so the slower side would also hold back its own rows. Made when a batch is
+ * planned, in the query's thread.
  *
- * <p>Law: a side's bound is a function of the batch's offsets; a side that is not fed by rowtime
- * streams alone, or that reads from another operator which keeps rows, has the operator's watermark.
+ * <p>Law: a side's bound is a function of the batch's offsets. A side has the operator's watermark if it is
+ * fed by other sources than rowtime streams, or by another operator that keeps rows.
  *
- * @param left evicts from the left state, by the right side's bound; null where nothing is evicted
+ * @param left evicts from the left state, by the right side's bound; null if nothing is evicted
  * @param right the reverse
  */
 public record JoinSides(SideEviction left, SideEviction right) {
 
   /**
-   * @param operatorMs the operator's one watermark
+   * @param operatorMs the operator's only watermark, as Spark has it
    * @param nodes the bounds of the query's watermark nodes
    */
   static JoinSides of(StreamingSymmetricHashJoinExec join, long operatorMs, Map<UUID, Bound> nodes) {
@@ -53,7 +53,7 @@ public record JoinSides(SideEviction left, SideEviction right) {
     return sides;
   }
 
-  /** How the join is to evict in this batch. */
+  /** The predicates by which the join evicts in this batch. */
   public JoinStateWatermarkPredicates predicates() {
     return new JoinStateWatermarkPredicates(by(left), by(right));
   }
@@ -63,10 +63,10 @@ public record JoinSides(SideEviction left, SideEviction right) {
   }
 
   /**
-   * The same, but that a left semi join frees its right state by the watermark of the batch before,
-   * which no row of this one lies below: since SPARK-55973 Spark looks at the right rows first, does
-   * not keep those that the batch evicts, and so loses their matches with left rows of the batch. What
-   * the join promises does not depend on it.
+   * The same, except that a left semi join evicts its right state by the watermark of the batch before,
+   * and no row of this batch is below that. Since SPARK-55973 Spark processes the right rows first, does
+   * not keep those that the batch evicts, and so loses their matches with left rows of the batch. The
+   * promise of the join does not depend on this.
    */
   JoinStateWatermarkPredicates evicting(StreamingSymmetricHashJoinExec join) {
     if (!join.joinType().equals(LeftSemi$.MODULE$)) {
@@ -86,12 +86,12 @@ public record JoinSides(SideEviction left, SideEviction right) {
     return new SideEviction.Reached(weakest.floor(), weakest.floor(), Math.max(0, weakest.windowMs()));
   }
 
-  /** By a watermark: a row at it is late for an operator on raw times. */
+  /** What a watermark says: a row at the watermark itself is late for an operator on raw times. */
   private static SideEviction.Reached reached(long watermarkMs) {
     return new SideEviction.Reached(watermarkMs * 1000, watermarkMs * 1000 + 1, watermarkMs);
   }
 
-  /** The bounds of the watermark nodes of a side; null for what has none, or is kept in between. */
+  /** Collects the bounds of a side's watermark nodes; null for a node without one, or an operator that keeps rows. */
   private static void collect(SparkPlan node, Map<UUID, Bound> nodes, List<Bound> bounds) {
     if (node instanceof EventTimeWatermarkExec watermark) {
       bounds.add(nodes.get(watermark.nodeId()));
@@ -102,7 +102,7 @@ public record JoinSides(SideEviction left, SideEviction right) {
     }
   }
 
-  /** An outer join gives a row without a match when it frees it, so it has to free it. */
+  /** An outer join outputs a row without a match when it evicts it, so it must be able to evict it. */
   private void refuseEndlessOuter(StreamingSymmetricHashJoinExec join) {
     boolean outerLeft = join.joinType().equals(LeftOuter$.MODULE$) || join.joinType().equals(FullOuter$.MODULE$);
     boolean outerRight = join.joinType().equals(RightOuter$.MODULE$) || join.joinType().equals(FullOuter$.MODULE$);
@@ -117,7 +117,7 @@ public record JoinSides(SideEviction left, SideEviction right) {
     }
   }
 
-  /** The keys and the condition, as SQL. */
+  /** The join's keys and condition as SQL. */
   static String condition(StreamingSymmetricHashJoinExec join) {
     String keys =
         IntStream.range(0, join.leftKeys().size())
@@ -127,12 +127,12 @@ public record JoinSides(SideEviction left, SideEviction right) {
     return more == null ? keys : keys.isEmpty() ? more.sql() : keys + " AND " + more.sql();
   }
 
-  /** False where a row of one side is kept forever: its results may be of any time. */
+  /** False if a row of one side is kept forever; then the join's results can have any time. */
   boolean evictsBoth() {
     return left != null && right != null;
   }
 
-  /** Whose rows are, in words. */
+  /** The side whose rows are kept forever, in words. */
   String keptForEver() {
     if (left != null) {
       return "the right stream's";
@@ -140,7 +140,7 @@ public record JoinSides(SideEviction left, SideEviction right) {
     return right != null ? "the left stream's" : "both streams'";
   }
 
-  /** The watermark of the join's results: none is earlier than what either state still has. */
+  /** The watermark of the join's results: no result is earlier than the rows in both states. */
   long output(long inputMs) {
     return Stream.of(left, right)
         .filter(Objects::nonNull)

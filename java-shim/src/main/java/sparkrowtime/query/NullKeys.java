@@ -12,12 +12,13 @@ import scala.Option;
 import sparkrowtime.support.Scala;
 
 /**
- * In SQL, NULL = NULL is not true. A stream-stream join looks its keys up in state, where NULL is
- * found like a value. Spark keeps such rows out by a filter, but not for a full outer join, nor where
- * a key is an expression. Here each key that can be NULL is a part of the condition: a row that has
- * one is not kept, and comes out of an outer join at once, without a match.
+ * Keeps rows whose key is NULL out of the state of joins. In SQL, NULL = NULL is not true, but a
+ * stream-stream join looks its keys up in state, where NULL matches NULL. Spark filters such rows, but not
+ * for a full outer join, nor if a key is an expression. This class adds a null check of each nullable key
+ * to the condition. So a row with a NULL key is not kept, and an outer join outputs it at once, without a
+ * match.
  *
- * <p>Law: keys of {@code <=>} are never NULL, Spark has put another value in; they stay as they are.
+ * <p>Law: keys of {@code <=>} are never NULL, since Spark replaces NULL by another value. They do not change.
  */
 final class NullKeys {
   private NullKeys() {}

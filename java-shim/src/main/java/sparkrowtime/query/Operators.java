@@ -14,13 +14,13 @@ import sparkrowtime.analysis.PackedRows;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
-/** What kind of time each of Spark's stateful operators keeps its state by. */
+/** By which kind of time each of Spark's stateful operators keeps its state. */
 public final class Operators {
   private Operators() {}
 
   /**
-   * True where all of an operator's watermarked columns are windows, whose end it compares with W.
-   * Sessions are not among them: a row at exactly the end of a session still belongs to it.
+   * True if all watermarked columns of an operator are windows, whose end it compares with W. Sessions do
+   * not count: a row at exactly the end of a session still belongs to it.
    */
   static boolean evictsWindows(StateStoreWriter operator) {
     boolean known =
@@ -40,8 +40,8 @@ public final class Operators {
   }
 
   /**
-   * True where later results can be as early as the operator's own W, not only as the floor: it
-   * keeps rows by a raw time of theirs and gives them out with that time, or code of the user's does.
+   * True if later results can be as early as the operator's own W, and not only as the floor: the operator
+   * keeps rows by their raw time and outputs them with that time, or a user-defined function does.
    */
   static boolean holdsRows(StateStoreWriter operator) {
     return !(operator instanceof StateStoreSaveExec
@@ -50,7 +50,7 @@ public final class Operators {
         || operator instanceof StreamingSymmetricHashJoinExec);
   }
 
-  /** True for a state function of this library, which gives out each row once the floor is above it. */
+  /** True for a state function of this library, which outputs each row once the floor is above it. */
   static boolean follows(SparkPlan operator) {
     return Scala.list(operator.output()).stream().anyMatch(PackedRows::isChunk);
   }

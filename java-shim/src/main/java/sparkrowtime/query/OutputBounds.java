@@ -21,13 +21,13 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * Tells sinks and tasks what is promised about the rows of later batches: the local property {@value
- * #PROPERTY}, a JSON object from output column ("rowtime", "window.end", see {@link OutputPaths}) to floor in
- * microseconds.
- * Set in the query's thread when a batch is planned, also for one without rows; Spark hands it to
- * the tasks of that batch.
+ * Publishes the promise about the rows of later batches to sinks and tasks, in the local property {@value
+ * #PROPERTY}: a JSON object from output column ("rowtime", "window.end", see {@link OutputPaths}) to floor
+ * in microseconds. It is set in the query's thread when a batch is planned, also for a batch without rows.
+ * Spark passes it to the tasks of that batch.
  *
- * <p>Law: valid after the batch has been written, whatever comes later; {} where nothing is promised.
+ * <p>Law: the promise holds after the batch has been written, whatever comes later. It is {} if nothing is
+ * promised.
  */
 final class OutputBounds {
   private static final String PROPERTY = "rowtime.outputBounds";
@@ -35,7 +35,7 @@ final class OutputBounds {
 
   private final BoundedQuery query;
   private final Definitions definitions;
-  private boolean told;
+  private boolean warned;
 
   OutputBounds(BoundedQuery query) {
     this.query = query;
@@ -44,21 +44,24 @@ final class OutputBounds {
 
   void publish(long batchId, Evictions evicted) {
     MicroBatchExecution spark = query.spark();
-    // Complete mode writes all results again in every batch.
+    // Complete mode writes all results again in every batch, so nothing is promised.
     boolean again = spark.outputMode().equals(OutputMode.Complete());
     PlanBounds bounds = new PlanBounds(definitions, query.floorsOf(batchId), evicted, query.seenIn(batchId));
     Map<String, Long> floors =
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
-    tell(PROPERTY, OffsetJson.write(floors));
-    tell("rowtime.batchEnd", end());
-    tell("rowtime.query", spark.id().toString());  // a query that a foreachBatch starts inherits all these
+    set(PROPERTY, OffsetJson.write(floors));
+    set("rowtime.batchEnd", end());
+    set("rowtime.query", spark.id().toString()); // a query that a foreachBatch starts inherits all these
   }
 
-  private void tell(String property, String value) {
+  private void set(String property, String value) {
     query.spark().sparkSessionForStream().sparkContext().setLocalProperty(property, value);
   }
 
-  /** Where the batch ends in its sources: the same when it is run again, not so in a copy of the checkpoint. */
+  /**
+   * The end offsets of the batch. They are the same when the batch is run again, but not in a copy of the
+   * checkpoint.
+   */
   private String end() {
     return Scala.list(query.spark().getLatestExecutionContext().endOffsets().values().toSeq()).stream()
         .map(Offset::json)
@@ -66,22 +69,25 @@ final class OutputBounds {
         .collect(Collectors.joining("\n"));
   }
 
-  /** The floor below which operators on raw time have seen everything, to the microsecond. */
+  /** Publishes the floor below which operators on raw times have received all rows, in microseconds. */
   void publishInput(long floor) {
-    tell("rowtime.inputFloor", floor == Bound.UNKNOWN_YET ? null : Long.toString(floor));
+    set("rowtime.inputFloor", floor == Bound.UNKNOWN_YET ? null : Long.toString(floor));
   }
 
   private Map<String, Long> floors(LogicalPlan written, PlanBounds bounds) {
     List<Attribute> output = Scala.list(written.output());
     Columns columns = bounds.of(written);
-    output.forEach(a -> tellIfLost(a, columns, written, bounds));
+    output.forEach(a -> warnIfLost(a, columns, written, bounds));
     return OutputPaths.floors(output, columns);
   }
 
-  /** An aggregation's or a join's column may still get its bound, when the watermark is known. */
-  private void tellIfLost(Attribute a, Columns columns, LogicalPlan written, PlanBounds bounds) {
-    if (!told && Rowtime.isRowtime(a) && columns.get(a) == null && !Origin.isKept(a, written)) {
-      told = true;
+  /**
+   * Warns once if the output's rowtime has no bound. Not for a column of an aggregation or a join, which may
+   * still get its bound when the watermark is known.
+   */
+  private void warnIfLost(Attribute a, Columns columns, LogicalPlan written, PlanBounds bounds) {
+    if (!warned && Rowtime.isRowtime(a) && columns.get(a) == null && !Origin.isKept(a, written)) {
+      warned = true;
       LOG.warn(
           "The output column {} carries no bound: it comes from {}, which is not known to keep the"
               + " order of time. Consumers will not learn how far the output is complete.",

@@ -9,12 +9,12 @@ import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Columns;
 
 /**
- * The names under which the bounds of a query's output are published: those that Spark has for them in
- * an expression. A column's name with a dot or a backtick in it stands in backticks; a window's end is
- * {@code window.end}.
+ * The names under which the bounds of a query's output are published. They are those of Spark's
+ * expressions: a column name with a dot or a backtick is in backticks, and a window's end is {@code
+ * window.end}.
  *
- * <p>Law: a name that stands for several columns has a bound only if each of them has one. A column
- * with dots is published under its bare name, too, where that does not name a struct's field.
+ * <p>Law: a name that stands for several columns has a bound only if each of them has one. A column with
+ * dots is also published under its bare name, unless that names a field of a struct.
  */
 final class OutputPaths {
   private static final long NONE = Bound.UNKNOWN_YET;

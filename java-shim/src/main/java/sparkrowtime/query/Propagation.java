@@ -15,8 +15,9 @@ import sparkrowtime.bounds.WholeWindows;
 import sparkrowtime.support.Scala;
 
 /**
- * One batch's watermark on its way up a physical plan, children first: what each stateful operator
- * is given and what its results can still be. Made by {@link BoundPropagator} for each batch.
+ * Passes one batch's watermark up a physical plan, children first. It computes the watermark that each
+ * stateful operator is given, and how early the operator's later results can be. Made by {@link
+ * BoundPropagator} for each batch.
  */
 final class Propagation {
   private final long watermarkMs;
@@ -30,7 +31,8 @@ final class Propagation {
 
   /**
    * @param watermarkMs the query's watermark for this batch
-   * @param rawLimitMs the most that operators on raw time may be given
+   * @param rawLimitMs the largest watermark that operators on raw times may be given
+   * @param floor the weakest floor of the watermark nodes
    * @param nodes the bounds of the watermark nodes
    * @param whole the windows that end at whole milliseconds
    */
@@ -43,10 +45,10 @@ final class Propagation {
   }
 
   /**
-   * What an operator's input is given as its watermark: {@code windows} where it compares the ends of
-   * windows, {@code raw} where it compares times and takes W itself for late.
+   * The watermark of an operator's input: {@code windows} for an operator that compares the ends of windows,
+   * {@code raw} for one that compares times, to which W itself is late.
    *
-   * <p>Law: later times are at or above {@code windows} and above {@code raw}, which are in ms.
+   * <p>Law: later times are at or above {@code windows}, and above {@code raw}. Both are in ms.
    */
   private record Passed(long windows, long raw) {
     Passed weakest(Passed other) {
@@ -54,12 +56,12 @@ final class Propagation {
     }
   }
 
-  /** By stateful operator, the watermark that it evicts by. */
+  /** The watermark by which each stateful operator evicts. */
   Map<Long, Long> inputs() {
     return inputs;
   }
 
-  /** By operator, how the stream-stream joins evict. */
+  /** The evictions of the stream-stream joins, by operator. */
   Map<Long, JoinSides> sides() {
     return sides;
   }
@@ -72,7 +74,7 @@ final class Propagation {
     visit(plan);
   }
 
-  /** The watermark of a node's output, or null where there is none below it. */
+  /** The watermark of a node's output; null if there is none below it. */
   private Passed visit(SparkPlan node) {
     Passed input =
         Scala.list(node.children()).stream()
@@ -124,8 +126,8 @@ final class Propagation {
   }
 
   /**
-   * What is below every later time of an operator that has evicted up to {@code ms}. A window that ends
-   * a microsecond after that is still open, and its window_time is {@code ms} itself.
+   * A time, in ms, below every later time of an operator that has evicted up to {@code ms}. A window that
+   * ends a microsecond after {@code ms} is still open, and its window_time is {@code ms} itself.
    */
   private long rawAbove(StateStoreWriter operator, long ms) {
     boolean clear =

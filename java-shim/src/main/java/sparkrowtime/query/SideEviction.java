@@ -18,20 +18,20 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * Which rows of one side of a stream-stream join no later row of the other side can match. Spark
- * derives this from the condition too, but takes a calendar day for 24 hours, a rounded time for the
- * time itself, and any column of the side for its event time. Only the predicate is Spark's here.
+ * The rows of one side of a stream-stream join that no later row of the other side can match. Spark also
+ * derives this from the condition, but it treats a calendar day as 24 hours, a rounded time as the time
+ * itself, and any column of the side as its event time. Only the predicate comes from Spark here.
  *
- * <p>Law: of the keys and conditions only those count that {@link TimeSum} knows and that compare the
- * event times of both sides.
+ * <p>Law: only those keys and conditions count that {@link TimeSum} supports and that compare the event
+ * times of both sides.
  *
- * @param by frees the rows
- * @param keptMs the rows that are kept have a later event time
+ * @param by the predicate that evicts the rows
+ * @param keptMs the event times of the rows that are kept are later than this
  */
 record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
 
   /**
-   * How far the other side has come.
+   * The progress of the other side.
    *
    * @param floor no later row is below it, in microseconds
    * @param keyFloor the same for a row that may be matched by an equal time
@@ -39,14 +39,14 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
    */
   record Reached(long floor, long keyFloor, long windowMs) {}
 
-  /** Null where no key and no condition says when a row can be freed. */
+  /** Null if no key and no condition says when a row can be evicted. */
   static SideEviction of(StreamingSymmetricHashJoinExec join, boolean ofLeft, Reached other) {
     Side side = new Side(join, ofLeft);
     int key = timeKey(join);
     return key >= 0 ? side.byKey(key, other) : side.byTime(other);
   }
 
-  /** The key that Spark evicts by: the first with the mark of a watermark, on the left if there is one. */
+  /** The key by which Spark evicts: the first marked key on the left, or else on the right; -1 for none. */
   private static int timeKey(StreamingSymmetricHashJoinExec join) {
     int left = marked(Scala.list(join.leftKeys()));
     return left >= 0 ? left : marked(Scala.list(join.rightKeys()));
@@ -82,7 +82,7 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
       return ahead == null ? null : new SideEviction(keyPredicate(least), Math.floorDiv(least * 1000 - ahead, 1000L));
     }
 
-    /** The other side's later keys are above it. */
+    /** A time, in ms, below all later keys of the other side; null if it is not known. */
     private Long leastKeyMs(Expression key, Reached reached) {
       Attribute time = time(other());
       if (time != null && time.dataType() instanceof StructType) {
@@ -92,7 +92,7 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
       return sum == null || !sum.isOf(time) ? null : (Long) Math.floorDiv(reached.keyFloor() + sum.least() - 1, 1000L);
     }
 
-    /** By how much the side's own key may lie ahead of its event time; null where that is not known. */
+    /** By how much the side's own key can be ahead of its event time; null if that is not known. */
     private Long aheadMicros(Expression key, long from) {
       Attribute time = time(own());
       if (time == null || key.semanticEquals(time)) {
@@ -116,7 +116,10 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
           .orElse(null);
     }
 
-    /** Rows with a time up to this one meet the condition with no later row; null where it says nothing of that. */
+    /**
+     * Rows up to this time satisfy the condition with no later row; null if the condition does not limit the
+     * time.
+     */
     private static Long limitMs(Expression condition, Attribute time, Attribute others, long floor) {
       if (!(condition instanceof BinaryComparison both)) {
         return null;
@@ -127,7 +130,9 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
         return null;
       }
       TimeSum rest =
-          isLess ? TimeSum.difference(both.left(), both.right(), floor) : TimeSum.difference(both.right(), both.left(), floor);
+          isLess
+              ? TimeSum.difference(both.left(), both.right(), floor)
+              : TimeSum.difference(both.right(), both.left(), floor);
       boolean limits = rest != null && rest.isBetween(others, time);
       return limits ? (Long) Math.floorDiv(floor + rest.least() - (isStrict ? 0 : 1), 1000L) : null;
     }
@@ -136,12 +141,12 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
       return predicate(join.leftKeys(), join.rightKeys(), Scala.orNull(join.condition().full()), ms);
     }
 
-    /** Of a condition that Spark solves for the time itself. */
+    /** The predicate of a condition that Spark solves for the time itself. */
     private JoinStateWatermarkPredicate timePredicate(Attribute time, Attribute others, long ms) {
       return predicate(Scala.seq(List.of()), Scala.seq(List.of()), new GreaterThan(time, others), ms);
     }
 
-    /** No previous watermark: state format 4 then looks at all that it has, not at a range. */
+    /** Has no previous watermark, so that state format 4 looks at all its rows, and not at a range. */
     private JoinStateWatermarkPredicate predicate(
         scala.collection.immutable.Seq<Expression> left,
         scala.collection.immutable.Seq<Expression> right,

@@ -5,12 +5,12 @@ import java.util.List;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Keeps Spark's optimizer from rules that go by how large an input is. A stream that has nothing new
- * in a batch counts as small, so such a rule would give a query another plan in that batch, in which
- * operators read each other's state: a left semi join below the aggregation that it is written above,
- * a join with a union taken apart into joins.
+ * Disables rules of Spark's optimizer that depend on the size of an input. A stream without news in a
+ * batch counts as small. Such a rule would give the query another plan in that batch, in which operators
+ * read each other's state: it pushes a left semi join below an aggregation, or splits a join with a union
+ * into several joins.
  *
- * <p>Law: a query has the same operators with state in every batch.
+ * <p>Law: a query has the same stateful operators in every batch.
  */
 final class StablePlan {
   private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
@@ -21,7 +21,7 @@ final class StablePlan {
 
   private StablePlan() {}
 
-  /** Once a run, in the settings of the query's own session. */
+  /** Called once a run. Changes the settings of the query's own session. */
   static void require(SQLConf conf) {
     List<String> rules = new ArrayList<>(BY_SIZE);
     String before = conf.getConfString(EXCLUDED, "");

@@ -10,13 +10,13 @@ import org.slf4j.LoggerFactory;
 import sparkrowtime.support.Scala;
 
 /**
- * Warnings about what a query's state will cost, in the log once a run, when its first batch is
- * planned: joins that never free theirs, and more partitions than the cores can make use of.
+ * Warnings about the cost of a query's state. They are logged once a run, when its first batch is planned:
+ * for joins that never evict, and for more partitions than the cores can use.
  */
 final class StateAdvice {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
 
-  /** A partition more costs some 20 ms of a core in every batch, however few its rows are. */
+  /** Each further partition costs some 20 ms of a core in every batch, however few its rows are. */
   private static final int MOST_PER_CORE = 10;
 
   private boolean given;

@@ -16,14 +16,14 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * The physical rule for applyInPandasWithState with event-time timeouts: a call for rows is shown the
- * watermark of the batch before, a timeout that of this batch, by which it is due. Spark has one for
- * both. Its own watermark follows from the rows of earlier batches and never lies above those of the
- * batch; a bound may, and {@code setTimeoutTimestamp(time of the last row + gap)} would be refused as
- * one that has passed. So the function that the operator calls is wrapped, in Python.
+ * The physical rule for applyInPandasWithState with event-time timeouts. A call for rows sees the watermark
+ * of the batch before; a call for a timeout sees that of this batch, by which it is due. Spark has one
+ * watermark for both. Spark's own watermark comes from the rows of earlier batches and is never above the
+ * rows of the batch. A bound can be, and then {@code setTimeoutTimestamp(time of the last row + gap)} would
+ * be refused because that time has passed. So the function that the operator calls is wrapped in Python.
  *
- * <p>Law: no call for rows is shown a watermark above its rows; a timeout fires in the first batch
- * whose watermark is above it. Plans outside a running query with bounds are left as they are.
+ * <p>Law: no call for rows sees a watermark above its rows. A timeout fires in the first batch whose
+ * watermark is above it. Plans outside a running query with bounds do not change.
  */
 public final class StateTimeouts extends ColumnarRule {
   @Override

@@ -16,28 +16,28 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.CalendarInterval;
 
 /**
- * What an expression in a join's condition comes to, in microseconds: the times {@code plus}, less the
- * times {@code minus}, and something between {@code least} and {@code most}. A number stands for
- * seconds, as in a cast between it and a timestamp. The two ends differ where a conversion rounds, and
- * where a calendar day is added, which is not always 24 hours long.
+ * The value of an expression in a join's condition, in microseconds: the sum of the times {@code plus},
+ * minus the times {@code minus}, plus a value between {@code least} and {@code most}. Numbers are seconds,
+ * as in a cast between a number and a timestamp. {@code least} and {@code most} differ if a conversion
+ * rounds, or if a calendar day is added, which is not always 24 hours long.
  *
- * <p>Law: the list of expressions is closed; every other one has no sum.
+ * <p>Law: the list of expressions is closed. Any other expression has no sum.
  */
 record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long most) {
   private static final long SECOND_MICROS = 1_000_000L;
   private static final long DAY_MICROS = 86_400 * SECOND_MICROS;
 
-  /** More than any two offsets of a zone differ by. */
+  /** More than the difference between any two offsets of a zone. */
   private static final long ZONE_MARGIN_MICROS = 2 * DAY_MICROS;
 
-  /** More than the distance between two doubles that are seconds of the years up to 9999. */
+  /** More than the distance between adjacent doubles that are seconds of the years up to 9999. */
   private static final long DOUBLE_ERROR_MICROS = 100;
 
   private static final int MICROS_SCALE = 6;
 
   /**
-   * @param from no value of the expression that matters is earlier
-   * @return null where the expression is not on the list
+   * @param from a lower bound of those values of the expression that matter
+   * @return null if the expression is not on the list
    */
   static TimeSum of(Expression e, long from) {
     try {
@@ -47,7 +47,7 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
     }
   }
 
-  /** {@code larger - smaller}; null where one of them has no sum. */
+  /** {@code larger - smaller}; null if one of them has no sum. */
   static TimeSum difference(Expression larger, Expression smaller, long from) {
     TimeSum first = of(larger, from);
     TimeSum second = of(smaller, from);
@@ -58,12 +58,12 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
     }
   }
 
-  /** True for one time alone that nothing is taken from. */
+  /** True if the sum is this time, plus or minus a constant. */
   boolean isOf(Attribute time) {
     return minus.isEmpty() && plus.size() == 1 && time != null && plus.get(0).exprId().equals(time.exprId());
   }
 
-  /** True for the difference between two times. */
+  /** True if the sum is the difference between these two times, plus or minus a constant. */
   boolean isBetween(Attribute later, Attribute earlier) {
     return new TimeSum(plus, List.of(), 0, 0).isOf(later) && new TimeSum(minus, List.of(), 0, 0).isOf(earlier);
   }
@@ -115,7 +115,10 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
     return new TimeSum(List.of(), List.of(), least, most);
   }
 
-  /** Between timestamps and numbers of seconds. The types that overflow or lose whole seconds are not on the list. */
+  /**
+   * Conversions between timestamps and numbers of seconds. Types that overflow or lose whole seconds are not
+   * on the list.
+   */
   private static TimeSum converted(Cast cast, long from) {
     DataType type = cast.child().dataType();
     boolean listed = isListed(type) && isListed(cast.dataType());
@@ -136,12 +139,12 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
     return type instanceof LongType || type instanceof DoubleType || type instanceof DecimalType;
   }
 
-  /** A sum of whole numbers is exact; other results are rounded to their type. */
+  /** A sum of whole numbers is exact. Other results are rounded to their type. */
   private static TimeSum calculated(TimeSum sum, DataType type) {
     return sum == null || type instanceof LongType ? sum : sum.give(error(type));
   }
 
-  /** The most by which a conversion to or from a type, which may go through a double, changes a time. */
+  /** The largest error of a conversion to or from a type. The conversion may go through a double. */
   private static long error(DataType type) {
     if (type instanceof LongType) {
       return SECOND_MICROS;
@@ -160,7 +163,7 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
     return interval instanceof CalendarInterval c && c.months == 0 ? added(add, from, c.days, c.microseconds) : null;
   }
 
-  /** Days are those of the calendar in the session's time zone, whichever unit they were written in. */
+  /** Days are calendar days in the session's time zone, in whatever unit the user wrote them. */
   private static TimeSum added(TimestampAddInterval add, long from, long days, long micros) {
     long shift = Math.addExact(Math.multiplyExact(days, DAY_MICROS), micros);
     long start = Math.subtractExact(from, Math.addExact(Math.abs(shift), ZONE_MARGIN_MICROS));

@@ -18,10 +18,10 @@ import sparkrowtime.support.Scala;
 /**
  * The watermark nodes of a query, each with the bound of its column.
  *
- * <p>Law: a node whose column only rowtime streams feed follows their floor; one that ordinary
- * sources feed too, the weaker of the floor and of what Spark derives from the rows (the stronger
- * where a rowtime stream speaks for the others); every other node, Spark. The query's watermark is
- * the weakest over its nodes.
+ * <p>Law: if only rowtime streams feed a node's column, the node follows their floor. If ordinary sources
+ * feed it, too, the node follows the weaker of the floor and of the watermark that Spark derives from the
+ * rows (the stronger, if a rowtime stream has option punctuate). Every other node follows Spark. The
+ * query's watermark is the weakest of its nodes.
  */
 public final class WatermarkNodes {
   private final List<EventTimeWatermark> nodes = new ArrayList<>();
@@ -38,7 +38,7 @@ public final class WatermarkNodes {
     }
   }
 
-  /** The bound of each node's column, by the floors of the streams; null where nothing is known. */
+  /** The bound of each node's column for these floors of the streams; null if nothing is known. */
   public Map<EventTimeWatermark, Bound> bounds(ToLongFunction<BoundedStream> floors) {
     PlanBounds plan = new PlanBounds(definitions, floors);
     Map<EventTimeWatermark, Bound> bounds = new IdentityHashMap<>();
@@ -46,7 +46,7 @@ public final class WatermarkNodes {
     return bounds;
   }
 
-  /** The query's watermark in ms, given those that Spark derived from the rows; 0 for none yet. */
+  /** The query's watermark in ms, given those that Spark derived from the rows; 0 if there is none yet. */
   long weakest(ToLongFunction<BoundedStream> floors, Map<UUID, Long> fromRows) {
     return bounds(floors).entrySet().stream()
         .mapToLong(e -> watermark(e.getValue(), fromRows.getOrDefault(e.getKey().nodeId(), 0L)))
@@ -65,7 +65,7 @@ public final class WatermarkNodes {
         : Math.min(bound.windowMs(), fromRows);
   }
 
-  /** The bounds by node id; nodes of one id (a self-join) have the weakest of theirs. */
+  /** The bounds by node id. Nodes with the same id (a self-join) have the weakest of their bounds. */
   Map<UUID, Bound> byId(ToLongFunction<BoundedStream> floors) {
     Map<UUID, Bound> byId = new HashMap<>();
     bounds(floors)
@@ -74,8 +74,8 @@ public final class WatermarkNodes {
   }
 
   /**
-   * The weakest floor of the nodes, for state functions that know their rows to the microsecond;
-   * {@link Bound#UNKNOWN_YET} where a node follows more than bounds.
+   * The weakest floor of the nodes, for state functions that compare rows in microseconds; {@link
+   * Bound#UNKNOWN_YET} if a node does not follow bounds alone.
    */
   long weakestFloor(ToLongFunction<BoundedStream> floors) {
     return bounds(floors).values().stream()
@@ -84,7 +84,7 @@ public final class WatermarkNodes {
         .orElse(Bound.UNKNOWN_YET);
   }
 
-  /** What the watermark may be at most for operators that take rows at W itself for late. */
+  /** The largest watermark for operators to which rows at W itself are late. */
   long rawLimit(ToLongFunction<BoundedStream> floors) {
     return bounds(floors).values().stream()
         .filter(b -> b != null && !b.isOrdinary())

@@ -10,15 +10,15 @@ import java.util.IntSummaryStatistics;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** By how much the offset of a time zone changes: the error of a calendar day that is taken for 24 hours. */
+/** How much the offset of a time zone changes: the error of treating a calendar day as 24 hours. */
 final class ZoneOffsets {
   private static final long SECOND_MICROS = 1_000_000L;
 
   private ZoneOffsets() {}
 
   /**
-   * The largest difference, in microseconds, between two offsets of the zone that are in force at or
-   * after a time. It never rises with that time, so what is computed from a floor never falls by it.
+   * The largest difference, in microseconds, between two offsets of the zone that apply at or after a time.
+   * It never grows when that time grows, so a value computed from a floor never falls because of it.
    */
   static long largestChange(ZoneId zone, long fromMicros) {
     Instant from = Instant.EPOCH.plus(fromMicros, ChronoUnit.MICROS);

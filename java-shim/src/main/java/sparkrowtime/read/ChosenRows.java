@@ -7,7 +7,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Some rows of a column, as a column: row i is row {@code rows[i]} of the other. Copies nothing. */
+/** A view of some rows of a column: row i is row {@code rows[i]} of that column. Copies nothing. */
 final class ChosenRows extends ColumnVector {
   private final ColumnVector column;
   private final int[] rows;
@@ -103,7 +103,7 @@ final class ChosenRows extends ColumnVector {
     return column.getBinary(rows[i]);
   }
 
-  /** A field of a struct. Spark asks for it at every row, so that it is kept. */
+  /** A field of a struct. Spark asks for it at every row, so it is cached. */
   @Override
   public ColumnVector getChild(int ordinal) {
     if (ordinal >= children.length) {

@@ -17,16 +17,16 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import sparkrowtime.support.Rowtime;
 
 /**
- * A train as Spark's columns. They are views of the bytes that were read: nothing is copied, and a
- * column that the query does not look at costs nothing but its share of the checksum.
+ * A train as Spark's columns. They are views of the bytes that were read: nothing is copied. A column
+ * that the query does not use costs only its share of the read and of the checksum.
  */
 final class NativeBatch {
-  /** Before the metadata of a message: a continuation mark, and the length of the metadata. */
+  /** Bytes before the metadata of a message: a continuation mark and the length of the metadata. */
   private static final int PREFIX = 8;
 
   private NativeBatch() {}
 
-  /** The rows that are meant, maybe none. Closing the batch frees what it holds. */
+  /** The train's rows with rowtimes in its range, maybe none. Closing the batch frees its memory. */
   static ColumnarBatch of(NativeTrain train, Schema schema, NativeFiles files, BufferAllocator allocator) {
     VectorSchemaRoot rows = VectorSchemaRoot.create(schema, allocator);
     try (ArrowRecordBatch message = message(files.read(train, allocator), train)) {
@@ -41,7 +41,7 @@ final class NativeBatch {
     }
   }
 
-  /** The message in {@code bytes}, which then belong to it. */
+  /** The message in {@code bytes}. It takes over the memory. */
   private static ArrowRecordBatch message(ArrowBuf bytes, NativeTrain train) {
     try {
       int metadata = bytes.getInt(4);

@@ -12,13 +12,13 @@ import java.util.zip.CRC32;
 import org.apache.arrow.memory.ArrowBuf;
 import org.apache.arrow.memory.BufferAllocator;
 
-/** The bytes of trains out of segment files, checked; keeps the last files open. For one task. */
+/** Reads the bytes of trains from segment files, and checks them. Keeps the last files open. For one task. */
 final class NativeFiles implements AutoCloseable {
   private static final int OPEN_FILES = 64;
 
   private final Map<String, FileChannel> open = new LinkedHashMap<>(16, 0.75f, true);
 
-  /** The whole message, which the caller releases. */
+  /** The whole message. The caller releases it. */
   ArrowBuf read(NativeTrain train, BufferAllocator allocator) {
     ArrowBuf bytes = allocator.buffer(train.length());
     try {

@@ -20,9 +20,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 
 /**
- * The question to the Python side which trains lie between two offsets, and its answer. The question
- * is a start offset with the key "plan", which no log ever sees. The answer is an object with
- * "schema" and "partitions", each a list of trains, or without them where only Python can read.
+ * Asks the Python side which trains lie between two offsets, and holds the answer. The question is a
+ * start offset with the key "plan", which is never written to a log. The answer is an object with
+ * "schema" and "partitions", each a list of trains; it has neither if only Python can read the rows.
  */
 final class NativePlan {
   private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -39,7 +39,7 @@ final class NativePlan {
     return question.toString();
   }
 
-  /** Whether there is one, and its rows are of the very type that Spark expects of the source. */
+  /** Whether the answer has partitions, and its rows have exactly the type that Spark expects. */
   boolean gives(StructType expected) {
     if (!answer.has("partitions") || !canBeNamed()) {
       return false;
@@ -49,7 +49,7 @@ final class NativePlan {
         && DataType.equalsStructurally(found, expected, false);
   }
 
-  /** Under a locale such as C Java has no name for a path that is not ASCII; Python has. */
+  /** Under a locale such as C, Java cannot name a path that is not ASCII. Python can. */
   private boolean canBeNamed() {
     JsonNode partition = answer.get("partitions").path(0);
     try {
@@ -71,7 +71,7 @@ final class NativePlan {
     return trains;
   }
 
-  /** The order of the values is that of the Python side. */
+  /** The values are in the order in which {@code native_plan} of the Python side writes them. */
   private NativeTrain train(JsonNode values) {
     return new NativeTrain(
         answer.get("files").get(values.get(0).intValue()).textValue(),

@@ -10,13 +10,13 @@ import sparkrowtime.source.BoundedStream;
 import sparkrowtime.support.Rowtime;
 
 /**
- * How the rows of a stream come into tasks: straight from its Arrow files where the Python side says
- * which, else through a Python worker. Used in the query's thread.
+ * Plans how tasks read the rows of a stream: directly from its Arrow files if the Python side can name
+ * them, otherwise through a Python worker. Used in the query's thread.
  *
- * <p>Law: both ways give the same rows in the same batches; the choice is seen in nothing but speed.
+ * <p>Law: both ways give the same rows in the same batches; they differ only in speed.
  */
 public final class NativeRead {
-  /** False: always through Python. For tests that compare the two. */
+  /** If false, rows are always read through Python. For tests that compare the two ways. */
   private static final String SWITCH = "spark.rowtime.nativeRead";
 
   private final MicroBatchStream stream;
@@ -31,7 +31,7 @@ public final class NativeRead {
     this.schema = schema;
   }
 
-  /** Twice per batch that has something, for each copy of its plan; Python is asked once. */
+  /** Spark calls this twice per batch with news, once for each copy of its plan. Python is asked once. */
   public InputPartition[] partitions(Offset start, Offset end) {
     if (!start.equals(from) || !end.equals(to)) {
       partitions = planned(start, end);
@@ -41,14 +41,14 @@ public final class NativeRead {
     return partitions;
   }
 
-  /** With the handshake in {@code start}. */
+  /** {@code start} contains the handshake. */
   private InputPartition[] planned(Offset start, Offset end) {
     NativePlan plan = Rowtime.isOn(SWITCH) ? plan(start, end) : null;
     isNative = plan != null && plan.gives(schema);
     return isNative ? plan.partitions() : stream.planInputPartitions(start, end);
   }
 
-  /** Once per batch, after {@link #partitions}; Python is not asked for its reader without need. */
+  /** Called once per batch, after {@link #partitions}. Asks Python for its reader only if it is needed. */
   public PartitionReaderFactory readers() {
     return new NativeReaders(isNative ? null : stream.createReaderFactory());
   }

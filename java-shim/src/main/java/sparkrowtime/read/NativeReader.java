@@ -9,10 +9,10 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * Reads a partition, a batch a train. Used by one task, in its thread; Spark closes it when the task
- * completes, however it does.
+ * Reads a partition; each train is one batch. Used by one task, in its thread. Spark closes it when the
+ * task completes, also when it fails.
  *
- * <p>Law: off the heap there is one train at a time, and nothing after {@link #close}.
+ * <p>Law: at most one train at a time is in memory off the heap, and none after {@link #close}.
  */
 final class NativeReader implements PartitionReader<ColumnarBatch> {
   private final Iterator<NativeTrain> trains;
@@ -64,7 +64,7 @@ final class NativeReader implements PartitionReader<ColumnarBatch> {
     }
   }
 
-  /** Made at the first train: Spark closes a reader once it has asked it for one. */
+  /** Made at the first train, since Spark only closes a reader that it has asked for a batch. */
   private BufferAllocator allocator() {
     if (allocator == null) {
       allocator = ArrowUtils.rootAllocator().newChildAllocator("rowtime", 0, Long.MAX_VALUE);

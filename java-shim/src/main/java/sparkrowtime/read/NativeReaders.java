@@ -7,10 +7,10 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * Readers for both kinds of partition: native ones in columns, Spark's Python ones as Spark reads
- * them. Serialized into each task.
+ * Makes the readers for both kinds of partition: native ones are read in columns, Spark's Python ones as
+ * Spark reads them. Serialized into each task.
  *
- * @param python null where all partitions are native
+ * @param python null if all partitions are native
  */
 record NativeReaders(PartitionReaderFactory python) implements PartitionReaderFactory {
   private static final long serialVersionUID = 1L;

@@ -15,14 +15,14 @@ import scala.jdk.javaapi.CollectionConverters;
 import sparkrowtime.support.PickledCall;
 
 /**
- * What a task tells the commit, which runs in Python: a pickled call of
+ * A task's message to the commit, which runs in Python: a pickled call of
  * {@code spark_rowtime.spark.task_output.carried} with the rows, as an Arrow stream, and the local
- * properties that say which batch this is.
+ * properties that identify the batch.
  */
 final class SinkMessage {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
-  /** Those that spark_rowtime/spark/query_batch.py and taskbound.py read in a task. */
+  /** The properties that spark_rowtime/spark/query_batch.py and output_bound.py read in a task. */
   private static final List<String> PROPERTIES =
       List.of(
           "sql.streaming.queryId",
@@ -36,7 +36,7 @@ final class SinkMessage {
 
   static WriterCommitMessage of(List<InternalRow> rows, StructType schema) {
     return new PythonWriterCommitMessage(
-        PickledCall.of("spark_rowtime.spark.task_output", "carried", arrow(rows, schema), said()));
+        PickledCall.of("spark_rowtime.spark.task_output", "carried", arrow(rows, schema), properties()));
   }
 
   private static byte[] arrow(List<InternalRow> rows, StructType schema) {
@@ -45,20 +45,20 @@ final class SinkMessage {
     }
     var all = CollectionConverters.asScala(rows.iterator());
     boolean duplicateFieldsFail = true;
-    boolean largeTypes = false; // as for the zone, the commit casts to the stream's
+    boolean largeTypes = false; // the commit casts to the stream's types and zone
     return ArrowConverters$.MODULE$
         .toBatchWithSchemaIterator(
             all, schema, rows.size(), Long.MAX_VALUE, "UTC", duplicateFieldsFail, largeTypes)
         .next();
   }
 
-  private static byte[] said() {
-    Map<String, String> said = new LinkedHashMap<>();
+  private static byte[] properties() {
+    Map<String, String> values = new LinkedHashMap<>();
     for (String property : PROPERTIES) {
-      said.put(property, TaskContext.get().getLocalProperty(property));
+      values.put(property, TaskContext.get().getLocalProperty(property));
     }
     try {
-      return MAPPER.writeValueAsBytes(said);
+      return MAPPER.writeValueAsBytes(values);
     } catch (JsonProcessingException e) {
       throw new IllegalStateException(e);
     }

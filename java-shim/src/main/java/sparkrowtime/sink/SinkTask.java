@@ -16,15 +16,16 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * One task of a rowtime sink: few rows travel to the commit with the task's message, many are put
- * down by a Python worker; otherwise none is asked for. Used by the task's thread.
+ * One task of a rowtime sink. A few rows travel to the commit with the task's message. Many rows are
+ * staged by a Python worker; a task with few rows does not start one. Used by the task's thread.
  *
- * <p>Law: both ways land the same rows. Which way is a function of the rows and of the plan.
+ * <p>Law: both ways land the same rows. Which way is taken is a function of the rows and of the plan.
  */
 final class SinkTask implements DataWriter<InternalRow> {
-  /** Bytes of rows that are no longer few: of a task, and of all tasks of a batch, since they go through the driver. */
+  /** The most bytes of rows in one task's message. */
   private static final long TASK = 128 << 10;
 
+  /** The most bytes of rows in all messages of a batch, since they go through the driver. */
   private static final long BATCH = 32 << 20;
 
   private final Supplier<DataWriter<InternalRow>> python;
@@ -37,7 +38,7 @@ final class SinkTask implements DataWriter<InternalRow> {
     this.schema = schema;
   }
 
-  /** Once, with all rows of the task. */
+  /** Called once, with all rows of the task. */
   @Override
   public void writeAll(Iterator<InternalRow> rows) throws IOException {
     if (!gather(rows)) {
@@ -46,7 +47,7 @@ final class SinkTask implements DataWriter<InternalRow> {
     }
   }
 
-  /** Whether that is all, and few. */
+  /** Collects rows in {@link #few}; true if these are all rows, and stay below the limits. */
   private boolean gather(Iterator<InternalRow> rows) {
     long left = Math.min(TASK, BATCH / TaskContext.get().numPartitions());
     while (left > 0 && rows.hasNext()) {

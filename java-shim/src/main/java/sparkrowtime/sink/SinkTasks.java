@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonBatchWriterFactory;
 
-/** Makes each task of a rowtime sink. Sent to the executors. */
+/** Makes the tasks of a rowtime sink. Sent to the executors. */
 record SinkTasks(PythonBatchWriterFactory python) implements DataWriterFactory {
   @Override
   public DataWriter<InternalRow> createWriter(int partition, long task) {

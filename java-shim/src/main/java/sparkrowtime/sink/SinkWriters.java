@@ -21,14 +21,14 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * The physical rule that lets a query with bounds ask Python once a run, not in every batch, for
- * what the tasks of its rowtime sink do, and only those tasks that have many rows ask Python at all.
+ * The physical rule for rowtime sinks. With it, a query with bounds asks Python once a run, and not in
+ * every batch, for the writers of its tasks; and only tasks with many rows use a Python worker.
  *
- * <p>Law: what they do does not depend on the batch: it is path, columns and options. Tasks have the
- * batch from their local properties, and look at the stream themselves.
+ * <p>Law: the writers do not depend on the batch. They consist of path, columns and options; a task
+ * takes the batch from its local properties, and opens the stream itself.
  */
 public final class SinkWriters extends ColumnarRule {
-  /** False: all rows go through Python. For tests that compare the two. */
+  /** If false, all rows go through Python. For tests that compare the two ways. */
   private static final String SWITCH = "spark.rowtime.nativeWrite";
 
   @Override
@@ -65,7 +65,7 @@ public final class SinkWriters extends ColumnarRule {
     }
   }
 
-  /** The write of one batch. */
+  /** The write of one batch, with the writers of the run. */
   private record Once(MicroBatchWrite batch, BoundedQuery query) implements BatchWrite {
     @Override
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {

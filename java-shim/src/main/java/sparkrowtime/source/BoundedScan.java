@@ -37,7 +37,10 @@ final class BoundedScan implements Scan {
     return scan.supportedCustomMetrics();
   }
 
-  /** In columns where {@link sparkrowtime.read.NativeRead} can, in rows through Python; of one batch all are alike. */
+  /**
+   * Each partition says whether it is read in columns, by {@link sparkrowtime.read.NativeRead}, or in
+   * rows, through Python. All partitions of one batch are of the same kind.
+   */
   @Override
   public ColumnarSupportMode columnarSupportMode() {
     return ColumnarSupportMode.PARTITION_DEFINED;

@@ -19,13 +19,13 @@ import sparkrowtime.read.NativeRead;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * Spark's stream of the Python source, which in addition tells the query how far its bound has come.
- * Spark calls every method in the query's thread: at a restart {@link #setLatestSeenOffset}, then
- * for each batch {@link #latestOffset(Offset, ReadLimit)}, {@link #planInputPartitions}, {@link
- * #commit}; a batch that is run again after a crash has no latestOffset.
+ * Wraps Spark's stream of the Python source, and tells the query how far the stream's bound has come.
+ * Spark calls every method in the query's thread: {@link #setLatestSeenOffset} at a restart, then
+ * {@link #latestOffset(Offset, ReadLimit)}, {@link #planInputPartitions} and {@link #commit} for each
+ * batch. It does not call latestOffset for a batch that is run again after a crash.
  *
- * <p>Law: offsets pass through as the Python side wrote them; only the copies handed to the Python
- * side carry the handshake.
+ * <p>Law: offsets pass through as the Python side wrote them. Only the copies that are handed to the
+ * Python side carry the handshake.
  */
 public class BoundedStream
     implements MicroBatchStream,
@@ -51,7 +51,9 @@ public class BoundedStream
     this.location = location;
   }
 
-  /** {@code location}: of the source's part of the checkpoint, its name in the stream's retention. */
+  /**
+   * @param location the source's part of the checkpoint, which names this reader in the stream's retention
+   */
   static BoundedStream over(
       MicroBatchStream stream,
       StructType schema,
@@ -67,7 +69,7 @@ public class BoundedStream
     throw new ShimMismatch("a Python stream with admission control, not " + stream.getClass(), null);
   }
 
-  /** Option punctuate: this stream's bound speaks for the ordinary sources that it is mixed with. */
+  /** Option punctuate: this stream's bound also holds for the ordinary sources that it is mixed with. */
   public boolean speaks() {
     return speaks;
   }
@@ -93,8 +95,9 @@ public class BoundedStream
   }
 
   /**
-   * The least rowtime at or above {@code from} in what was sent up to {@code end}; {@link
-   * Bound#UNLIMITED} for none. What was sent up to an offset never changes: the last answers are kept.
+   * The least rowtime at or above {@code from} among the rows that were sent up to {@code end}; {@link
+   * sparkrowtime.bounds.Bound#UNLIMITED} if there is none. The rows up to an offset never change, so
+   * the last answers are cached.
    */
   public long leastSent(Offset end, long from) {
     String question = OffsetJson.leastSent(end.json(), from);
@@ -104,7 +107,7 @@ public class BoundedStream
     return answers.computeIfAbsent(question, q -> OffsetJson.least(Planner.answer(() -> ask(stream, q)).json()));
   }
 
-  /** A question to the Python side: a start offset that no log ever sees. */
+  /** Asks the Python side. The question is a start offset that is never written to a log. */
   public static Offset ask(MicroBatchStream stream, String question) {
     return ((SupportsAdmissionControl) stream)
         .latestOffset(stream.deserializeOffset(question), ReadLimit.allAvailable());
@@ -165,8 +168,9 @@ public class BoundedStream
   }
 
   /**
-   * Spark reports a batch as done for good only when it makes the next one. At the end of a query
-   * there is none, and the stream would keep the last batch's rows for this query.
+   * Spark commits a batch to the source only when it makes the next batch. At the end of a query there
+   * is no next batch, so the last one is committed here; otherwise the stream would keep its rows for
+   * this query.
    */
   @Override
   public void stop() {
@@ -186,7 +190,7 @@ public class BoundedStream
     return "rowtime[" + stream + "]";
   }
 
-  /** The same for a Python stream that knows Trigger.AvailableNow. */
+  /** The same for a Python stream that supports Trigger.AvailableNow. */
   private static final class AvailableNow extends BoundedStream
       implements SupportsTriggerAvailableNow {
     private final SupportsTriggerAvailableNow available;

@@ -12,8 +12,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * Spark's table of the Python source, with bounded streams. Put into the plan by {@link
- * RowtimeRelations}; Spark asks it for a scan once per start of a query, in the query's thread.
+ * Wraps Spark's table of the Python source; its streams have bounds. {@link
+ * sparkrowtime.analysis.RowtimeRelations} puts it into the plan. Spark asks it for a scan once per
+ * start of a query, in the query's thread.
  */
 public final class BoundedTable implements SupportsRead {
   private final SupportsRead table;

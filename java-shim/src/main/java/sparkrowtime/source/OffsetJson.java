@@ -9,15 +9,15 @@ import java.util.Map;
 import sparkrowtime.bounds.Bound;
 
 /**
- * The JSON of a rowtime offset: an object with "floor", a whole number of microseconds or null.
- * Whatever else is in it belongs to the Python side and passes untouched.
+ * The JSON of a rowtime offset: an object with "floor", a whole number of microseconds or null. All
+ * other keys belong to the Python side and are passed on unchanged. java-shim/README.md lists the keys.
  */
 public final class OffsetJson {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
   private OffsetJson() {}
 
-  /** The floor, or {@link Bound#UNKNOWN_YET} where the stream has none. */
+  /** The floor, or {@link Bound#UNKNOWN_YET} if the stream has none. */
   public static long floor(String json) {
     JsonNode floor = parse(json).get("floor");
     if (floor == null || !(floor.isNull() || floor.canConvertToLong() && floor.isIntegralNumber())) {
@@ -29,17 +29,20 @@ public final class OffsetJson {
     return floor.isNull() ? Bound.UNKNOWN_YET : floor.asLong();
   }
 
-  /** The handshake: that bounds are applied, who reads, and whether no other source waits. Never written to a log. */
+  /**
+   * The offset with the handshake: bounds are applied, who reads, and whether the query has no other
+   * source. Never written to a log.
+   */
   static String withShim(String json, String reader, boolean alone) {
     return parse(json).put("shim", "1").put("reader", reader).put("alone", alone).toString();
   }
 
-  /** The question for the least rowtime at or above {@code from} up to an offset. Never written to a log. */
+  /** The question for the least rowtime at or above {@code from} up to this offset. Never written to a log. */
   static String leastSent(String json, long from) {
     return parse(json).put("shim", "1").put("leastSent", from).toString();
   }
 
-  /** Its answer. */
+  /** The answer to {@link #leastSent}. */
   static long least(String json) {
     return parse(json).path("least").asLong(Bound.UNLIMITED);
   }
@@ -49,7 +52,7 @@ public final class OffsetJson {
     return node.has(key) ? node.without(key).toString() : json;
   }
 
-  /** The flat object "metrics" as strings; empty where there is none. Nulls are left out. */
+  /** The flat object "metrics" as strings; empty if there is none. Nulls are left out. */
   static Map<String, String> metrics(String json) {
     Map<String, String> metrics = new LinkedHashMap<>();
     parse(json)

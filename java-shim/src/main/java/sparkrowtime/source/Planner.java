@@ -4,11 +4,11 @@ import java.io.EOFException;
 import java.net.SocketException;
 import java.util.function.Supplier;
 
-/** The Python process that plans a stream's reads as long as the query lives. It may be killed. */
+/** The Python process that plans a stream's reads while the query runs. It may be killed. */
 final class Planner {
   private Planner() {}
 
-  /** Its answer; where it has ended, an error that says so, not that a socket was closed. */
+  /** The answer of the process. If it has ended, the error says so, and not that a socket was closed. */
   static <T> T answer(Supplier<T> question) {
     try {
       return question.get();

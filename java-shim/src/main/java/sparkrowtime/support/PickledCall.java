@@ -4,9 +4,12 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
-/** A pickle that, when Python loads it, calls a function of this library's with bytes and a text. */
+/** A pickle that calls a function of this library with bytes and a text when Python loads it. */
 public final class PickledCall {
-  /** Opcodes of pickle: protocol 3 and a name; bytes and text, each with its length; the call of the pair. */
+  /**
+   * Opcodes of pickle: the protocol, 3; a name; bytes and text, each with its length; the call with the
+   * pair of both.
+   */
   private static final String PROTOCOL = "\u0080\u0003";
 
   private static final byte NAME = 'c';

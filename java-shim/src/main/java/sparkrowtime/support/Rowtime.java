@@ -5,17 +5,17 @@ import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.TimestampType;
 
-/** The names and marks by which this library knows its own columns, and its switches. */
+/** The names and marks by which this library recognizes its own columns, and its switches. */
 public final class Rowtime {
   public static final String SOURCE = "rowtime";
   public static final String COLUMN = "rowtime";
 
-  /** Names the input column whose floor a state function's output column follows. */
+  /** The metadata key with the input column whose floor a state function's output column follows. */
   public static final String FOLLOWS = "rowtime.follows";
 
   private Rowtime() {}
 
-  /** Whether a native path is on in the session of this thread; all are, unless a test says otherwise. */
+  /** Whether a native path is on in the session of this thread. All are on unless a test turns them off. */
   public static boolean isOn(String path) {
     return Boolean.parseBoolean(SQLConf.get().getConfString(path, "true"));
   }
@@ -28,7 +28,7 @@ public final class Rowtime {
     return a.name().equals(COLUMN) && a.dataType() instanceof TimestampType;
   }
 
-  /** Spark's mark on the column of a watermark node, which it keeps through renames and windows. */
+  /** Whether a column has Spark's mark of a watermark node. Renames and windows keep the mark. */
   public static boolean isWatermarked(Attribute a) {
     return a.metadata().contains(EventTimeWatermark.delayKey());
   }

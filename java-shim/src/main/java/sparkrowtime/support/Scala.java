@@ -15,7 +15,7 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
-/** Java values for Scala parameters and back, and Spark's trees; nothing in here knows about bounds. */
+/** Conversions between Java and Scala values, and helpers for Spark's trees. Independent of bounds. */
 public final class Scala {
   private Scala() {}
 
@@ -36,7 +36,7 @@ public final class Scala {
         });
   }
 
-  /** A total rewriting as a partial function: a node that it returns unchanged is left alone. */
+  /** A rewriting, defined for every node, as a partial function. A node that it returns unchanged is kept. */
   public static <A> AbstractPartialFunction<A, A> rewriting(UnaryOperator<A> body) {
     return new AbstractPartialFunction<>() {
       @Override
@@ -51,7 +51,7 @@ public final class Scala {
     };
   }
 
-  /** For collect: the nodes of one class. */
+  /** The partial function for {@code collect} that selects the nodes of one class. */
   public static <A, B extends A> AbstractPartialFunction<A, B> only(Class<B> type) {
     return new AbstractPartialFunction<>() {
       @Override
@@ -83,7 +83,10 @@ public final class Scala {
     return option.isDefined() ? option.get() : null;
   }
 
-  /** The same node with another value in its one field of a type; how many it has differs between versions. */
+  /**
+   * A copy of the node with another value in its only field of the given type. The number of fields
+   * differs between Spark versions.
+   */
   public static <N extends TreeNode<?>, F> N copy(N node, Class<F> type, F value) {
     Object[] fields = new Object[node.productArity()];
     int replaced = 0;

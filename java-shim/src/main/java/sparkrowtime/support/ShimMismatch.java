@@ -4,10 +4,10 @@ import java.util.function.Supplier;
 
 /**
  * A Spark internal is not what this library was written for. The message starts with
- * {@code ShimMismatchError:}, names the Spark version and says what was expected; the Python side
- * raises its ShimMismatchError from it.
+ * {@code ShimMismatchError:}, the name of the Python class for such errors, and gives the Spark version
+ * and what was expected.
  *
- * <p>Law: where bounds cannot be applied the query fails; it never runs silently without them.
+ * <p>Law: a query to which bounds cannot be applied fails. It never runs silently without them.
  */
 public final class ShimMismatch extends IllegalStateException {
   private static final long serialVersionUID = 1L;
@@ -24,7 +24,7 @@ public final class ShimMismatch extends IllegalStateException {
         cause);
   }
 
-  /** Around each way in from Spark: a class, method or field that is gone is a mismatch too. */
+  /** Wraps each entry from Spark. A class, method or field that is missing is a mismatch, too. */
   public static void guarded(Runnable body) {
     guarded(
         () -> {
