@@ -56,16 +56,19 @@ def in_this_process(path: str) -> None:
 
 
 def by_rowtime_run(path: str) -> None:
-    """On a shell: `rowtime run meter_feed:MeterFeed readings.rowtime`, in the folder of meter_feed.py."""
-    command = [sys.executable, "-m", "spark_rowtime.cli", "run", "meter_feed:MeterFeed", path]
+    """On a shell, in the folder of meter_feed.py: `rowtime run --create meter_feed:MeterFeed readings.rowtime`."""
+    command = [sys.executable, "-m", "spark_rowtime.cli", "run", "--create", "meter_feed:MeterFeed", path]
     subprocess.run(command, cwd=HERE, check=True)
 
 
 def beside_a_query(path: str, folder: Path) -> None:
-    """The query starts the adapter in a process of its own and stops it when the query stops."""
+    """The query starts the adapter in a process of its own and stops it when the query stops.
+
+    An option can come from SQL, so the session says first which adapters its queries may host.
+    """
     os.environ["PYTHONPATH"] = os.pathsep.join([HERE, *filter(None, sys.path)])  # Spark's Python processes import it
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
-    spark = rt.configure(builder).getOrCreate()
+    spark = rt.configure(builder.config("spark.rowtime.adapters", "meter_feed:MeterFeed")).getOrCreate()
     readings = spark.readStream.format("rowtime").option("adapter", "meter_feed:MeterFeed").load(path)
     query = (
         readings.writeStream.format("rowtime")

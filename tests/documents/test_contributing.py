@@ -2,14 +2,11 @@
 
 import re
 
-import pytest
-
 from tests.documents.blocks import ROOT
 
 MAP = (ROOT / "CONTRIBUTING.md").read_text()
 
 
-@pytest.mark.skipif(not (ROOT / "spark_rowtime" / "producer").is_dir(), reason="the modules are not in packages yet")
 def test_every_file_on_the_map_is_there() -> None:
     named = set(re.findall(r"`([a-z_/-]+(?:\.py|/))`", MAP))
     assert len(named) > 30
