@@ -1,4 +1,4 @@
-# make demo: the main job, on a fresh machine. make test: all tests. make lint, make test-quick, make bench.
+# make demo: the main job, on a fresh machine. make test: all tests. make lint, make docs, make test-quick, make bench.
 SHELL := bash
 VENV := .venv
 OLD_VENV := .venv-oldest
@@ -8,21 +8,26 @@ OLDEST := pyspark[sql]==4.2.1
 SOURCES := pyproject.toml hatch_build.py $(shell find java-shim -name '*.java' -o -name '*.py')
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-quick lint bench clean
+.PHONY: demo test test-quick lint docs bench clean
 
 demo: $(VENV)/.installed
 	@$(PY) examples/01_hourly_counts.py
 
-# Two halves at once, for two cores. No test hangs for more than its seconds.
+# Two jobs at once, for two cores; the longest start first, and the next where one has ended. Each of the first three
+# starts a Spark. No test hangs for more than its seconds.
 test: export PYTEST_TIMEOUT := 300
 OPERATORS := $(wildcard tests/spark/test_operators_*.py)
-BESIDE := tests/unit tests/store tests/conformance tests/hostile tests/crash tests/load tests/golden tests/law7 tests/test_examples.py $(OPERATORS)
-SPARK := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
-test: $(VENV)/.installed $(OLD_VENV)/.installed lint
-	@$(PY) -m pytest $(SPARK) >$(VENV)/spark.log 2>&1 & spark=$$!; \
-	$(PY) -m pytest $(BESIDE); beside=$$?; \
-	$(OLD_VENV)/bin/python -m pytest tests -m smoke; oldest=$$?; \
-	wait $$spark; spark=$$?; cat $(VENV)/spark.log; exit $$((spark + beside + oldest))
+JOB_streams := tests/conformance tests/crash tests/golden tests/hostile tests/law7 tests/load tests/documents tests/test_examples.py $(OPERATORS)
+JOB_spark := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
+JOB_oldest := tests -m smoke
+JOB_quick := $(filter-out $(JOB_streams) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+JOBS := streams spark oldest quick
+test: $(VENV)/.installed $(OLD_VENV)/.installed lint docs
+	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
+
+job-%:
+	@$(if $(filter oldest,$*),$(OLD_VENV),$(VENV))/bin/python -m pytest $(JOB_$*) >$(VENV)/$*.log 2>&1; \
+	passed=$$?; echo "$*:"; cat $(VENV)/$*.log; exit $$passed
 
 test-quick: $(VENV)/.installed
 	$(PY) -m pytest tests/unit tests/store
@@ -32,6 +37,10 @@ lint: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# The site in build/site; open index.html. A broken link, or anything from the network, is an error.
+docs: $(VENV)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict && echo "documentation: build/site/index.html"
 
 bench: $(VENV)/.installed
 	@$(PY) $(PIP) --no-build-isolation -e '.[bench]'

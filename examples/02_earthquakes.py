@@ -28,6 +28,15 @@ def per_hour(quakes: DataFrame) -> DataFrame:
     return counts.select(F.col("window.end").alias("rowtime"), "net", "n", "largest")
 
 
+def ended(process: subprocess.Popen) -> bool:
+    """Whether it ends within a moment."""
+    try:
+        process.wait(timeout=0.2)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 def main(file: str) -> None:
     folder = Path(tempfile.mkdtemp(prefix="rowtime-"))
     quakes, hourly = str(folder / "quakes.rowtime"), str(folder / "hourly.rowtime")
@@ -48,7 +57,7 @@ def main(file: str) -> None:
     send += ["--rowtime", "time", "--producer", "net", "--bounds", "1h", "--final", f"{final.isoformat()}Z"]
     feed = subprocess.Popen(send)
     early = 0
-    while feed.poll() is None:
+    while not ended(feed):
         early = rt.describeStream(hourly).rows
     assert feed.returncode == 0
     query.processAllAvailable()

@@ -88,7 +88,9 @@ def _manifest() -> str:
         "Manifest-Version": "1.0",
         "Implementation-Title": "spark-rowtime",
         "Implementation-Version": _found(HERE.parent / "pyproject.toml", r'^version = "(.+)"', "0"),
-        "Spark-Versions-Tried": _found(SOURCES / "sparkrowtime" / "TriedVersions.java", r'LIST = "(.+)"', ""),
+        "Spark-Versions-Tried": _found(
+            SOURCES / "sparkrowtime" / "support" / "TriedVersions.java", r'LIST = "(.+)"', ""
+        ),
     }
     return "".join(f"{key}: {value}\r\n" for key, value in lines.items()) + "\r\n"
 

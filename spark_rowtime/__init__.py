@@ -1,12 +1,23 @@
-"""spark-rowtime: a Spark streaming source and sink whose watermark moves when the source says so.
+"""spark-rowtime: a Spark source and sink whose watermark moves when the source promises that a time is complete.
 
-The public names, nothing else. Importing this does not import PySpark.
+This module holds the public names only. Importing it does not import PySpark.
+
+Example:
+    >>> import spark_rowtime as rt
+    >>> rt.createStream("memory://docs-package", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+    >>> with rt.openSink("memory://docs-package", producer="nyse") as sink:
+    ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+    ...     sink.sendRowtimeBound("2026-01-05T15:00:00Z")
+    >>> with rt.openReader("memory://docs-package") as reader:
+    ...     [(train.rows.num_rows, train.bound) for train in reader]
+    [(1, RowtimeBound('2026-01-05T15:00:00Z'))]
 """
 
 from typing import Any
 
-from spark_rowtime.adapter import Adapter
-from spark_rowtime.bound import RowtimeBound
+from spark_rowtime.adapter.adapter import Adapter
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.bounds.train import Train
 from spark_rowtime.errors import (
     BoundRegressionError,
     DataLostError,
@@ -20,18 +31,18 @@ from spark_rowtime.errors import (
     ShimMismatchError,
     ShimMissingError,
     SinkClosedError,
+    SinkNotClosedWarning,
     StoreCorruptError,
     StoreUnavailableError,
     StreamExistsError,
     StreamNotFoundError,
     UnknownOptionError,
 )
-from spark_rowtime.reader import RowReader, openReader
-from spark_rowtime.rowsink import RowSink, openSink
+from spark_rowtime.producer.rowsink import RowSink, openSink
+from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
-from spark_rowtime.train import Train
 
-_FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "taskbound"}
+_FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "output_bound"}
 
 __all__ = [
     "Adapter",
@@ -50,6 +61,7 @@ __all__ = [
     "ShimMismatchError",
     "ShimMissingError",
     "SinkClosedError",
+    "SinkNotClosedWarning",
     "StoreCorruptError",
     "StoreUnavailableError",
     "StreamExistsError",
@@ -69,7 +81,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _FROM_SPARK:
-        from importlib import import_module  # noqa: PLC0415  (PySpark only for those who ask)
+        from importlib import import_module  # noqa: PLC0415  (imports PySpark only when one of these names is used)
 
         return getattr(import_module(f"spark_rowtime.spark.{_FROM_SPARK[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,26 +1,41 @@
-"""createStream and describeStream."""
+"""createStream creates a stream; describeStream reports its state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.arguments import is_whole, to_flag
-from spark_rowtime.bound import RowtimeBound, as_bound
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.bound import RowtimeBound, as_bound
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
-from spark_rowtime.schema import same_schema, show_schema, stream_schema
-from spark_rowtime.shown import shown
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import StreamSettings
-from spark_rowtime.timestamps import from_micros, to_interval
+from spark_rowtime.store.base import REJECTED_BYTES, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.current_state import clock_now, producers_now
+from spark_rowtime.store.retention import checkpoint_gone
+from spark_rowtime.types.arguments import is_whole, to_flag
+from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import from_micros, to_interval
+
+_NAMED = 3
+"""The largest number of producers that one sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerDescription:
-    """A producer: its own bound, what it sent, and what of it was rejected (received = accepted + rejected)."""
+    """A producer of a stream, as ``describeStream`` reports it. Rows received = accepted + rejected.
+
+    Attributes:
+        name: The producer's name in the stream.
+        status: attached, idle, detached or left.
+        bound: The producer's own bound; None if it has none.
+        accepted: The number of its rows that the stream accepted.
+        rejected: The number of its rows that the stream rejected.
+        epoch: Rises by one each time that another sink takes the producer over.
+        checkpoint: The checkpoint stored last; None if none was stored.
+    """
 
     name: str
     status: Status
@@ -33,19 +48,52 @@ class ProducerDescription:
 
 @dataclass(frozen=True, slots=True)
 class ReaderDescription:
-    """A registered reader, a query or a named one: what it has not read at ``seq`` is kept for it."""
+    """A registered reader: a query, or a reader with a name. Retention keeps the rows that it has not read.
+
+    Attributes:
+        name: The name of the reader. A query is registered under the path at which its checkpoint keeps the source.
+        seq: The sequence number in the log up to which it has read.
+        seen: When it last reported that it still reads; an aware datetime, UTC.
+        unread: The number of rows that were committed after its position. The stream keeps them for it.
+        checkpointGone: True for a query whose checkpoint no longer exists on this machine, so that it cannot go on.
+    """
 
     name: str
     seq: int
     seen: datetime
-    """When it last came further."""
+    unread: int
+    checkpointGone: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A stream at one moment. ``holder``: the producer that holds the clock, None if nobody does.
+    """The state of a stream at one moment; ``describeStream`` returns it.
 
-    ``rows`` counts all that were ever accepted; ``removed``: how many of them retention has removed.
+    A producer whose lease has ended is shown as detached, although the log records this only at the next poll.
+
+    Attributes:
+        path: The path of the stream.
+        schema: The stream's schema, as a pyarrow schema.
+        bound: The bound of the stream; None if it has none yet.
+        producers: Every producer that was ever attached, each as a ProducerDescription.
+        rows: The number of rows that were ever accepted.
+        rejected: The number of rows that were ever rejected.
+        seq: The sequence number of the end of the log.
+        holder: The name of the producer that holds the stream's bound back; None if no producer does.
+        removed: How many of the ``rows`` were removed by retention.
+        readers: The registered readers, each as a ReaderDescription.
+        rejectedRemoved: How many of the ``rejected`` rows are no longer kept.
+        settings: The arguments of ``createStream`` that differ from their defaults, by name. Intervals are
+            timedeltas, sizes are bytes.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-info", "rowtime TIMESTAMP NOT NULL, ticker STRING", retainAge="7 days")
+        >>> info = rt.describeStream("memory://docs-info")
+        >>> info.rows, info.bound, info.holder
+        (0, None, None)
+        >>> info.settings
+        {'retainAge': datetime.timedelta(days=7)}
     """
 
     path: str
@@ -58,8 +106,52 @@ class StreamInfo:
     holder: str | None
     removed: int
     readers: tuple[ReaderDescription, ...]
+    rejectedRemoved: int
     settings: Mapping[str, timedelta | int | bool]
-    """What createStream was told, but for what holds anyway, by the names of its arguments."""
+
+    @property
+    def waitsFor(self) -> str:
+        """The producer that the stream waits for, in words.
+
+        Returns:
+            The name of the ``holder``. If there is none, a text that begins with "nobody" and says why the bound
+            does not move.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-waits", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> rt.describeStream("memory://docs-waits").waitsFor
+            'nobody: no producer has been attached to memory://docs-waits yet'
+            >>> with rt.openSink("memory://docs-waits", producer="nyse") as sink:
+            ...     rt.describeStream("memory://docs-waits").waitsFor
+            'nyse'
+        """
+        return waits_for(self.path, self.holder, self.producers)
+
+
+def waits_for(path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo]) -> str:
+    """The producer whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``."""
+    if holder is not None:
+        return holder
+    if not producers:
+        return f"nobody: no producer has been attached to {path} yet"
+    by_status = [(status, [p.name for p in producers if p.status is status]) for status in Status]
+    gone = ", ".join(f"{_some(names)} {_GONE[status]}" for status, names in by_status if names)
+    return f"nobody: of the producers of {path} {gone}; its bound stays until one sends"
+
+
+_GONE = {
+    Status.ATTACHED: "is attached",
+    Status.IDLE: "is idle",
+    Status.DETACHED: "was detached",
+    Status.LEFT: "has left",
+}
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, each in quotes, and the number of the others."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(repr, names[:_NAMED])) + more
 
 
 def createStream(
@@ -72,21 +164,46 @@ def createStream(
     maxAhead: str | timedelta | None = None,
     retainAge: str | timedelta | None = None,
     retainBytes: int | None = None,
+    retainRejected: int = REJECTED_BYTES,
     existOk: bool = False,
 ) -> None:
-    """Creates an empty stream at ``path``, a directory that is not there yet.
+    """Creates an empty stream at ``path``.
 
-    ``schema``: a DDL string, a Spark StructType or a pyarrow schema, with ``rowtime TIMESTAMP NOT NULL``.
+    An interval is a text, such as "100 ms", "1 hour" or "1 hour 30 minutes", or a timedelta.
 
-    - ``boundsBeforeRows=False``: the stream has no bound until its first row, whatever is promised.
-    - ``maxLag``: how far, in rowtime, the slowest producer may hold the fastest back.
-    - ``maxAhead``: a row further than that ahead of the wall clock is rejected.
-    - ``retainAge``, ``retainBytes``: rows that were committed longer ago, or lie beyond the newest so many
-      bytes, are removed by the processes that commit, now and then; but never what the bound has not
-      released, and what a query or a named reader has still to read. None, the default: all is kept.
-    - ``existOk``: a stream of the same schema that is there already is left as it is.
+    Committing processes remove rows beyond ``retainAge`` or ``retainBytes`` from time to time. They never remove rows
+    that the bound has not released, nor rows that a query or a named reader has still to read.
 
-    Raises StreamExistsError, SchemaMismatchError, InvalidOptionError, StoreUnavailableError.
+    Args:
+        path: A directory that does not exist yet, also as a ``file://`` URL; or ``memory://name`` for a stream in
+            the memory of this process.
+        schema: A DDL string, a Spark StructType or a pyarrow schema. It needs a column
+            ``rowtime TIMESTAMP NOT NULL``.
+        boundsBeforeRows: If False, the stream has no bound until its first row, whatever its producers promise.
+        maxLag: An interval of rowtime: how far the slowest producer may hold the fastest back. None: no limit.
+        idleTimeout: An interval: a producer that is silent for longer does not count for the stream's bound until
+            it sends again. None: a silent producer holds the bound back.
+        maxAhead: An interval: a row whose rowtime is further than this ahead of the wall clock is rejected, and
+            such a bound is refused. None: no limit.
+        retainAge: An interval: rows that were committed longer ago are removed. None: all rows are kept.
+        retainBytes: A number of bytes: rows beyond the newest ``retainBytes`` bytes are removed. None: all rows
+            are kept.
+        retainRejected: A number of bytes: the stream keeps the newest rejected rows up to this size (by default
+            256 MiB). All rejected rows are counted.
+        existOk: If True, a stream of the same schema that exists already is left as it is; its settings are not
+            compared.
+
+    Raises:
+        StreamExistsError: Something exists at ``path`` already, and ``existOk`` is False.
+        SchemaMismatchError: The schema cannot be that of a stream, or, with ``existOk``, the stream has another one.
+        InvalidOptionError: An argument has a value that cannot be used.
+        StoreUnavailableError: The stream cannot be written just now.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-create", "rowtime TIMESTAMP NOT NULL, ticker STRING", idleTimeout="5 min")
+        >>> rt.describeStream("memory://docs-create").schema.names
+        ['rowtime', 'ticker']
     """
     arrow = stream_schema(schema)
     settings = StreamSettings(
@@ -95,7 +212,8 @@ def createStream(
         to_interval(idleTimeout, "idleTimeout"),
         to_interval(maxAhead, "maxAhead"),
         to_interval(retainAge, "retainAge"),
-        _size(retainBytes),
+        None if retainBytes is None else _size(retainBytes, "retainBytes"),
+        _size(retainRejected, "retainRejected"),
     )
     to_flag(existOk, "existOk")
     try:
@@ -106,16 +224,24 @@ def createStream(
         _check_same(path, arrow)
 
 
-def _told(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
-    told = {name: value for name, value in asdict(settings).items() if value != getattr(StreamSettings(), name)}
-    plain = ("boundsBeforeRows", "retainBytes")
-    return {name: value if name in plain else timedelta(microseconds=value) for name, value in told.items()}
+def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
+    changed = {name: value for name, value in asdict(settings).items() if value != getattr(StreamSettings(), name)}
+    plain = ("boundsBeforeRows", "retainBytes", "retainRejected")
+    return {name: value if name in plain else timedelta(microseconds=value) for name, value in changed.items()}
 
 
-def _size(value: Any) -> int | None:
-    if value is None or (is_whole(value) and 0 <= value < 1 << 63):
-        return value
-    raise InvalidOptionError(f"retainBytes must be a whole number of bytes, not {shown(value)}.", value=shown(value))
+def _size(value: Any, name: str) -> int:
+    if is_whole(value) and 0 <= value < 1 << 63:
+        size: int = value
+        return size
+    raise InvalidOptionError(
+        f"{name} must be a whole number of bytes, not {short_repr(value)}.", value=short_repr(value)
+    )
+
+
+def require_stream(path: str, schema: Any) -> None:
+    """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema."""
+    _check_same(path, stream_schema(schema))
 
 
 def _check_same(path: str, wanted: pa.Schema) -> None:
@@ -132,29 +258,59 @@ def _check_same(path: str, wanted: pa.Schema) -> None:
 
 
 def describeStream(path: str) -> StreamInfo:
-    """What a stream is and how far it has come; raises StreamNotFoundError, StoreCorruptError."""
+    """Reports the schema, the bound, the producers and the readers of a stream.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+
+    Returns:
+        The state of the stream as a StreamInfo.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StoreCorruptError: The stream's files do not hold what was written.
+        InvalidOptionError: ``path`` names no kind of store that is known.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-describe", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-describe", producer="nyse") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> info = rt.describeStream("memory://docs-describe")
+        >>> info.rows, info.bound
+        (1, RowtimeBound('2026-01-05T14:30:00Z'))
+        >>> [(producer.name, producer.status.value) for producer in info.producers]
+        [('nyse', 'left')]
+    """
     store = open_store(path)
     try:
-        clock, head = store.clock(), store.head()
-        infos = store.producers()
-        producers = tuple(
-            ProducerDescription(i.name, i.status, as_bound(i.floor), i.accepted, i.rejected, i.epoch, i.checkpoint)
-            for i in infos
-        )
-        rejected = sum(i.rejected for i in infos)
-        readers = tuple(ReaderDescription(r.name, r.position.seq, from_micros(r.seen)) for r in store.readers())
+        (clock, due), head = clock_now(store), store.head()
+        infos = producers_now(store, due)
         return StreamInfo(
             path,
             store.schema,
-            as_bound(head.floor),
-            producers,
+            as_bound(clock.floor),
+            tuple(
+                ProducerDescription(i.name, i.status, as_bound(i.floor), i.accepted, i.rejected, i.epoch, i.checkpoint)
+                for i in infos
+            ),
             head.rows,
-            rejected,
+            sum(i.rejected for i in infos),
             head.seq,
             clock.holder(),
             store.horizon().rows,
-            readers,
-            _told(store.settings),
+            _readers(store),
+            store.rejected_removed(),
+            _not_default(store.settings),
         )
     finally:
         store.close()
+
+
+def _readers(store: Store) -> tuple[ReaderDescription, ...]:
+    found, head, horizon, now = store.readers(), store.head(), store.horizon(), store.now()
+    unread = [head.rows - store.at(min(max(r.position.seq, horizon.seq), head.seq)).rows for r in found]
+    return tuple(
+        ReaderDescription(r.name, r.position.seq, from_micros(now - r.unseen), rows, checkpoint_gone(r.name))
+        for r, rows in zip(found, unread, strict=True)
+    )

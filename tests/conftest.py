@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""The fixtures and settings that all tests share."""
 
 import os
 import signal
@@ -13,18 +13,19 @@ settings.register_profile(
     "explore", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("ci", settings.get_profile("explore"), derandomize=True, database=None)
-settings.load_profile("ci")  # the same examples each time; others: pytest --hypothesis-profile=explore
+settings.load_profile("ci")  # the same examples in each run; pytest --hypothesis-profile=explore tries others
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored behind &, also by what tests start
+EXTRACT = Path(__file__).parent / "data" / "usgs-quakes-2025-05-extract.csv"
+
+# A job that a shell starts with & ignores SIGINT, and so do the processes that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def quakes() -> Path:
-    """The earthquakes file, where ROWTIME_TEST_DATA says that it is."""
+    """Real earthquakes: the extract in tests/data, or the whole month if ROWTIME_TEST_DATA names its folder."""
     folder = os.environ.get("ROWTIME_TEST_DATA")
-    if not folder:
-        pytest.skip("ROWTIME_TEST_DATA is not set: it names the folder with usgs-quakes-2025-05.csv")
-    return Path(folder) / "usgs-quakes-2025-05.csv"
+    return Path(folder) / "usgs-quakes-2025-05.csv" if folder else EXTRACT
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +36,28 @@ def spark() -> Iterator[Any]:
     session = make_session()
     yield session
     session.stop()
+
+
+ON_HEAP = {
+    *("test_shim_joins", "test_shim_automatic", "test_shim_windows", "test_shim_restart", "test_shim_output"),
+    *("test_shim_sources", "test_shim_times", "test_shim_advice", "test_source", "test_sink"),
+    *("test_sqlstream", "test_sqlstream_joins", "test_calcite", "test_sql", "test_feldera", "test_quakes"),
+}
+"""Files whose tests do not need RocksDB, the session's state store. With it a batch takes 1.5 times as long."""
+
+
+@pytest.fixture(autouse=True)
+def state_store(request: pytest.FixtureRequest) -> None:
+    """Spark's default state store for the tests of ``ON_HEAP``."""
+    if request.path.stem in ON_HEAP and "spark" in request.fixturenames:
+        request.getfixturevalue("state_on_heap")
+
+
+@pytest.fixture
+def state_on_heap(spark: Any) -> Iterator[None]:
+    """Spark's default state store."""
+    from tests.sparksession import HEAP_STORE, ROCKSDB, STATE_PROVIDER
+
+    spark.conf.set(STATE_PROVIDER, HEAP_STORE)
+    yield
+    spark.conf.set(STATE_PROVIDER, ROCKSDB)

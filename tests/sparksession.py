@@ -1,4 +1,4 @@
-"""The Spark session of the tests, and queries that are waited for, never slept for."""
+"""The Spark session of the tests, and helpers that wait for queries and never sleep for a fixed time."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,27 +11,36 @@ from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
 
+STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""Required by transformWithState, and by a join's state in format 3 or 4."""
+HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+"""Spark's default. A batch takes two thirds of the time that RocksDB takes."""
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
-    # Short runs: the second compiler costs more than it gains.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.rowtime.adapters": "tests.crash.numbers:Numbers, tests.spark.hosted_feed:Feed",
+    "spark.ui.showConsoleProgress": "false",
+    # Short runs: the second compiler costs more than it gains. Without it the code cache has 48 MB: in a run of many
+    # queries the JVM would sweep it and compile again. A concurrent collector would compete for the two cores of CI.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
+    STATE_PROVIDER: ROCKSDB,
 }
 
 
+QUICK_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""The environment that restricts the JVM to the first compiler, for a program in a process of its own."""
+
 NATIVE_READ, NATIVE_WRITE = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
-"""The switches of the ways around Python; "false": through Python."""
+"""The switches of the native paths. With "false", rows go through Python."""
 
 
 def make_session(**more: str) -> SparkSession:
-    """A local session with the extension, as a user would make it."""
+    """A local session with the extension, built as a user builds it."""
     builder = SparkSession.builder.master("local[2]").appName("spark-rowtime tests")
     for name, value in {**SETTINGS, **more}.items():
         builder = builder.config(name, value)
@@ -41,7 +50,7 @@ def make_session(**more: str) -> SparkSession:
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = 60) -> Any:
-    """Polls until ``condition`` gives something true, which it returns; fails the test after ``timeout``."""
+    """Polls until ``condition`` returns a true value, and returns that; fails the test after ``timeout`` seconds."""
     end = time.monotonic() + timeout
     while not (found := condition()):
         assert time.monotonic() < end, f"waited {timeout} s in vain for {what}"
@@ -51,7 +60,7 @@ def wait_for(condition: Callable[[], Any], what: str, timeout: float = 60) -> An
 
 @contextmanager
 def running(query: StreamingQuery) -> Iterator[StreamingQuery]:
-    """Stops the query in the end, whatever happens."""
+    """Stops the query at the end of the block, also after an exception."""
     try:
         yield query
     finally:
@@ -59,7 +68,7 @@ def running(query: StreamingQuery) -> Iterator[StreamingQuery]:
 
 
 def start(frame: DataFrame, path: Path | str, checkpoint: Path | str, **options: str) -> StreamingQuery:
-    """The frame into a rowtime stream."""
+    """Starts a query that writes the frame into a rowtime stream."""
     writer = frame.writeStream.format("rowtime").option("checkpointLocation", str(checkpoint))
     for name, value in options.items():
         writer = writer.option(name, value)
@@ -67,5 +76,5 @@ def start(frame: DataFrame, path: Path | str, checkpoint: Path | str, **options:
 
 
 def settle(query: StreamingQuery) -> None:
-    """Waits until the query has done all that is there; raises what it failed with."""
+    """Waits until the query has processed all available data; raises the error with which it failed."""
     query.processAllAvailable()

@@ -1,5 +1,6 @@
-"""Small words for tests that send, run and read real streams."""
+"""Helpers for tests that write, query and read real streams."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ from tests.sparksession import start
 
 DAY = "2006-09-11"
 QUIET = "1 hour"
-"""A linger that no test outlives: rows become visible by flush alone, so that trains are as the test says."""
+"""A linger longer than any test. Rows become visible only by flush, so the test determines the trains."""
 
 
 def at(clock: str) -> str:
-    """``"9:58"`` or ``"10:03:30"`` of the examples' day, as ISO 8601."""
-    hours, minutes, *seconds = clock.split(":")
-    return f"{DAY}T{int(hours):02d}:{minutes}:{seconds[0] if seconds else '00'}Z"
+    """``"9:58"`` or ``"10:03:30"`` of the examples' day, ``"2006-09-12 9:00"`` of another one, as ISO 8601."""
+    day, _, time = clock.rpartition(" ")
+    hours, minutes, *seconds = time.split(":")
+    return f"{day or DAY}T{int(hours):02d}:{minutes}:{seconds[0] if seconds else '00'}Z"
 
 
 def bound(clock: str, strict: bool = False) -> rt.RowtimeBound:
@@ -26,7 +28,7 @@ def bound(clock: str, strict: bool = False) -> rt.RowtimeBound:
 
 
 def send(sink: Any, *rows: tuple[Any, ...], promise: str | None = None, strict: bool = False) -> None:
-    """Rows whose first value is a clock time, then a promise, all in one commit."""
+    """Sends rows whose first value is a clock time, and then a promise, all in one commit."""
     if rows:
         sink.sendRows([(at(row[0]), *row[1:]) for row in rows])
     if promise:
@@ -35,17 +37,19 @@ def send(sink: Any, *rows: tuple[Any, ...], promise: str | None = None, strict: 
 
 
 def opened(path: Path | str, producer: str | None = None, **options: Any) -> Any:
-    """A sink that commits when it is told to."""
+    """A sink that commits only when the test calls flush."""
     return rt.openSink(str(path), producer=producer, linger=QUIET, **options)
 
 
-def clock_of(time: Any) -> str:
-    """A rowtime as the examples write it."""
-    return f"{time:%H:%M}" if time.second == 0 and time.microsecond == 0 else f"{time:%H:%M:%S}"
+def clock_of(time: datetime) -> str:
+    """A rowtime as the examples write it, the reverse of ``at``. Law: different times have different texts."""
+    utc = time if time.tzinfo is None else time.astimezone(UTC)
+    clock = f"{utc:%H:%M:%S.%f}".rstrip("0").rstrip(".").removesuffix(":00")
+    return clock if f"{utc:%Y-%m-%d}" == DAY else f"{utc:%Y-%m-%d} {clock}"
 
 
 def drained(reader: rt.RowReader) -> list[tuple[Any, ...]]:
-    """All rows that the reader hands out now, rowtime as a clock time first."""
+    """All rows that the reader returns now, each with its rowtime, as a clock time, first."""
     rows = [row for train in reader for row in train.rows.to_pylist()]
     return [(clock_of(row.pop("rowtime")), *row.values()) for row in rows]
 
@@ -58,11 +62,11 @@ class Pipe:
         self._reader: rt.RowReader | None = None
 
     def path(self, name: str) -> str:
-        """Where the stream of that name is."""
+        """The path of the stream of that name."""
         return str(self.folder / f"{name}.rowtime")
 
     def create(self, name: str, columns: str, **settings: Any) -> str:
-        """A stream with ``rowtime`` and these columns."""
+        """Creates a stream with ``rowtime`` and these columns; returns its path."""
         rt.createStream(self.path(name), f"rowtime TIMESTAMP NOT NULL, {columns}", **settings)
         return self.path(name)
 
@@ -74,12 +78,12 @@ class Pipe:
         return reader.load(self.path(name))
 
     def run(self, frame: DataFrame, **options: str) -> StreamingQuery:
-        """Starts the frame into ``out``; started again, it goes on from its checkpoint."""
+        """Starts a query that writes the frame into ``out``. A second start continues from the checkpoint."""
         self.query = start(frame, self.path("out"), self.folder / "checkpoint", **options)
         return self.query
 
     def step(self) -> list[tuple[Any, ...]]:
-        """Waits until the query has done all that is there; what a reader of ``out`` then gets anew."""
+        """Waits until the query has processed all available data; returns the new rows of a reader of ``out``."""
         assert self.query is not None
         self.query.processAllAvailable()
         if self._reader is None:
@@ -88,7 +92,7 @@ class Pipe:
 
     @property
     def bound(self) -> rt.RowtimeBound | None:
-        """The bound on ``out`` as its reader has seen it."""
+        """The bound on ``out`` that its reader has received."""
         assert self._reader is not None
         return self._reader.getRowtimeBound()
 

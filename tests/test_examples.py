@@ -1,19 +1,44 @@
-"""The examples run as they stand, each in a process of its own, and find what they are to show."""
+"""The examples run as they stand and print what they say that they print.
 
+Most run in this process, with the session of all tests, to save the start of a JVM each. Those that need a process of
+their own get one, and with ROWTIME_EXAMPLES_ALONE=1 all do, as a user would start them.
+"""
+
+import csv
+import os
 import re
+import runpy
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.sparksession import QUICK_JVM
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+IN_THIS_PROCESS = ["05_late_report.py", "06_join.py", "07_sql.py", "09_notebook.py"]
+CONNECT = ("grpc", "grpc_status", "zstandard")
 
 
 def output_of(example: str, *arguments: str) -> str:
-    """What an example prints."""
+    """What an example prints in a process of its own."""
     command = [sys.executable, str(EXAMPLES / example), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    environment = {**os.environ, **QUICK_JVM}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout
+
+
+def promised(example: str) -> str:
+    """The lines after "It prints:" at the top of an example."""
+    text = (EXAMPLES / example).read_text()
+    found = re.search(r'^It prints:\n\n(.*?)\n"""', text, re.MULTILINE | re.DOTALL)
+    assert found, f"{example} does not say what it prints"
+    return "".join(f"{line.strip()}\n" for line in found[1].splitlines())
 
 
 def test_01_hourly_counts() -> None:
@@ -23,6 +48,49 @@ def test_01_hourly_counts() -> None:
 
 
 def test_02_earthquakes(quakes: Path) -> None:
+    with quakes.open() as lines:
+        networks = [row["net"] for row in csv.DictReader(lines)]
     said = output_of("02_earthquakes.py", str(quakes))
-    assert "9366 earthquakes of 15 networks, 0 rejected" in said
+    assert f"{len(networks)} earthquakes of {len(set(networks))} networks, 0 rejected" in said
     assert "as the batch over the CSV: True" in said
+
+
+@pytest.mark.parametrize("example", ["03_adapter.py", "04_consumer.py"])
+def test_an_example_in_a_process_of_its_own(example: str) -> None:
+    assert output_of(example) == promised(example)
+
+
+@pytest.mark.skipif(any(find_spec(name) is None for name in CONNECT), reason=f"Spark Connect needs {CONNECT}")
+def test_08_connect() -> None:
+    assert output_of("08_connect.py") == promised("08_connect.py")
+
+
+@pytest.mark.parametrize("example", IN_THIS_PROCESS)
+def test_an_example_in_the_session_of_the_tests(
+    example: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if os.environ.get("ROWTIME_EXAMPLES_ALONE"):
+        assert output_of(example) == promised(example)
+        return
+    monkeypatch.setattr(SparkSession, "stop", lambda _: None)  # the other tests need it
+    runpy.run_path(str(EXAMPLES / example), run_name="__main__")
+    assert capsys.readouterr().out == promised(example)
+
+
+def test_10_a_test_of_ones_own_pipeline(spark: SparkSession, tmp_path: Path) -> None:
+    if os.environ.get("ROWTIME_EXAMPLES_ALONE"):
+        assert "1 passed" in output_of("10_test_own_pipeline.py")
+        return
+    example: dict[str, Any] = runpy.run_path(str(EXAMPLES / "10_test_own_pipeline.py"))
+    pipeline = example["Pipeline"](spark, tmp_path)
+    try:
+        example["test_an_hour_comes_out_once_its_bound_has_passed"](pipeline)
+    finally:
+        pipeline.sink.close()
+        pipeline.query.stop()
+
+
+def test_every_example_is_run() -> None:
+    """A new file is in one of the lists above, or is what one of them imports."""
+    named = set(re.findall(r"\d\d_\w+\.py", Path(__file__).read_text()))
+    assert {path.name for path in EXAMPLES.glob("*.py")} == named | {"meter_feed.py"}

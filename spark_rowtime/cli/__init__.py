@@ -1,4 +1,4 @@
-"""The command ``rowtime``: one file per family of commands. None of them imports PySpark, but ``jar``."""
+"""The command ``rowtime``, with one file per family of commands. Only ``jar`` imports PySpark."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from spark_rowtime.errors import RowtimeError
 
 
 class _Commands(click.Group):
-    """Shows an error of the tree as one message, without a traceback; the exit code is 1."""
+    """Prints a RowtimeError as one message without a traceback. The exit code is then 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -27,7 +27,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands)
 @click.version_option(package_name="spark-rowtime")
 def main() -> None:
-    """Streams of rows and rowtime bounds."""
+    """Create, inspect, fill and read streams of rows and rowtime bounds."""
 
 
 for _command in (create, describe, detach, send, run, tail, drain, gc, check, jar):

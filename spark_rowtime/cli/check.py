@@ -1,4 +1,4 @@
-"""rowtime check."""
+"""The command ``rowtime check``."""
 
 import click
 
@@ -8,7 +8,7 @@ from spark_rowtime.store import check_store
 @click.command()
 @click.argument("stream")
 def check(stream: str) -> None:
-    """Verify a stream: every checksum, and that all of it fits together. The exit code is 1 where it is damaged."""
+    """Verify every checksum of a stream, and that all its parts are consistent. If not, the exit code is 1."""
     report = check_store(stream)
     for line in report.remarks:
         click.echo(f"remark    {line}")

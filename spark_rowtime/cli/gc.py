@@ -1,35 +1,51 @@
-"""rowtime gc."""
+"""The command ``rowtime gc``."""
 
 import click
 
+from spark_rowtime.cli.streams import blocking
 from spark_rowtime.store import open_store
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.stream import describeStream
+from spark_rowtime.types.timestamps import to_interval
 
 
 @click.command()
 @click.argument("stream")
-@click.option("--age", help="What was committed so long ago may go: '7 days'.  [default: the stream's retainAge]")
+@click.option(
+    "--age", help="Remove rows committed at least this long ago: '7 days'.  [default: the stream's retainAge]"
+)
 @click.option(
     "--bytes",
     "size",
     type=click.IntRange(0),
-    help="What lies beyond the newest so many bytes may go.  [default: the stream's retainBytes]",
+    help="Remove the oldest rows beyond this many bytes.  [default: the stream's retainBytes]",
 )
 @click.option("--forget", multiple=True, metavar="READER", help="First forget a reader that will not come back.")
-@click.option("--force", is_flag=True, help="Remove also what registered readers and queries have still to read.")
-def gc(stream: str, age: str | None, size: int | None, forget: tuple[str, ...], force: bool) -> None:
-    """Remove old rows that nobody needs any more.
+@click.option(
+    "--forget-older",
+    metavar="AGE",
+    help="First forget the readers that were not seen for this long: '30 days'. A running one is seen each minute.",
+)
+@click.option("--force", is_flag=True, help="Also remove rows that registered readers and queries have still to read.")
+def gc(
+    stream: str, age: str | None, size: int | None, forget: tuple[str, ...], forget_older: str | None, force: bool
+) -> None:
+    """Remove old rows that no reader needs any more.
 
-    What the bound has not released stays in any case, and what a query or a named reader has still to read,
-    unless --force says otherwise; `rowtime describe` lists them.
+    Rows that the bound has not released always stay. Rows that a query or a named reader has still to read stay
+    unless --force is given; `rowtime describe` lists these readers.
     """
     store = open_store(stream)
     try:
-        for reader in forget:
+        absent = to_interval(forget_older, "forget-older")
+        older = [] if absent is None else [reader.name for reader in store.readers() if reader.unseen >= absent]
+        for reader in dict.fromkeys([*forget, *older]):
             store.forget(reader)
+            click.echo(f"{stream}: forgot reader {reader!r}")
         done = store.gc(to_interval(age, "age"), size, force)
         click.echo(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
         if done.held:
             click.echo(f"More is old enough, but of what follows seq {store.horizon().seq}: {done.held}.")
+            for line in blocking(describeStream(stream)):
+                click.echo(line)
     finally:
         store.close()

@@ -1,4 +1,4 @@
-"""rowtime run, rowtime drain: adapters and consumers, hosted."""
+"""The commands ``rowtime run`` and ``rowtime drain``, which host adapters and consumers."""
 
 import logging
 import os
@@ -10,36 +10,46 @@ from contextlib import contextmanager
 
 import click
 
-from spark_rowtime.adapter import DELAYS, host, load_class
-from spark_rowtime.reader import openReader
+from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, load_class
+from spark_rowtime.cli.uncreated import uncreated
+from spark_rowtime.errors import StreamNotFoundError
+from spark_rowtime.reader.reader import openReader
+from spark_rowtime.stream import describeStream
 
-_GRACE = 4.0
-"""Seconds that an adapter has to hear that it is to end, and again to do so."""
-_AGAIN = 0.1
-_PATIENCE = 20.0
-"""Seconds that an adapter of a query that was restarted waits for its predecessor's to end."""
+_GRACE_SECONDS = 4.0
+"""How many seconds an adapter has to receive the signal to end, and again how many it has to end."""
+_RETRY_SECONDS = 0.1
+_PATIENCE_SECONDS = 20.0
+"""How many seconds the adapter of a restarted query waits for the adapter of the previous run to end."""
 
 
 @click.command()
 @click.argument("adapter", metavar="MODULE:CLASS")
 @click.argument("stream")
-@click.option("--producer", help="The name that it sends under.  [default: MODULE:CLASS]")
+@click.option("--producer", help="The name under which the adapter sends.  [default: MODULE:CLASS]")
 @click.option(
     "--restarts",
     type=click.IntRange(0, 1000),
-    default=len(DELAYS),
+    default=len(RESTART_SECONDS),
     show_default=True,
-    help="How often in a row it is restarted without coming further.",
+    help="How often in a row the adapter is restarted without making progress.",
 )
-@click.option("--until-stdin-ends", is_flag=True, help="End when standard input does (for a parent process).")
-def run(adapter: str, stream: str, producer: str | None, restarts: int, until_stdin_ends: bool) -> None:
-    """Host an adapter, and restart it from its checkpoint when it fails."""
+@click.option("--create/--no-create", default=False, help="Create the stream from the adapter's schema if needed.")
+@click.option("--until-stdin-ends", is_flag=True, help="End when standard input ends (for a parent process).")
+def run(adapter: str, stream: str, producer: str | None, restarts: int, create: bool, until_stdin_ends: bool) -> None:
+    """Run an adapter, and restart it from its checkpoint when it fails.
+
+    A programming error, such as a TypeError, ends it at once.
+    """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    delays = [*DELAYS[:restarts], *([DELAYS[-1]] * (restarts - len(DELAYS)))]
+    delays = [*RESTART_SECONDS[:restarts], *([RESTART_SECONDS[-1]] * (restarts - len(RESTART_SECONDS)))]
     with _terminable() as heard:
         if until_stdin_ends:
             threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
-        host(adapter, stream, producer=producer, delays=delays, patience=_PATIENCE if until_stdin_ends else 0)
+        patience = _PATIENCE_SECONDS if until_stdin_ends else 0
+        if not create:
+            _require_there(stream)
+        host(adapter, stream, producer=producer, delays=delays, patience=patience, create=create)
 
 
 @click.command()
@@ -48,11 +58,11 @@ def run(adapter: str, stream: str, producer: str | None, restarts: int, until_st
 @click.option("--follow", "-f", is_flag=True, help="Wait for more at the end of the stream.")
 @click.option("--order", type=click.Choice(["rowtime", "arrival"]), default="rowtime", show_default=True)
 @click.option("--start", default="earliest", show_default=True, help="earliest, latest, or a time.")
-@click.option("--name", help="Retention keeps what is still to be drained under this name.")
+@click.option("--name", help="Register under this name: retention then keeps what is still to be drained.")
 def drain(stream: str, consumer: str, follow: bool, order: str, start: str, name: str | None) -> None:
     """Send a stream's rows and bounds to a consumer: a class with sendRows and sendRowtimeBound.
 
-    One that has flush and checkpoint resumes where it was.
+    A consumer that has flush and checkpoint resumes where it stopped.
     """
     sink = load_class(consumer, "a consumer", ("sendRows", "sendRowtimeBound"))()
     with _terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
@@ -61,11 +71,18 @@ def drain(stream: str, consumer: str, follow: bool, order: str, start: str, name
             sink.close()
 
 
+def _require_there(stream: str) -> None:
+    try:
+        describeStream(stream)
+    except StreamNotFoundError as error:
+        raise uncreated(error, "the adapter") from None
+
+
 @contextmanager
 def _terminable() -> Iterator[threading.Event]:
-    """SIGTERM ends what runs in the main thread by SystemExit, once, so that it is put down in order.
+    """Makes SIGTERM raise SystemExit in the main thread, once, so that it shuts down in order.
 
-    The event says that it was heard.
+    The event is set when the signal was received.
     """
     heard = threading.Event()
 
@@ -82,18 +99,19 @@ def _terminable() -> Iterator[threading.Event]:
 
 
 def _end_with_stdin(heard: threading.Event) -> None:
-    """In a thread of its own: our parent ended, or wants us to; an adapter that does not end is ended hard.
+    """Waits in a separate thread until standard input ends, because the parent ended or wants this process to end.
 
-    A signal that comes just before the main thread blocks does not wake it, so it is sent again.
+    It then sends SIGTERM to the main thread, and ends the process by force if the adapter does not end. A signal that
+    arrives just before the main thread blocks does not wake it, so the signal is sent repeatedly.
     """
     while os.read(0, 4096):
         pass
     main = threading.main_thread()
     assert main.ident is not None
-    for _ in range(round(_GRACE / _AGAIN)):
+    for _ in range(round(_GRACE_SECONDS / _RETRY_SECONDS)):
         signal.pthread_kill(main.ident, signal.SIGTERM)
-        if heard.wait(_AGAIN):
+        if heard.wait(_RETRY_SECONDS):
             break
-    main.join(_GRACE)
+    main.join(_GRACE_SECONDS)
     if main.is_alive():
         os._exit(128 + signal.SIGKILL)

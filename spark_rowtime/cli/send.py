@@ -1,4 +1,4 @@
-"""rowtime send."""
+"""The command ``rowtime send``."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,28 +8,31 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from spark_rowtime.bound import RowtimeBound
-from spark_rowtime.cli.csvfeed import CsvFeed, FeedOptions
-from spark_rowtime.cli.csvrows import CsvRows
-from spark_rowtime.cli.sortedruns import SortedRuns
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
+from spark_rowtime.cli.csv_rows import CsvRows
+from spark_rowtime.cli.sorted_runs import SortedRuns
+from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.types.local_time import LocalTime
+from spark_rowtime.types.timestamps import to_interval
 
 
 @click.command()
 @click.argument("stream")
 @click.option("--csv", "file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--rowtime", required=True, help="The column with each row's event time.")
-@click.option("--producer", help="The column that names each row's producer; all are opened before the first row.")
-@click.option("--name", help="Without --producer: the one producer's name.  [default: the file's]")
-@click.option("--bounds", help="How often every producer promises that time has passed: 1h, '15 minutes'.")
-@click.option("--final", help="The bound in the end.  [default: strictly the last rowtime]")
-@click.option("--create/--no-create", default=True, help="Create the stream from the file if it is not there.")
+@click.option("--producer", help="The column that names each row's producer. All are opened before the first row.")
+@click.option("--name", help="Without --producer: the name of the only producer.  [default: that of the file]")
+@click.option("--bounds", help="The interval of rowtime at which every producer sends a bound: 1h, '15 minutes'.")
+@click.option("--final", help="The bound at the end.  [default: the last rowtime, strict]")
+@click.option("--create/--no-create", default=False, help="Create the stream from the file if it does not exist.")
 @click.option("--columns", help="Only these columns, separated by commas.  [default: all]")
 @click.option("--delimiter", default=",", show_default=True)
-@click.option("--null", "nulls", multiple=True, help="A text that stands for null, beside the empty one.")
+@click.option("--null", "nulls", multiple=True, help="A text that stands for null, in addition to the empty one.")
 @click.option("--time-format", help="For times that are not ISO 8601: '%d.%m.%Y %H:%M'.")
+@click.option("--tz", help="The time zone of times that have none: 'Europe/Berlin'.  [default: UTC]")
 @click.option("--on-late", type=click.Choice(["raise", "reject"]), default="raise", show_default=True)
 def send(
     *,
@@ -45,37 +48,40 @@ def send(
     delimiter: str,
     nulls: tuple[str, ...],
     time_format: str | None,
+    tz: str | None,
     on_late: str,
 ) -> None:
     """Send a CSV file into a stream, sorted by time, with bounds.
 
-    Times without a zone are UTC. A send that was cut off and is repeated goes on where it was.
+    Times without a zone are in the zone --tz. A time that the clocks there skipped or showed twice is refused. A
+    send that was interrupted and is repeated continues where it stopped.
     """
-    known = _known(stream, create)
+    existing = _existing(stream, create)
     kept = [column.strip() for column in columns.split(",")] if columns else ()
-    rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, known.schema if known else None)
+    local, schema = None if tz is None else LocalTime(tz), existing.schema if existing else None
+    rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, schema, local)
     if producer is not None and producer not in rows.schema.names:
         raise InvalidOptionError(f"--producer {producer}: no such column; there are {rows.schema.names}.")
-    last = RowtimeBound(final) if final is not None else None
+    last = RowtimeBound.told(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")
     options = FeedOptions(name or file.name, producer, interval or None, last, on_late)
     with SortedRuns() as runs:
         feed = CsvFeed(rows, options, runs)
         feed.read()
-        if known is None:
+        if existing is None:
             createStream(stream, rows.schema)
         with _progress(feed.rows) as advance:
             sent = feed.send(stream, advance)
-    click.echo(_summary(feed, sent, known.rejected if known else 0, describeStream(stream)))
+    click.echo(_summary(feed, sent, existing.rejected if existing else 0, describeStream(stream)))
 
 
-def _known(stream: str, create: bool) -> StreamInfo | None:
-    """The stream; None where it is still to be created."""
+def _existing(stream: str, create: bool) -> StreamInfo | None:
+    """Returns the stream; None if it is still to be created."""
     try:
         return describeStream(stream)
-    except StreamNotFoundError:
+    except StreamNotFoundError as error:
         if not create:
-            raise
+            raise uncreated(error, "the file") from None
         return None
 
 
@@ -91,7 +97,7 @@ def _summary(feed: CsvFeed, sent: int, rejected_before: int, now: StreamInfo) ->
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal; elsewhere a line at each tenth, where there is enough to do."""
+    """Shows a progress bar on a terminal; elsewhere, for a large file, prints a line after each tenth."""
     console = Console(stderr=True)
     if console.is_terminal:
         with Progress(console=console, transient=True) as bar:

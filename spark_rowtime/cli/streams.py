@@ -1,28 +1,41 @@
-"""rowtime create, rowtime describe, rowtime detach."""
+"""The commands ``rowtime create``, ``rowtime describe`` and ``rowtime detach``."""
 
+import shlex
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import click
 
-from spark_rowtime.bound import RowtimeBound
-from spark_rowtime.schema import show_schema
+from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.store import open_store
+from spark_rowtime.store.base import REJECTED_BYTES
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
-from spark_rowtime.timestamps import show_micros
+from spark_rowtime.types.schema import show_schema
+from spark_rowtime.types.timestamps import show_micros
+
+ABSENT_DAYS = 1
+"""A reader that was not seen for at least this long, and has unread rows, causes a warning."""
 
 
 @click.command()
 @click.argument("stream")
 @click.option("--schema", required=True, help="DDL, such as 'rowtime TIMESTAMP NOT NULL, ticker STRING'.")
 @click.option("--max-lag", help="How far, in rowtime, the slowest producer may hold the fastest back: '1 hour'.")
-@click.option("--idle-timeout", help="A producer that is silent for so long stops counting: '30 s'.")
-@click.option("--max-ahead", help="Reject rows that are further ahead of the clock: '1 day'.")
-@click.option("--retain-age", help="Remove rows, once nobody needs them, so long after their commit: '7 days'.")
-@click.option("--retain-bytes", type=click.IntRange(0), help="Remove the oldest rows beyond so many bytes, likewise.")
+@click.option("--idle-timeout", help="A producer that is silent for longer stops counting: '30 s'.")
+@click.option("--max-ahead", help="Reject rows that are further ahead of the wall clock: '1 day'.")
+@click.option("--retain-age", help="Remove rows committed at least this long ago that no reader needs: '7 days'.")
+@click.option("--retain-bytes", type=click.IntRange(0), help="Remove the oldest rows beyond this many bytes, likewise.")
 @click.option(
-    "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before any row has come."
+    "--retain-rejected",
+    type=click.IntRange(0),
+    default=REJECTED_BYTES,
+    show_default=True,
+    help="Keep the newest rejected rows, up to this many bytes.",
 )
-@click.option("--exist-ok", is_flag=True, help="A stream of the same schema that is there already is fine.")
+@click.option(
+    "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before the first row."
+)
+@click.option("--exist-ok", is_flag=True, help="Succeed if a stream of the same schema exists already.")
 def create(
     stream: str,
     schema: str,
@@ -31,6 +44,7 @@ def create(
     max_ahead: str | None,
     retain_age: str | None,
     retain_bytes: int | None,
+    retain_rejected: int,
     bounds_before_rows: bool,
     exist_ok: bool,
 ) -> None:
@@ -44,6 +58,7 @@ def create(
         maxAhead=max_ahead,
         retainAge=retain_age,
         retainBytes=retain_bytes,
+        retainRejected=retain_rejected,
         existOk=exist_ok,
     )
 
@@ -53,7 +68,7 @@ def create(
 def describe(stream: str) -> None:
     """Show a stream's schema, how far it has come, and its producers."""
     info = describeStream(stream)
-    for line in [*_facts(info), *_producers(info), *_readers(info)]:
+    for line in [*_facts(info), *_producers(info), *_readers(info), *blocking(info)]:
         click.echo(line)
 
 
@@ -61,7 +76,7 @@ def describe(stream: str) -> None:
 @click.argument("stream")
 @click.argument("producer")
 def detach(stream: str, producer: str) -> None:
-    """Let a producer go that will not come back, so that it no longer holds the stream."""
+    """Detach a producer that will not come back, so that it no longer holds the stream's bound back."""
     store = open_store(stream)
     try:
         store.detach(producer)
@@ -75,10 +90,11 @@ def _facts(info: StreamInfo) -> list[str]:
         f"stream    {info.path}",
         f"columns   {show_schema(info.schema)}",
         f"bound     {_time(info.bound)}{'' if info.bound is None else ': no later row is before that'}",
-        f"clock     held by {info.holder or 'nobody'}",
+        f"clock     held by {info.waitsFor}",
         f"rows      {info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log",
         *([f"settings  {', '.join(f'{k}={v}' for k, v in info.settings.items())}"] if info.settings else []),
         *([f"removed   the oldest {info.removed} rows"] if info.removed else []),
+        *([f"          the oldest {info.rejectedRemoved} rejected rows"] if info.rejectedRemoved else []),
     ]
 
 
@@ -92,8 +108,22 @@ def _producers(info: StreamInfo) -> list[str]:
 
 
 def _readers(info: StreamInfo) -> list[str]:
-    rows = [(r.name, str(r.seq), f"{r.seen:%Y-%m-%dT%H:%M:%SZ}") for r in info.readers]
-    return ["", *_aligned([("reader", "seq", "last seen"), *rows])] if rows else []
+    rows = [(r.name, str(r.seq), str(r.unread), f"{r.seen:%Y-%m-%dT%H:%M:%SZ}") for r in info.readers]
+    return ["", *_aligned([("reader", "seq", "unread", "last seen"), *rows])] if rows else []
+
+
+def blocking(info: StreamInfo) -> list[str]:
+    """Returns a warning for each reader that prevents the removal of rows and may not come back."""
+    found = []
+    for reader in info.readers:
+        days = (datetime.now(UTC) - reader.seen).days
+        gone = ", and its checkpoint is gone" if reader.checkpointGone else ""
+        if reader.unread and (gone or days >= ABSENT_DAYS):
+            found.append(
+                f"warning   {reader.unread} rows are kept for reader {reader.name!r}: it was last seen {days} days ago"
+                f"{gone}. If it will not come back, run rowtime gc {info.path} --forget {shlex.quote(reader.name)}"
+            )
+    return found
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""rowtime tail."""
+"""The command ``rowtime tail``."""
 
 import json
 import math
@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from spark_rowtime.reader import openReader
-from spark_rowtime.train import ROWTIME, Train
+from spark_rowtime.bounds.train import Train
+from spark_rowtime.reader.reader import openReader
+from spark_rowtime.types.schema import ROWTIME
 
 
 @click.command()
@@ -20,12 +21,12 @@ from spark_rowtime.train import ROWTIME, Train
     type=click.Choice(["rowtime", "arrival"]),
     default="rowtime",
     show_default=True,
-    help="rowtime: sorted, as the bound releases them; arrival: as they were committed.",
+    help="rowtime: sorted, as the bound releases rows; arrival: in the order of commits.",
 )
 @click.option("--start", default="earliest", show_default=True, help="earliest, latest, or a time.")
 @click.option("--json", "as_json", is_flag=True, help='Lines of JSON: {"row": {...}} or {"bound": "...", ...}.')
 def tail(stream: str, follow: bool, order: str, start: str, as_json: bool) -> None:
-    """Print rows and bounds as they come."""
+    """Print rows and bounds as they arrive."""
     lines = _json_lines if as_json else _lines
     with openReader(stream, order=order, start=start, follow=follow) as reader:
         for train in reader:
@@ -53,7 +54,7 @@ def _dump(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can say it: times in ISO 8601, what JSON has no form for as text."""
+    """Converts a value for JSON: times to ISO 8601, and values that JSON cannot represent to text."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,8 +1,8 @@
-"""Operators that Spark's SQL lacks on streams, each made final by the bound.
+"""Operators that Spark's SQL lacks on streams. The bound makes their results final.
 
-Each takes a DataFrame and gives one; the rowtime column stays, and goes on into windows, joins or a
-rowtime sink. On a batch DataFrame each is the plain SQL window function whose results it equals.
-They need Spark's RocksDB state store and the pip extra ``operators``.
+Each takes a DataFrame and returns one. The rowtime column stays, so that windows, joins or a rowtime
+sink may follow. On a batch DataFrame each operator is the SQL window function whose results it equals.
+On streams they need Spark's RocksDB state store and the pip extra ``operators``.
 """
 
 from spark_rowtime.operators.cascading import cascadingAggregate

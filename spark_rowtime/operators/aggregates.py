@@ -1,4 +1,4 @@
-"""The aggregates of frames: what may be asked for, of which type each result is, and how it is computed."""
+"""The aggregates over frames: which ones are supported, the types of their results, and their computation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +21,13 @@ from pyspark.sql.types import (
 )
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.operators.ranges import Array, Index, combined, differences
+from spark_rowtime.operators.picks import PICKS
+from spark_rowtime.operators.places import Index, Ranges
+from spark_rowtime.operators.ranges import Array, combined, differences
 
-FUNCTIONS = ("count", "sum", "avg", "min", "max")
+FUNCTIONS = ("count", "sum", "avg", "min", "max", *PICKS)
+IN_SEQUENCE = ("first", "last")
+"""The functions whose result depends on the order of rows with the same time."""
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
@@ -32,10 +36,11 @@ _TOO_LARGE = 2.0**63
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate: ``function`` over ``column``, of Spark's type ``result``; for count, ``column`` may be "*".
+    """One aggregate: ``function`` over ``column``, with Spark's type ``result``. For count, ``column`` may be "*".
 
-    Results are Spark's: nulls do not count, a frame without values gives null (count 0), NaN is
-    larger than all numbers, whole numbers sum up to BIGINT and floats to DOUBLE.
+    Results are those of Spark: nulls do not count (but first and last take them as values), a frame without
+    values gives null (count gives 0), NaN is larger than all numbers, whole numbers sum to BIGINT and floats
+    to DOUBLE.
     """
 
     name: str
@@ -43,11 +48,14 @@ class Aggregate:
     column: str
     result: DataType
 
-    def over(self, rows: pa.Table, low: Index, high: Index) -> pa.Array:
-        """One value for each range of ``rows``, which lie by key and time."""
+    def over(self, rows: pa.Table, ranges: Ranges) -> pa.Array:
+        """Returns one value for each range of ``rows``, which are sorted by key and time."""
+        low, high, _ = ranges
         if self.column == "*":
             return pa.array(high - low)
         values = rows.column(self.column)
+        if self.function in PICKS:
+            return PICKS[self.function](values, ranges)
         present = np.asarray(pc.is_valid(values)).astype(np.int64)
         counts = differences(present, low, high)
         if self.function == "count":
@@ -64,7 +72,7 @@ class Aggregate:
         if self.function == "max":
             least = -np.inf if floats else limits.min
             return combined(pc.fill_null(values, least).to_numpy(), low, high, np.maximum, least)
-        # NaN is the largest: fmin takes it only where there is nothing else.
+        # NaN is the largest value: fmin returns it only if there is no other.
         most = np.nan if floats else limits.max
         return combined(pc.fill_null(values, most).to_numpy(), low, high, np.fmin, most)
 
@@ -75,7 +83,7 @@ class Aggregate:
 
 
 def aggregates(asked: Mapping[str, tuple[str, str]], schema: StructType) -> list[Aggregate]:
-    """The aggregates that were asked for over rows of ``schema``; InvalidOptionError where one cannot be had."""
+    """Returns the requested aggregates over rows of ``schema``. Raises InvalidOptionError if one is not possible."""
     if not asked:
         raise InvalidOptionError("aggregates is empty. Give for example {'avgUnits': ('avg', 'units')}.")
     return [_aggregate(name, what, schema) for name, what in asked.items()]
@@ -95,15 +103,20 @@ def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregat
 
 
 def _result(function: str, column: str, source: DataType) -> DataType:
-    if function == "count":
+    if function == "count" or (function == "rank" and isinstance(source, _WHOLE + _FLOATS + _TIMES)):
         return LongType()
+    if function == "median" and isinstance(source, _WHOLE + _FLOATS):
+        return DoubleType()
+    if function in IN_SEQUENCE:
+        return source
     if function in ("min", "max") and isinstance(source, _WHOLE + _FLOATS + _TIMES):
         return source
     if function in ("sum", "avg") and isinstance(source, _WHOLE + _FLOATS):
         return LongType() if function == "sum" and isinstance(source, _WHOLE) else DoubleType()
     raise InvalidOptionError(
         f"aggregates: {function} of {column!r} would be over {source.simpleString()}; it takes whole numbers and "
-        "floats (min and max also times). Cast the column before: a decimal to DOUBLE, or times 100 to BIGINT.",
+        "floats (min, max and rank also times; first and last any type). Cast the column before: a decimal to "
+        "DOUBLE, or times 100 to BIGINT.",
         column=column,
     )
 

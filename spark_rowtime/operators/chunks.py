@@ -1,7 +1,8 @@
-"""Rows as chunks: Arrow batches in bytes, so that state functions see few rows and every type stays as it is.
+"""Chunks: many rows as the bytes of one Arrow IPC stream.
 
-Spark hands a Python state function its rows one by one, as pandas has them: whole numbers with nulls
-become floats, NaN becomes null, times lose an hour in autumn. A chunk is an Arrow IPC stream.
+With chunks, a Python state function gets few rows, and every type is preserved. Spark passes rows to such
+a function one by one through pandas: whole numbers with nulls become floats, NaN becomes null, and times
+lose an hour in autumn.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ _ROWS = 65_536
 
 
 def to_bytes(rows: pa.Table) -> bytes:
-    """The rows as one chunk."""
+    """Returns the rows as one chunk."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
@@ -25,13 +26,13 @@ def to_bytes(rows: pa.Table) -> bytes:
 
 
 def from_bytes(chunk: bytes) -> pa.Table:
-    """The rows of a chunk."""
+    """Returns the rows of a chunk."""
     with pa.ipc.open_stream(chunk) as reader:
         return reader.read_all()
 
 
 def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: rows with a column ``bucket`` (the last) into a chunk per bucket, without that column."""
+    """Packs rows into one chunk per bucket, without their last column ``bucket``. For mapInArrow."""
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         buckets = rows.column(BUCKET).to_numpy()
@@ -40,19 +41,32 @@ def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array(found, pa.int32()), chunks], names=[BUCKET, CHUNK])
 
 
-def unpacker(names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: chunks into their rows, with these column names."""
+def unpacker(
+    names: list[str], rowtime: str, following: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns a function for mapInArrow that unpacks chunks.
+
+    Their rows get these column ``names``, and ``rowtime`` is moved ``following`` microseconds later.
+    """
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for chunk in batch.column(CHUNK):
-                yield from from_bytes(chunk.as_py()).rename_columns(names).to_batches()
+                rows = from_bytes(chunk.as_py()).rename_columns(names)
+                yield from _moved(rows, rowtime, following).to_batches()
 
     return unpack
 
 
+def _moved(rows: pa.Table, column: str, by: int) -> pa.Table:
+    if not by:
+        return rows
+    later = pc.add(rows.column(column), pa.scalar(by, pa.duration("us")))
+    return rows.set_column(rows.column_names.index(column), column, later)
+
+
 def split(rows: pa.Table, by: Whole) -> tuple[list[int], list[pa.Table]]:
-    """The rows apart by a whole number that each has; the numbers and their rows, ascending."""
+    """Splits the rows by a whole number that each has. Returns the numbers, ascending, and the rows of each."""
     order = np.argsort(by, kind="stable")
     found, starts = np.unique(by[order], return_index=True)
     sorted_rows = rows.take(pa.array(order)) if len(found) > 1 else rows
@@ -62,12 +76,12 @@ def split(rows: pa.Table, by: Whole) -> tuple[list[int], list[pa.Table]]:
 
 
 def pieces(rows: pa.Table) -> Iterator[bytes]:
-    """The rows as chunks of a size that fits into memory on the way."""
+    """Yields the rows as chunks of limited size, so that each fits into memory on its way."""
     for start in range(0, rows.num_rows, _ROWS):
         yield to_bytes(rows.slice(start, _ROWS))
 
 
 def micros(rows: pa.Table, column: str) -> Whole:
-    """A timestamp column as microseconds since the epoch."""
+    """Returns a timestamp column as microseconds since the epoch."""
     found: Whole = pc.cast(rows.column(column), pa.int64()).to_numpy()
     return found

@@ -1,24 +1,24 @@
-"""The floor of a batch in microseconds, inside a state function."""
+"""Computes the floor of a batch in microseconds, inside a state function."""
 
-from spark_rowtime.spark.taskbound import local_property
+from spark_rowtime.spark.output_bound import local_property
 
-PROPERTY = "rowtime.inputFloor"
-"""The local property in which the extension puts the floor behind the watermark of operators on raw times."""
+INPUT_FLOOR = "rowtime.inputFloor"
+"""The local property in which the extension stores the exact floor for the watermark of operators on raw times."""
 
 
 def batch_floor(watermark_ms: int) -> int:
-    """The least rowtime that a later row may have, from the operator's watermark and the local property.
+    """Returns the least rowtime that a later row may have, from the operator's watermark and the local property.
 
-    Spark's watermark is a whole ms below the floor: with W the floor is above W * 1000, which is
-    exact for times of whole milliseconds. The property has the rest, and counts where it belongs to
-    this watermark: an operator above another one may have a weaker one.
+    Spark's watermark W is in whole milliseconds below the floor, so the floor is above W * 1000. This is
+    exact for times in whole milliseconds. The local property has the exact microseconds. It is used only if
+    it belongs to this watermark, because an operator above another one may have a weaker watermark.
     """
-    said = local_property(PROPERTY)
-    if said is not None and (int(said) - 1) // 1000 == watermark_ms:
-        return int(said)
+    exact = local_property(INPUT_FLOOR)
+    if exact is not None and (int(exact) - 1) // 1000 == watermark_ms:
+        return int(exact)
     return max(0, watermark_ms) * 1000 + 1
 
 
 def due_ms(floor: int) -> int:
-    """The watermark at which ``floor`` may have been reached, never later."""
+    """Returns the first watermark, in milliseconds, at which ``floor`` may have been reached."""
     return (floor - 1) // 1000

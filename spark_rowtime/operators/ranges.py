@@ -1,27 +1,28 @@
-"""Aggregates over many overlapping ranges of one array at once."""
+"""Computes aggregates over many overlapping ranges of one array at once."""
 
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
+from spark_rowtime.operators.places import Index
+
 Array = npt.NDArray[np.generic]
-Index = npt.NDArray[np.int64]
 Combine = Callable[[Array, Array], Array]
 
 
 def differences(values: Array, low: Index, high: Index) -> Array:
-    """The sums of ``values[low:high]``; exact for integers, not for floats, whose prefix sums lose digits."""
+    """Returns the sums of ``values[low:high]``. They are exact only for integers: prefix sums of floats lose digits."""
     prefix = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values, dtype=values.dtype)])
     found: Array = prefix[high] - prefix[low]
     return found
 
 
 def combined(values: Array, low: Index, high: Index, combine: Combine, neutral: float) -> Array:
-    """``combine`` over each ``values[low:high]``; ``neutral`` where a range is empty.
+    """Returns ``combine`` over each ``values[low:high]``; ``neutral`` for an empty range.
 
-    A range is put together of aligned blocks of 1, 2, 4, ... values, two of a size at most; nothing
-    is ever subtracted, so that neither digits get lost nor does an infinity outlive its range.
+    A range is composed of aligned blocks of 1, 2, 4, ... values, with at most two blocks of each size.
+    Nothing is ever subtracted, so no digits are lost, and an infinity affects only ranges that contain it.
     """
     result = np.full(len(low), neutral, values.dtype)
     low, high, level = low.copy(), high.copy(), values
@@ -40,6 +41,6 @@ def _add(result: Array, level: Array, at: Index, where: npt.NDArray[np.bool_], c
 
 
 def _halved(level: Array, combine: Combine) -> Array:
-    """Each pair combined; an odd last value, which no range takes at the next level, falls away."""
+    """Combines each pair of values. Drops an odd last value, which no range uses at the next level."""
     even = len(level) - len(level) % 2
     return combine(level[0:even:2], level[1:even:2])

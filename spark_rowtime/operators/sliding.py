@@ -5,37 +5,86 @@ from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.build import aggregated
-from spark_rowtime.operators.frames import Sliding
-from spark_rowtime.timestamps import to_interval
+from spark_rowtime.operators.frames import Frame, LastRows, Sliding
+from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.timestamps import to_interval
 
 
 def slidingAggregate(
     df: DataFrame,
     by: str | Sequence[str] = (),
     *,
-    interval: str | timedelta,
+    interval: str | timedelta | None = None,
+    rows: int | None = None,
+    following: str | timedelta | None = None,
     aggregates: Mapping[str, tuple[str, str]],
     rowtime: str = "rowtime",
     buckets: int = 8,
 ) -> DataFrame:
-    """One row for each row, with aggregates over the rows of the same key in the last ``interval``.
+    """Adds aggregates to each row, over the rows of the same key in the last ``interval`` or the last ``rows`` rows.
 
-    As ``RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW`` in SQL: both ends are in, and so are
-    other rows at the row's own time. ``by``: columns that make the key; none for all rows together.
-    ``aggregates``: name of the result to (function, column), the functions being count, sum, avg,
-    min and max; ``("count", "*")`` counts rows. ``buckets``: into how many parts the keys go, which
-    is the most tasks that work at once; it belongs to the checkpoint, as shuffle partitions do.
+    A row with time r is emitted when the floor is above r. With a non-strict bound of 12:00 a row at
+    12:00 waits, since another row at 12:00 may follow; with a strict bound it is emitted. With
+    ``following``, a row is emitted when the floor is above r + ``following``, and the output's bound is
+    that of the input less ``following``.
 
+    If the order of rows with the same key and time matters (with ``rows``, and for first and last),
+    they count in the order of their other columns.
+
+    The state holds whole rows until they are emitted. After that it holds the columns ``by``,
+    ``rowtime`` and those aggregated, for ``interval`` and an eighth of it. A bound without rows frees it, too.
+    A batch reads the state of those buckets that have complete rows. With ``rows``, the last ``rows`` - 1
+    rows of each key are kept forever, because no bound says that a key will not occur again.
+
+    Args:
+        df: A streaming DataFrame with a watermarked TIMESTAMP column ``rowtime``, or a batch DataFrame.
+        by: The column or columns that form the key. By default, all rows have the same key.
+        interval: How long before a row others count for it: an interval such as ``"1 hour"``, or a timedelta.
+            As ``RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW`` in SQL: both ends are included,
+            and so are other rows at the row's own time. Give either ``interval`` or ``rows``.
+        rows: How many rows of the key count, including the row itself: a whole number of at least 1. As
+            ``ROWS BETWEEN rows - 1 PRECEDING AND CURRENT ROW`` in SQL.
+        following: How long after a row others still count for it, in the same forms as ``interval``. Only with
+            ``interval``.
+        aggregates: The name of each result, mapped to (function, column). The functions are count, sum,
+            avg, min, max, median, first and last (the value of the first and the last row), and rank (1 + the
+            number of values that are smaller than the row's own). ``("count", "*")`` counts rows.
+        rowtime: The name of the column with the event time.
+        buckets: The number of parts into which the keys are divided, which limits the number of parallel
+            tasks. It belongs to the checkpoint, as the number of shuffle partitions does.
+
+    Returns:
+        A DataFrame with one row for each row of ``df``: all its columns, and one for each aggregate.
+
+    Raises:
+        InvalidOptionError: An argument is not possible, ``rowtime`` has no watermark, or the session does not
+            use the RocksDB state store.
+        SchemaMismatchError: A column is missing or not unique, or its type or name cannot be used.
+        ExtraNotInstalledError: The pip extra ``operators`` is not installed.
+
+    Example:
+        ```python
         slidingAggregate(orders, by="product", interval="1 hour", aggregates={"avgUnits": ("avg", "units")})
-
-    A row at r comes out when the floor is above r: with a non-strict bound 12:00 the row at 12:00
-    waits, since another of 12:00 may follow; with a strict one it comes.
-
-    State: whole rows from the floor on; for ``interval`` and an eighth of it below the floor, the
-    columns ``by``, ``rowtime`` and those aggregated. A bound alone frees it. A batch reads what is
-    kept of the buckets that have complete rows.
+        ```
     """
-    size = to_interval(interval, "interval")
-    assert size is not None
-    return aggregated(df, by, Sliding(size), aggregates, rowtime, buckets)
+    return aggregated(df, by, _frame(interval, rows, following), aggregates, rowtime, buckets)
+
+
+def _frame(interval: str | timedelta | None, rows: int | None, following: str | timedelta | None) -> Frame:
+    before, after = to_interval(interval, "interval"), to_interval(following, "following")
+    if (before is None) == (rows is None):
+        raise InvalidOptionError(
+            f"interval={interval!r} and rows={rows!r}: give one of them, either how long before a row others count "
+            "(interval='1 hour') or how many (rows=10)."
+        )
+    if before is not None:
+        return Sliding(before, after or 0)
+    if after is not None:
+        raise InvalidOptionError(
+            "following is for interval, not for rows: nothing says when the next row of a key comes."
+        )
+    if not is_whole(rows) or rows < 1:
+        raise InvalidOptionError(f"rows={rows!r} must be a whole number from 1 on.")
+    return LastRows(rows)

@@ -1,4 +1,4 @@
-"""State by time: rows in chunks, one for each slot of time."""
+"""Slots: state that holds rows by time, one chunk for each slot of time."""
 
 from collections.abc import Iterator
 
@@ -9,47 +9,56 @@ from spark_rowtime.operators.chunks import from_bytes, micros, split, to_bytes
 
 
 class Slots:
-    """The rows that one group keeps under one name, by slot of their time.
+    """The rows that a group keeps under one name, by slot of their time.
 
-    Law: ``since(t)`` is all rows at or after the start of t's slot; after ``drop_before(t)`` nothing
-    is left of the slots that end at or before t.
+    Spark keeps a map for each group. Each call to it is a message to the JVM, so :meth:`open` reads once
+    which slots exist. Laws: ``between(t, u)`` returns all rows from the start of t's slot to the end of
+    u's. After ``drop_before(t)``, nothing is left of the slots that end at or before t.
     """
 
     def __init__(self, handle: StatefulProcessorHandle, name: str, width: int) -> None:
         self._map: MapState = handle.getMapState(name, "slot BIGINT", "chunk BINARY")
         self._width = width
+        self._slots: list[int] = []
+
+    def open(self) -> None:
+        """Call it once per group, before any other method, after Spark has made the group the current one."""
+        self._slots = sorted(slot for (slot,) in self._map.keys())  # noqa: SIM118  (no dict)
 
     def starts(self) -> list[int]:
-        """The slots that have rows, in order."""
-        return sorted(slot for (slot,) in self._map.keys())  # noqa: SIM118  (no dict)
+        """Returns the first time of each slot that has rows, in order."""
+        return [slot * self._width for slot in self._slots]
+
+    def ends(self) -> list[int]:
+        """Returns the first time after each slot that has rows, in order."""
+        return [(slot + 1) * self._width for slot in self._slots]
 
     def add(self, rows: pa.Table, time: str) -> None:
-        """More rows, to those that are there."""
+        """Adds rows to those in the state."""
         for slot, part in zip(*split(rows, micros(rows, time) // self._width), strict=True):
-            there = [self._read(slot)] if self._map.containsKey((slot,)) else []
+            there = [self._read(slot)] if slot in self._slots else []
             self._map.updateValue((slot,), (to_bytes(pa.concat_tables([*there, part])),))
+            self._slots = sorted({*self._slots, slot})
 
-    def since(self, t: int, starts: list[int]) -> Iterator[pa.Table]:
-        """The rows of those of the slots that reach to ``t`` or beyond."""
-        return (self._read(slot) for slot in starts if self.end(slot) > t)
+    def between(self, least: int, most: int) -> Iterator[pa.Table]:
+        """Yields the rows of the slots that contain times from ``least`` to ``most``, both inclusive."""
+        return (self._read(s) for s in self._slots if (s + 1) * self._width > least and s * self._width <= most)
 
-    def drop_before(self, t: int, starts: list[int]) -> list[int]:
-        """Frees the slots that end at or before ``t``; those that remain."""
-        for slot in starts:
-            if self.end(slot) <= t:
-                self._map.removeKey((slot,))
-        return [slot for slot in starts if self.end(slot) > t]
+    def drop_before(self, t: int) -> None:
+        """Frees the slots that end at or before ``t``."""
+        self._remove([slot for slot in self._slots if (slot + 1) * self._width <= t])
 
-    def take_until(self, t: int) -> Iterator[pa.Table]:
-        """Removes the slots that begin before ``t`` and gives their rows."""
-        for slot in self.starts():
-            if slot * self._width < t:
-                yield self._read(slot)
-                self._map.removeKey((slot,))
+    def take_until(self, t: int) -> list[pa.Table]:
+        """Removes the slots that begin before ``t``, and returns their rows."""
+        slots = [slot for slot in self._slots if slot * self._width < t]
+        rows = [self._read(slot) for slot in slots]
+        self._remove(slots)
+        return rows
 
-    def end(self, slot: int) -> int:
-        """The first time after a slot."""
-        return (slot + 1) * self._width
+    def _remove(self, slots: list[int]) -> None:
+        for slot in slots:
+            self._map.removeKey((slot,))
+        self._slots = [slot for slot in self._slots if slot not in slots]
 
     def _read(self, slot: int) -> pa.Table:
         found = self._map.getValue((slot,))

@@ -1,1 +1,1 @@
-"""The Spark side: the only place that imports PySpark."""
+"""The Spark data source, sink and session settings. Besides the operators, only this package imports PySpark."""

@@ -1,4 +1,4 @@
-"""``format("rowtime")``: what Spark asks for by that name."""
+"""``format("rowtime")``: the data source that Spark finds under that name."""
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -11,38 +11,38 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
-from spark_rowtime.spark.batch import RowtimeBatchReader, view_schema
-from spark_rowtime.spark.hosted import ensure_stream
+from spark_rowtime.spark.batch_reader import RowtimeBatchReader, view_schema
+from spark_rowtime.spark.hosted_adapter import ensure_stream
 from spark_rowtime.spark.options import READ, VIEWS, WRITE, Options
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader
 
 
 class RowtimeDataSource(DataSource):
-    """Made by Spark in a Python process of its own for each read and write; cheap to make."""
+    """The data source. Spark creates one in a separate Python process for each read and write, so creation is cheap."""
 
     @classmethod
     def name(cls) -> str:
-        """The short name."""
+        """Returns the short name of the data source."""
         return "rowtime"
 
     def schema(self) -> StructType:
-        """The stream's schema, or that of the chosen view; called when a read is analysed."""
+        """Returns the stream's schema, or that of the chosen view. Called when a read is analysed."""
         return _own_schema(Options(self.options, READ).check_read())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read: all that is committed."""
+        """Returns a reader for a batch read of everything that is committed."""
         return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A streaming read."""
+        """Returns a reader for a streaming read."""
         options = _of_own_schema(Options(self.options, READ), schema)
         if options.choice("view", *VIEWS) != "rows":
             raise InvalidOptionError("view is for batch reads (spark.read); a stream is read as rows.")
         return RowtimeStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """There is no batch write: a stream has its rows from producers, each with a bound of its own."""
+        """Refuses a batch write: the rows of a stream come from producers, each with its own bound."""
         del schema, overwrite
         raise InvalidOptionError(
             "A rowtime stream is not written by batches. Write with a streaming query (writeStream, with "
@@ -50,7 +50,7 @@ class RowtimeDataSource(DataSource):
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """A streaming write, append mode only."""
+        """Returns a writer for a streaming write in append mode, the only mode supported."""
         if overwrite:
             raise InvalidOptionError(
                 "A rowtime sink takes outputMode('append') only: complete mode emits every result again in each "
@@ -66,7 +66,7 @@ def _own_schema(options: Options) -> StructType:
 
 
 def _of_own_schema(options: Options, given: StructType) -> Options:
-    """``options``, if ``given``, which may come from ``.schema(...)``, is what the stream has."""
+    """Returns ``options`` if ``given``, which may come from ``.schema(...)``, is the stream's own schema."""
     own = _own_schema(options)
     if [(f.name, f.dataType, f.nullable) for f in given] != [(f.name, f.dataType, f.nullable) for f in own]:
         raise SchemaMismatchError(

@@ -1,32 +1,35 @@
-"""A position as Spark's offset log holds it, and the handshake with the extension."""
+"""The form of a position in Spark's offset log, and the keys that the extension adds to a start offset."""
 
 from typing import Any
 
 from spark_rowtime.errors import ShimMissingError
-from spark_rowtime.release import load_position
+from spark_rowtime.reader.release import load_position
 from spark_rowtime.store.base import Position
 
 SINCE = "since"
-"""In each offset: the startingPosition of the query's first run, where it was a time, in microseconds."""
+"""Key in each offset: the startingPosition of the query's first run in microseconds, if it was a time."""
 
 SHIM = "shim"
-"""The extension adds this key to the start offset that it hands over, never to what is logged."""
+"""Key that the extension adds to the start offset that it passes on. It is never in a logged offset."""
 
 READER = "reader"
-"""And this one: where the checkpoint of this source of the query is, its name in the stream's retention."""
+"""Likewise: the checkpoint folder of this source of the query, which is the reader's name in the stream's retention."""
 
 ALONE = "alone"
-"""And this one: whether the query has no other source, which would wait while this one does."""
+"""Likewise: whether the query has no other source, which would be delayed while this one waits."""
 
 PLAN = "plan"
-"""With this key in it, too, a start offset is the extension's question what a batch up to ``end`` reads."""
+"""Likewise: makes the start offset a request of the extension for what a batch up to ``end`` reads."""
 
 LEAST_SENT = "leastSent"
-"""With this key in it, too, it is the question for the least rowtime from that time on that was sent up to it."""
+"""Likewise: makes the start offset a request for the least rowtime at or above this time that was sent up to it."""
 
 
 def start_position(offset: dict[str, Any], stream: str, order: str, require: bool) -> Position:
-    """The position of a start offset; ShimMissingError where bounds are required and nobody carries them."""
+    """Returns the position of a start offset.
+
+    Raises ShimMissingError if bounds are required but the extension, which carries them, is missing.
+    """
     if require and SHIM not in offset:
         raise ShimMissingError(
             "This Spark session does not have the extension that moves the watermark by the stream's bounds. "

@@ -1,4 +1,4 @@
-"""What one Spark task reads: some trains, and the positions between which their rows lie."""
+"""Partitions: each Spark task reads some trains, and the rows of these that lie between two positions."""
 
 import base64
 from collections.abc import Iterable, Iterator
@@ -9,79 +9,83 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from spark_rowtime.release import Release
+from spark_rowtime.reader.release import Release
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.local.segment import SEGMENTS, Location
 from spark_rowtime.store.retention import require_there
 
 PARTITION_ROWS = 262_144
-"""About as many rows as one task reads: enough to be worth a task, few enough to use all cores."""
-LEAST_ROWS = 65_536
-"""Fewer are not worth another task, even where cores are idle."""
+"""About how many rows one task reads: enough to be worth a task, and few enough to use all cores."""
+LEAST_PARTITION_ROWS = 65_536
+"""Fewer rows are not worth another task, even if cores are idle."""
 ROW_BYTES = 256
-"""A train counts as at least one row per so many bytes."""
-LONGEST = 2**31 - 1
+"""A train counts as at least one row per this many bytes."""
+LONGEST_BATCH_BYTES = 2**31 - 1
 """The largest message, in bytes, that Java can read."""
 
 
 class SlicePartition(InputPartition):
-    """Pickled on the driver, read in a Python worker that needs nothing else."""
+    """A partition: pickled on the driver, and read in a Python worker, which needs nothing else."""
 
-    def __init__(self, path: str, pieces: list[Slice], how: Release, after: Position, upto: Position) -> None:
-        self.path, self.pieces, self.how, self.after, self.upto = path, pieces, how, after, upto
-
-
-def plan(store: Store, how: Release, after: Position, upto: Position) -> list[SlicePartition]:
-    """The rows between two positions as partitions; none where only the bound has moved."""
-    parts = packed(_slices(store, how, after, upto))
-    return [SlicePartition(store.path, pieces, how, after, upto) for pieces in parts]
+    def __init__(self, path: str, pieces: list[Slice], release: Release, after: Position, upto: Position) -> None:
+        self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
 
 
-def _slices(store: Store, how: Release, after: Position, upto: Position) -> list[Slice]:
-    """The trains of a batch, which an older copy of the stream may not have."""
+def plan(store: Store, release: Release, after: Position, upto: Position) -> list[SlicePartition]:
+    """Returns the rows between two positions as partitions. There are none if only the bound has moved."""
+    parts = packed(_slices(store, release, after, upto))
+    return [SlicePartition(store.path, pieces, release, after, upto) for pieces in parts]
+
+
+def _slices(store: Store, release: Release, after: Position, upto: Position) -> list[Slice]:
+    """Returns the trains of a batch. Raises DataLostError if the log, as of an older copy, ends before ``upto``."""
     require_there(upto, store.head(), store.path)
-    return how.slices(store, after, upto)
+    return release.slices(store, after, upto)
 
 
 def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
-    """The trains, in their order, in partitions of about one size; at least ``parallelism`` where it is worth it."""
+    """Groups the trains, in their order, into partitions of about equal size.
+
+    With enough rows, there are about ``parallelism`` partitions or more.
+    """
     starts, total = [], 0
     for piece in pieces:
         starts.append(total)
         total += max(piece.rows, piece.size // ROW_BYTES)
-    size = min(PARTITION_ROWS, max(LEAST_ROWS, total // parallelism))
+    size = min(PARTITION_ROWS, max(LEAST_PARTITION_ROWS, total // parallelism))
     numbered = zip(starts, pieces, strict=True)
     return [[piece for _, piece in group] for _, group in groupby(numbered, key=lambda pair: pair[0] // size)]
 
 
 def read_slices(partition: SlicePartition) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition, a batch a train, as they lie in the store."""
+    """Yields the rows of a partition, one batch per train, in the order of the store."""
     store = open_store(partition.path)
     try:
         for piece in partition.pieces:
-            rows = partition.how.rows(store, piece, partition.after, partition.upto)
+            rows = partition.release.rows(store, piece, partition.after, partition.upto)
             if rows.num_rows:
                 yield rows
     finally:
         store.close()
 
 
-def native_plan(store: Store, how: Release, after: Position, upto: Position, parallelism: int) -> dict[str, Any]:
-    """The same as JSON, for the extension to read from the files without a Python worker.
+def native_plan(store: Store, release: Release, after: Position, upto: Position, parallelism: int) -> dict[str, Any]:
+    """Returns the plan as JSON, from which the extension reads the files without a Python worker.
 
-    A train is [file, offset, length, checksum, rows, seq, producer, low, high], where ``file`` and
-    ``producer`` are numbers in the lists of these names; its rows are those with low <= rowtime < high,
-    null where it lies within. Empty where the rows are not in Arrow files.
+    A train is [file, offset, length, checksum, rows, seq, producer, low, high]. ``file`` and
+    ``producer`` are indexes into the lists ``files`` and ``producers``. The rows to read are those with
+    low <= rowtime < high; a limit that excludes no row of the train is null. The plan is empty if the
+    rows are not in Arrow files, or a train is too large for Java.
     """
-    pieces = _slices(store, how, after, upto)
+    pieces = _slices(store, release, after, upto)
 
     def train(piece: Slice) -> list[int | None]:
         file, *place = piece.location
-        low, high = low_high(piece, how, after, upto)
+        low, high = low_high(piece, release, after, upto)
         return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high]
 
-    if any(not isinstance(p.location, Location) or p.location.length > LONGEST for p in pieces):
+    if any(not isinstance(p.location, Location) or p.location.length > LONGEST_BATCH_BYTES for p in pieces):
         return {}
     files, producers = _numbers(p.location.segment for p in pieces), _numbers(p.producer for p in pieces)
     folder = Path(store.path).absolute() / SEGMENTS
@@ -93,9 +97,9 @@ def native_plan(store: Store, how: Release, after: Position, upto: Position, par
     }
 
 
-def low_high(piece: Slice, how: Release, after: Position, upto: Position) -> tuple[int | None, int | None]:
-    """The rowtimes, ``low`` and ``high``, between which a train's rows lie; None where it lies within."""
-    low = max(after.cut or 0 if piece.seq <= after.seq else 0, how.since or 0)
+def low_high(piece: Slice, release: Release, after: Position, upto: Position) -> tuple[int | None, int | None]:
+    """Returns the limits ``low`` and ``high`` on the rowtimes of a train; None if the limit excludes no row of it."""
+    low = max(after.cut or 0 if piece.seq <= after.seq else 0, release.since or 0)
     cuts = upto.cut is not None and upto.cut <= piece.largest
     return low if low > piece.least else None, upto.cut if cuts else None
 

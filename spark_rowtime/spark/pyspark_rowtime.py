@@ -1,4 +1,4 @@
-"""Where Spark itself looks for ``format("rowtime")``: a top-level module ``pyspark_rowtime``."""
+"""The top-level module ``pyspark_rowtime``, in which Spark looks for ``format("rowtime")``."""
 
 from spark_rowtime.spark.datasource import RowtimeDataSource as DefaultSource
 

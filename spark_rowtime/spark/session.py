@@ -1,4 +1,4 @@
-"""SparkSession with bounds: where the jar is, and how a builder gets it."""
+"""Adds the extension to a SparkSession: the path of the jar, and the settings for the builder."""
 
 import os
 import sys
@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spark_rowtime.errors import ShimMissingError
+from spark_rowtime.spark.running_session import check_running
 from spark_rowtime.spark.settings import said, suited
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"
 """The class of the extension, for ``spark.sql.extensions``."""
+
+ADAPTERS, ADAPTERS_VARIABLE = "spark.rowtime.adapters", "ROWTIME_ADAPTERS"
+"""The setting that lists the adapters that queries may host, as ``module:Class`` separated by commas; and the variable
+of the JVM's environment from which the source's Python processes read that list."""
 
 _JAR = Path(__file__).resolve().parent.parent / "jars" / "spark-rowtime.jar"
 
@@ -17,7 +22,19 @@ Builder = TypeVar("Builder")
 
 
 def jarPath() -> str:
-    """The path of the jar, for ``spark.jars`` or ``--jars``."""
+    """Returns the path of the jar with Spark's extension, for ``spark.jars`` or ``--jars``.
+
+    Returns:
+        An absolute path in the installed package.
+
+    Raises:
+        ShimMissingError: The jar does not exist, because this copy of spark-rowtime was not built.
+
+    Example:
+        ```python
+        builder = SparkSession.builder.config("spark.jars", rt.jarPath())
+        ```
+    """
     if not _JAR.exists():
         raise ShimMissingError(
             f"{_JAR} is not there: this copy of spark-rowtime was not built. From a source tree, run "
@@ -27,23 +44,51 @@ def jarPath() -> str:
 
 
 def configure(builder: Builder) -> Builder:
-    """Add the jar and the extension to ``SparkSession.builder``; returns it.
+    """Adds the jar and the extension to ``SparkSession.builder``.
 
-    Nothing that is set already is overwritten, be it on the builder, by spark-submit or in
-    spark-defaults.conf: ``spark.jars`` and ``spark.sql.extensions`` are added to, and for a local master
-    the settings of docs/performance.md are made where they are not. So say the master before; what is
-    set afterwards wins. The workers get this Python unless PYSPARK_PYTHON says otherwise.
+    It appends to ``spark.jars`` and ``spark.sql.extensions``, and overwrites no other setting, whether
+    it was made on the builder, by spark-submit or in spark-defaults.conf. For a local master it also makes
+    the settings that docs/performance.md describes, unless they are made already. Therefore set the master
+    first. Settings that are made afterwards take precedence. The workers and the driver use this Python
+    unless PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON name another.
+
+    If ``spark.rowtime.adapters`` is set before the call, it lists the adapters that queries may host, as
+    ``module:Class`` separated by commas. The list is stored in the environment of the JVM that is started
+    next, where no SQL can change it.
+
+    Args:
+        builder: ``SparkSession.builder``, with the master and other settings that are to be respected.
+
+    Returns:
+        The same builder.
+
+    Raises:
+        ShimMissingError: Spark already runs in this process and cannot load the extension, because a JVM
+            loads jars only when it starts and keeps running after ``spark.stop()``; or the jar does not exist.
+
+    Example:
+        ```python
+        spark = rt.configure(SparkSession.builder.master("local[4]")).getOrCreate()
+        ```
     """
-    told = said(builder)
-    ours = {**suited(told), **_added(told, "spark.jars", jarPath()), **_added(told, "spark.sql.extensions", EXTENSION)}
+    configured = said(builder)
+    if "spark.remote" not in configured:
+        check_running(EXTENSION)
+    ours = {
+        **suited(configured),
+        **_added(configured, "spark.jars", jarPath()),
+        **_added(configured, "spark.sql.extensions", EXTENSION),
+    }
     _set(builder, ours)
+    if ADAPTERS in configured:
+        os.environ[ADAPTERS_VARIABLE] = configured[ADAPTERS]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     return builder
 
 
-def _added(told: dict[str, str], key: str, value: str) -> dict[str, str]:
-    values = [v.strip() for v in told.get(key, "").split(",") if v.strip()]
+def _added(configured: dict[str, str], key: str, value: str) -> dict[str, str]:
+    values = [v.strip() for v in configured.get(key, "").split(",") if v.strip()]
     return {key: ",".join(values if value in values else [*values, value])}
 
 

@@ -1,4 +1,4 @@
-"""What a user has told Spark before a session starts, and what suits a local master beside that."""
+"""The settings that a user has made before a session starts, and those that suit a local master in addition."""
 
 import os
 import re
@@ -19,25 +19,25 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
 
 
 def said(builder: Any) -> dict[str, str]:
-    """All that the user has set so far: on the builder, for spark-submit, in spark-defaults.conf."""
-    set_here = {key: str(value) for key, value in builder._options.items()}  # noqa: SLF001  (it cannot be asked)
+    """Returns the settings that the user has made so far: on the builder, for spark-submit, in spark-defaults.conf."""
+    set_here = {key: str(value) for key, value in builder._options.items()}  # noqa: SLF001  (it has no getter)
     return {**_master(), **_defaults(), **_submitted(), **set_here}
 
 
-def suited(told: dict[str, str]) -> dict[str, str]:
-    """Settings for a driver that is the whole cluster, without those that are ``told``.
+def suited(configured: dict[str, str]) -> dict[str, str]:
+    """Returns settings for a driver that is the whole cluster, without those that ``configured`` contains.
 
-    None for other masters, and none where Spark runs already. docs/performance.md has the reasons.
+    There are none for other masters, and none if Spark already runs. docs/performance.md gives the reasons.
     """
-    cores = _local_cores(told.get("spark.remote", told.get("spark.master", "local[*]")))
+    cores = _local_cores(configured.get("spark.remote", configured.get("spark.master", "local[*]")))
     if cores is None or SparkContext._active_spark_context is not None:  # noqa: SLF001
         return {}
     wanted = {FILES: _FILE_SYSTEM, PARTITIONS: str(cores)}
-    return {key: value for key, value in wanted.items() if key not in told}
+    return {key: value for key, value in wanted.items() if key not in configured}
 
 
 def _local_cores(master: str) -> int | None:
-    """How many tasks a local master runs at once; None for any other master."""
+    """Returns how many tasks a local master runs at once; None for any other master."""
     local = _LOCAL.fullmatch(master.strip())
     if local is None:
         return None
@@ -50,9 +50,13 @@ def _master() -> dict[str, str]:
 
 
 def _submitted() -> dict[str, str]:
-    """What spark-submit was told: the process that it started asks its JVM, any other will start it with these."""
+    """Returns the settings for spark-submit.
+
+    A process that spark-submit started reads them from its JVM. Any other process will start spark-submit with
+    the arguments in PYSPARK_SUBMIT_ARGS.
+    """
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        SparkContext._ensure_initialized()  # noqa: SLF001  (connects; the JVM is there)
+        SparkContext._ensure_initialized()  # noqa: SLF001  (connects to the JVM, which already runs)
         return dict(SparkConf().getAll())
     words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     return dict(_options(words))
@@ -68,7 +72,7 @@ def _options(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _defaults() -> dict[str, str]:
-    """spark-defaults.conf, where there is one."""
+    """Returns the settings in spark-defaults.conf, if the file exists."""
     home = Path(os.environ.get("SPARK_HOME") or _find_spark_home())
     file = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf") / "spark-defaults.conf"
     lines = file.read_text().splitlines() if file.is_file() else []

@@ -1,5 +1,6 @@
-"""The streaming source: positions in, partitions out. Bounds travel in the offsets."""
+"""The streaming source: turns pairs of positions into partitions. The offsets carry the bounds."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,120 +16,141 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from spark_rowtime.adapter import AdapterProcess, spawn
-from spark_rowtime.release import Release, dump_position, least_sent, load_position
-from spark_rowtime.spark.heldback import HeldBack
+from spark_rowtime.adapter.adapter import AdapterProcess, spawn
+from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
+from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, SINCE, start_position
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
-from spark_rowtime.timestamps import show_micros
+from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
+from spark_rowtime.stream import waits_for
+from spark_rowtime.types.timestamps import show_micros
 
-PATIENCE, ALL_PATIENCE = 0.005, 0.04
-"""Seconds that a query waits for news in each of its sources; in its only one, when there was none for long."""
+NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.04
+"""How many seconds a query waits for new events in each of its sources. In its only source, the wait grows to the
+second value while no events come."""
 
 
 class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives in one Python process beside the query; Spark calls it from the query's thread, one at a time.
+    """Runs in one Python process beside the query. Spark calls it from the query's thread, one call at a time.
 
-    A copy is pickled into each task for ``read`` alone. An offset is a position: a pure function of
-    the log, so that a batch that is run again gets the same rows and the same bound.
+    Each task gets a pickled copy, only for ``read``. An offset is a position, which is a pure function of
+    the log. So a batch that is run again gets the same rows and the same bound.
     """
 
     def __init__(self, options: Options) -> None:
-        self._path, self._how = options.path, options.release()
+        self._path, self._release = options.path, options.release()
         self._from_latest = options.from_latest
         self._adapter_spec = options.get("adapter")
         self._require = options.choice("bounds", "require", "ignore") == "require"
         self._target: int | None = None
-        self._patience = PATIENCE
+        self._news_wait = NEWS_WAIT_SECONDS
         self._reported: dict[str, Any] | None = None
-        self._held_back = HeldBack(self._how)
+        self._held_back = HeldBackRows(self._release)
         self._adapter: AdapterProcess | None = None
         self._registered: str | None = None
+        self._kept, self._kept_at = Position(0, None, None), 0.0
 
     @cached_property
     def _store(self) -> Store:
         return open_store(self._path)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Once, when a new query starts."""
-        at = self._how.latest(self._store) if self._from_latest else self._how.earliest(self._store)
-        return self._dump(at, self._how)
+        """Called once, when a new query starts."""
+        at = self._release.latest(self._store) if self._from_latest else self._release.earliest(self._store)
+        return self._dump(at, self._release)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Each trigger: how far the next batch goes; ``start`` itself where there is no news.
+        """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger.
 
-        And each batch: the extension's questions which trains it reads, and what a join may have kept.
+        In each batch the extension calls it, too, with a request: which trains the batch reads (PLAN), or the least
+        rowtime that was sent (LEAST_SENT), which a join may have kept.
         """
-        at = start_position(start, self._store.stream, self._how.order, self._require)
+        at = start_position(start, self._store.stream, self._release.order, self._require)
         if PLAN in start:
             end = start[PLAN]["end"]
-            return native_plan(self._store, self._how_of(end), at, self._load(end), start[PLAN]["parallelism"])
+            return native_plan(self._store, self._release_of(end), at, self._load(end), start[PLAN]["parallelism"])
         if LEAST_SENT in start:
             return {"least": least_sent(self._store, at.seq, start[LEAST_SENT])}
         self._register(start.get(READER), at)
         self._tend_adapter()
         self._store.expire()
-        how = self._how_of(start)
+        release = self._release_of(start)
         if isinstance(limit, ReadAllAvailable):
-            how = Release(how.order, how.hold, how.since)
-        to = self._next(how, at)
+            release = Release(release.order, release.hold, release.since)
+        to = self._next(release, at)
         waits_longer = to == at and start.get(ALONE, False)
-        self._patience = min(2 * self._patience, ALL_PATIENCE) if waits_longer else PATIENCE
-        return self._dump(to, how)
+        self._news_wait = min(2 * self._news_wait, LONGEST_WAIT_SECONDS) if waits_longer else NEWS_WAIT_SECONDS
+        return self._dump(to, release)
 
-    def _next(self, how: Release, at: Position) -> Position:
-        """The next position. Waits a moment for one: a look at the store costs a hundredth of Spark's next trigger."""
+    def _next(self, release: Release, at: Position) -> Position:
+        """Returns the next position. Waits briefly for one: a look at the store costs 1 % of Spark's next trigger."""
         seen = self._store.head().seq
-        to = how.step(self._store, at, self._target)
-        if to == at and self._target is None and self._store.wait(seen, self._patience):
-            to = how.step(self._store, at)
+        to = release.step(self._store, at, self._target)
+        if to == at and self._target is None and self._store.wait(seen, self._news_wait):
+            to = release.step(self._store, at)
         return to
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What the options say; the step itself keeps to both limits where both are given."""
-        if self._how.max_rows is not None:
-            return ReadMaxRows(self._how.max_rows)
-        return ReadAllAvailable() if self._how.max_bytes is None else ReadMaxBytes(self._how.max_bytes)
+        """Returns the limit that the options set. If both limits are set, the step itself applies both."""
+        if self._release.max_rows is not None:
+            return ReadMaxRows(self._release.max_rows)
+        return ReadAllAvailable() if self._release.max_bytes is None else ReadMaxBytes(self._release.max_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Trigger.AvailableNow: what is committed now is what will be read."""
+        """Called for Trigger.AvailableNow: the query reads exactly what is committed now."""
         self._target = self._store.head().seq
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """At each trigger, also an idle one, for the query's progress: where the stream is, and its metrics."""
+        """Returns the stream's latest position and its metrics, for the query's progress.
+
+        Called at each trigger, also at an idle one.
+        """
         seq = self._store.head().seq
         if self._reported is None or self._reported["seq"] != seq:
-            latest = self._how.latest(self._store)
-            self._reported = {**self._dump(latest, self._how), "metrics": self._metrics(latest)}
+            latest = self._release.latest(self._store)
+            self._reported = {**self._dump(latest, self._release), "metrics": self._metrics(latest)}
         return self._reported
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Each batch that has something, also one that is run again after a restart."""
-        after = start_position(start, self._store.stream, self._how.order, self._require)
+        """Called for each batch that is not empty, also for one that is run again after a restart."""
+        after = start_position(start, self._store.stream, self._release.order, self._require)
         self._register(start.get(READER), after)
-        return plan(self._store, self._how_of(end), after, self._load(end))
+        return plan(self._store, self._release_of(end), after, self._load(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a Python worker, once a partition."""
+        """Called in a Python worker, once per partition."""
         assert isinstance(partition, SlicePartition)
         return read_slices(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Once the batch up to ``end`` is done for good: its rows need not be kept for this query."""
+        """Called after the batch up to ``end`` is committed: its rows need not be kept for this query any more."""
         if self._registered is not None:
-            self._store.keep(self._registered, self._load(end))
+            self._keep(self._load(end))
 
     def _register(self, reader: str | None, at: Position) -> None:
-        """The stream's retention keeps what is behind ``at``, where the query's first batch of this run starts."""
-        if reader is not None and self._registered is None:
-            self._store.keep(reader, at)
+        """Registers the query as a reader, so that the stream keeps the rows after ``at``.
+
+        ``at`` is where the first batch of this run starts. A query with a temporary checkpoint is not registered:
+        nothing could resume from there, and nothing would ever end the registration.
+        """
+        if reader is None or is_temporary(reader):
+            return
+        if self._registered is None:
             self._registered = reader
+            self._keep(at)
+        elif time.monotonic() - self._kept_at > SEEN_SECONDS:
+            self._keep(self._kept)
+
+    def _keep(self, at: Position) -> None:
+        assert self._registered is not None
+        self._store.keep(self._registered, at)
+        self._kept, self._kept_at = at, time.monotonic()
 
     def stop(self) -> None:
-        """Once, when the query ends."""
+        """Called once, when the query ends."""
         if self._adapter is not None:
             self._adapter.stop()
         if "_store" in self.__dict__:
@@ -141,22 +163,25 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._adapter = spawn(self._adapter_spec, self._path)
         self._adapter.check()
 
-    def _how_of(self, offset: dict[str, Any]) -> Release:
-        """With the time that the query began with: a startingPosition of today leaves out nothing that waits."""
-        return replace(self._how, since=offset.get(SINCE, self._how.since))
+    def _release_of(self, offset: dict[str, Any]) -> Release:
+        """Returns the release with the startingPosition that the query began with.
 
-    def _dump(self, position: Position, how: Release) -> dict[str, Any]:
-        return {**dump_position(position, self._store.stream, how.order), SINCE: how.since}
+        So a startingPosition that was changed since then skips no row that still waits.
+        """
+        return replace(self._release, since=offset.get(SINCE, self._release.since))
+
+    def _dump(self, position: Position, release: Release) -> dict[str, Any]:
+        return {**dump_position(position, self._store.stream, release.order), SINCE: release.since}
 
     def _load(self, offset: dict[str, Any]) -> Position:
-        return load_position(offset, self._store.stream, self._how.order)
+        return load_position(offset, self._store.stream, self._release.order)
 
     def _metrics(self, latest: Position) -> dict[str, Any]:
         clock, producers = self._store.clock(), self._store.producers()
         return {
             "bound": show_micros(clock.floor),
             "producers": sum(p.status.value in ("attached", "idle") for p in producers),
-            "clockHeldBy": clock.holder() or "nobody",
+            "clockHeldBy": waits_for(self._path, clock.holder(), producers),
             "rowsHeldBack": self._held_back.rows(self._store, latest),
             "rowsRejected": sum(p.rejected for p in producers),
         }

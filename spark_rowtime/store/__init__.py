@@ -1,22 +1,22 @@
-"""Where streams live: a path's form says which store it is."""
+"""Creates and opens streams. The form of a path selects the store: ``memory://`` or a local directory."""
 
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_rowtime.arguments import to_text
 from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
-from spark_rowtime.shown import shown
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
+from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.short_repr import short_repr
 
 if TYPE_CHECKING:
     from spark_rowtime.store.local.check import Report
 
 
 def create_store(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
-    """Creates an empty stream. StreamExistsError where there is something already."""
+    """Creates an empty stream. Raises StreamExistsError if anything already exists at ``path``."""
     path = _text(path)
     if path.startswith("memory://"):
         if path in STREAMS:
@@ -29,9 +29,9 @@ def create_store(path: str, schema: pa.Schema, settings: StreamSettings) -> None
 
 
 def open_store(path: str, durability: str = "process") -> Store:
-    """Opens a stream. StreamNotFoundError where there is none; ``durability``: process | power."""
+    """Opens a stream. Raises StreamNotFoundError if there is none. ``durability`` is "process" or "power"."""
     if not isinstance(durability, str) or durability not in ("process", "power"):
-        raise InvalidOptionError(f"durability={shown(durability)} is neither 'process' nor 'power'.")
+        raise InvalidOptionError(f"durability={short_repr(durability)} is neither 'process' nor 'power'.")
     path = _text(path)
     if path.startswith("memory://"):
         if path not in STREAMS:
@@ -43,7 +43,10 @@ def open_store(path: str, durability: str = "process") -> Store:
 
 
 def check_store(path: str) -> "Report":
-    """Verifies all of a stream in a directory; damage is in the report. StreamNotFoundError, StoreUnavailableError."""
+    """Verifies a whole stream in a directory and reports any damage.
+
+    Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
+    """
     path = _text(path)
     if path.startswith("memory://"):
         raise InvalidOptionError(f"{path} has no files that could be checked.", path=path)
@@ -58,7 +61,7 @@ def _text(path: str | PathLike[str]) -> str:
 
 
 def without_file(path: str) -> str:
-    """What a URL ``file://`` or ``file:/`` names; another path as it is."""
+    """Returns the path that a ``file://`` or ``file:/`` URL names. Any other path is returned unchanged."""
     if path.startswith("file://"):
         return path.removeprefix("file://")
     return path.removeprefix("file:") if path.startswith("file:/") else path

@@ -1,8 +1,8 @@
-"""What a store is: the log of a stream, its clock, and the rows between two positions.
+"""The interface of a store: it holds the log of a stream and its clock, and returns the rows between two positions.
 
-Who calls: RowSink and Spark's sink write (attach, stage, commit, leave); RowReader and Spark's
-source read (head, at, slices, read). Several processes write and read one stream at once; a store
-object belongs to one process and may be used by several of its threads.
+RowSink and Spark's sink write (attach, stage, commit, leave). RowReader and Spark's source read
+(head, at, slices, read). Several processes may write and read one stream at the same time. A store
+object belongs to one process, and several threads of that process may use it.
 """
 
 from abc import ABC, abstractmethod
@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from spark_rowtime.clock import Status, StreamClock
+from spark_rowtime.bounds.clock import Event, Status, StreamClock
+from spark_rowtime.store.steady_clock import Reading
 
 
 class Position(NamedTuple):
-    """How far a reader is. Microseconds; all coordinates only grow.
+    """A reader's position in the log. Times are in microseconds. No coordinate ever decreases.
 
-    Rows in trains <= ``seq`` with rowtime < ``cut`` have been read; ``cut`` None: all of them.
-    ``floor``: the least rowtime that may still be handed out, None: nothing is promised.
+    The reader has read those rows of the trains up to ``seq`` whose rowtime is below ``cut``; if
+    ``cut`` is None, it has read all rows of these trains. ``floor`` is the least rowtime that the
+    reader may still receive; None if nothing is promised.
     """
 
     seq: int
@@ -28,7 +30,7 @@ class Position(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The log at one ``seq``: the stream's floor, the largest rowtime and the number of rows so far."""
+    """The log at one ``seq``: the stream's floor, and the largest rowtime and the number of rows up to there."""
 
     seq: int
     floor: int | None
@@ -36,9 +38,13 @@ class Head(NamedTuple):
     rows: int
 
 
+REJECTED_BYTES = 256 << 20
+"""Default of ``retainRejected``: how many bytes of rejected rows a stream keeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """What createStream fixes for the life of a stream; intervals in microseconds, sizes in bytes."""
+    """The settings that createStream fixes for the life of a stream. Intervals are in microseconds, sizes in bytes."""
 
     boundsBeforeRows: bool = True
     maxLag: int | None = None
@@ -46,17 +52,19 @@ class StreamSettings:
     maxAhead: int | None = None
     retainAge: int | None = None
     retainBytes: int | None = None
+    retainRejected: int = REJECTED_BYTES
 
     def clock(self) -> StreamClock:
-        """A new stream's clock."""
+        """Returns the clock of a new stream."""
         return StreamClock(bounds_before_rows=self.boundsBeforeRows, max_lag=self.maxLag)
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Rows whose bytes are down but that no reader sees yet; pickles. ``location`` is the store's own.
+    """Rows whose bytes are written but that no reader sees yet. Can be pickled.
 
-    ``least`` and ``largest`` rowtime in microseconds; ``rows`` >= 1.
+    ``rows`` is at least 1. ``least`` and ``largest`` are the limits of the rowtimes, in microseconds.
+    Only the store interprets ``location``.
     """
 
     rows: int
@@ -67,7 +75,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One train of the log that lies, at least in part, between two positions; pickles."""
+    """One train of the log that lies, at least in part, between two positions. Can be pickled."""
 
     seq: int
     producer: str
@@ -80,7 +88,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Rows that did not land. ``reason``: late | ahead; ``bound``: the floor they lay below, or ceiling."""
+    """Rows that the stream did not accept. ``reason`` is "late" or "ahead".
+
+    ``bound`` is the floor that late rows lay below, or the ceiling that rows too far ahead exceeded.
+    """
 
     reason: str
     bound: int | None
@@ -89,11 +100,13 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one producer makes visible at once, or not at all.
+    """What one producer commits atomically: all of it becomes visible, or nothing.
 
-    ``number`` counts the producer's commits from 1, across epochs: one that is not above the last
-    that landed is a retry and changes nothing. ``floor``: the producer's own after all of it.
-    ``checkpoint`` None leaves the stored one; ``disorder`` is the state to carry on from.
+    ``number`` counts the producer's commits from 1, across epochs. A commit whose number is not above
+    that of the last one that landed is a retry and changes nothing. ``floor`` is the producer's own
+    floor after the commit. If ``checkpoint`` is None, the stored checkpoint stays. ``disorder`` is the
+    state of the producer's disorder, from which its next commit continues. If ``whole`` is true and a
+    row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised.
     """
 
     producer: str
@@ -104,11 +117,12 @@ class Commit:
     rejected: tuple[Rejected, ...] = ()
     checkpoint: str | None = None
     disorder: str = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """After a commit: the log's seq, the stream's floor, and what only the commit could reject."""
+    """The result of a commit: the log's seq, the stream's floor, and the rows that only the commit could reject."""
 
     seq: int
     floor: int | None
@@ -117,7 +131,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class ProducerInfo:
-    """A producer as the catalog has it; ``floor`` in microseconds, received = accepted + rejected."""
+    """A producer as the catalog records it. ``floor`` is in microseconds; rows received = accepted + rejected."""
 
     name: str
     status: Status
@@ -128,25 +142,28 @@ class ProducerInfo:
     number: int
     checkpoint: str | None
     declaration: str
-    """What openSink said of this producer's order (rowsImplyBounds, lateness, kSort), as JSON."""
+    """What openSink declared about this producer's order (rowsImplyBounds, lateness, kSort), as JSON."""
     disorder: str
-    """The state of its disorder, as JSON; empty where none is kept."""
+    """The state of the producer's disorder, as JSON; empty if none is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderInfo:
-    """A registered reader: rows after its ``position`` are kept for it; ``seen``: when it last said so."""
+    """A registered reader. The store keeps rows after its ``position``.
+
+    ``unseen``: microseconds since the reader last registered.
+    """
 
     name: str
     position: Position
-    seen: int
+    unseen: int
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What one ``gc`` has removed: ``rows``, and ``size`` bytes in ``files`` files.
+    """What one ``gc`` removed: ``rows``, and ``size`` bytes in ``files`` files.
 
-    ``held``: who needs the first train that stays although it is old enough; None: nobody.
+    ``held`` says who needs the first train that was kept although it is old enough; None if nobody does.
     """
 
     rows: int
@@ -156,137 +173,179 @@ class Collected:
 
 
 class Store(ABC):
-    """One stream, opened. Its laws are the conformance suite in tests/store/.
+    """One open stream.
 
-    1. a bound never falls; 2. no row lands below the bound that was in force before its commit;
-    3. a train is all or nothing, visible only when its bytes are down; 4. a retry with the same
-    (producer, epoch, number) changes nothing; 5. a fenced producer cannot append; 6. the rows
-    between two positions are always the same; 7. a bound without rows is visible; 8. what a crashed
-    writer left half-written is never read, and the next writer works; 9. rejected rows are kept
-    with reason, bound and producer.
+    The conformance suite in tests/store/ verifies these laws for each store:
+
+    1. A bound never falls.
+    2. No row lands below the bound that was in force before its commit.
+    3. A train lands as a whole or not at all, and becomes visible only after its bytes are written.
+    4. A retry with the same (producer, epoch, number) changes nothing.
+    5. A fenced producer cannot append.
+    6. The rows between two positions are always the same.
+    7. A bound without rows is visible.
+    8. What a crashed writer left half-written is never read, and the next writer works.
+    9. Rejected rows are kept with reason, bound and producer.
     """
 
     path: str
     stream: str
-    """The stream's own id: a stream deleted and created again at one path has another."""
+    """The id of the stream. A stream that is deleted and created again at the same path gets another id."""
     schema: pa.Schema
     settings: StreamSettings
     now: Callable[[], int]
-    """The wall clock, in microseconds."""
+    """The wall clock, in microseconds. It may jump, so no decision depends on it."""
+    steady: Callable[[], Reading]
+    """The clock for leases, idleness and ages. If a caller replaced only ``now``, ``now`` is used instead."""
 
     @abstractmethod
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         """Opens ``producer`` for ``holder`` (a token of one sink object or one query run).
 
-        A holder that attaches again keeps its epoch; another one takes over with epoch + 1, which
-        fences the old. ``lease``: microseconds after its last commit or ``renew`` when it is let go;
-        None: never. InvalidOptionError where ``declaration`` is not the stored one.
+        A holder that attaches again keeps its epoch, unless the producer has left or was detached. Another
+        holder takes over with epoch + 1, which fences the old one. ``lease`` is how many microseconds of
+        ``steady`` after its last commit or ``renew`` the producer is detached; None means never. Raises
+        InvalidOptionError if ``declaration`` differs from the stored one.
         """
 
     @abstractmethod
-    def renew(self, producer: str, epoch: int) -> None:
-        """The producer lives, though it has nothing to say. ProducerFencedError at an old epoch."""
+    def renew(self, producer: str, epoch: int) -> bool:
+        """Extends the lease of a producer that has nothing to send. Raises ProducerFencedError at an old epoch.
+
+        A producer whose lease had ended joins again at the stream's bound, and repeats what it has itself
+        promised. ``renew`` then returns True, so that the caller can report it. A producer that was detached
+        by hand stays detached until it sends.
+        """
+
+    @abstractmethod
+    def due(self) -> list[Event]:
+        """Returns the events that ``expire`` would log now. Writes nothing."""
 
     @abstractmethod
     def expire(self) -> bool:
-        """Logs the leases that have ended and the producers that went idle; whether there were any.
+        """Logs the leases that have ended and the producers that became idle. Returns whether there were any.
 
-        Readers call it when they poll, cheap when nothing is due; every commit does it by itself. So
-        the wall clock is in the log as events, and a replay sees the same.
+        Readers call it when they poll; it is cheap when nothing is due. Every commit does the same. Each
+        decision made by a clock is therefore an event in the log, and a replay gives the same result.
         """
 
     @abstractmethod
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
-        """Puts the bytes of ``rows`` (>= 1 row, of exactly ``schema``) down. Nobody sees them yet.
+        """Writes the bytes of ``rows`` (at least 1 row, of exactly ``schema``). No reader sees them yet.
 
-        ``ends``: their ``span``, from who has looked already.
+        ``ends`` is the ``span`` of the rows, if the caller has computed it already.
         """
 
     @abstractmethod
     def commit(self, commit: Commit) -> Receipt:
-        """Makes it visible, atomically; folds the clock on. ProducerFencedError at an old epoch."""
+        """Makes the commit visible atomically, and advances the clock.
+
+        Raises ProducerFencedError at an old epoch, and LateRowError if ``commit.whole`` is set and a row is late.
+        """
 
     @abstractmethod
     def leave(self, producer: str, epoch: int) -> None:
-        """The producer closed: it no longer holds the stream back. Again: nothing changes."""
+        """Closes the producer, which then no longer holds the stream back. A repeated call changes nothing."""
 
     @abstractmethod
     def detach(self, producer: str) -> None:
-        """A lost producer is let go by hand, whoever holds it; it does not remember as a closed one does."""
+        """Detaches a lost producer by hand, whoever holds it.
+
+        Unlike ``leave``, it does not raise the floor to the largest rowtime when the producer is the last one.
+        """
 
     @abstractmethod
     def head(self) -> Head:
-        """The end of the log; cheap: called on each poll."""
+        """Returns the end of the log. It is cheap, since readers call it on each poll."""
 
     @abstractmethod
     def at(self, seq: int) -> Head:
-        """The log as it was at ``seq`` (0: empty). DataLostError before the horizon."""
+        """Returns the log as it was at ``seq`` (0: empty). Raises DataLostError before the horizon."""
 
     @abstractmethod
     def slices(self, after: Position, upto: Position) -> list[Slice]:
-        """The trains with a row in the difference of the two regions, by seq: a pure function of the log.
+        """Returns the trains that have a row in the difference of the two regions, by seq.
 
-        DataLostError where ``gc`` has removed one with a row after ``after``.
+        The result is a pure function of the log. Raises DataLostError if ``gc`` has removed a train with a row
+        after ``after``.
         """
 
     @abstractmethod
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        """All rows of a train, whole.
+        """Returns all rows of a train.
 
-        StoreCorruptError where the bytes are not those written, DataLostError where ``gc`` has removed it since.
+        Raises StoreCorruptError if the bytes are not those written, and DataLostError if ``gc`` has removed the
+        train since.
         """
 
     @abstractmethod
     def keep(self, reader: str, position: Position) -> None:
-        """Registers ``reader``, or moves it: what it has not read at ``position`` is kept for it."""
+        """Registers ``reader``, or moves it. The store keeps what is unread at ``position`` for this reader."""
 
     @abstractmethod
     def forget(self, reader: str) -> None:
-        """Nothing is kept for ``reader`` any more. InvalidOptionError where it is not registered."""
+        """Removes the registration of ``reader``: nothing is kept for it any more.
+
+        Raises InvalidOptionError if it is not registered.
+        """
 
     @abstractmethod
     def readers(self) -> list[ReaderInfo]:
-        """The registered readers, by name."""
+        """Returns the registered readers, by name."""
 
     @abstractmethod
     def horizon(self) -> Head:
-        """Where the log begins: the trains up to its ``seq`` are gone, with all their ``rows``."""
+        """Returns where the log begins. The trains up to its ``seq`` are removed, with all their ``rows``."""
 
     @abstractmethod
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
         """Removes the oldest trains.
 
-        All up to the last such that each of them
+        It removes the longest beginning of the log of which each train meets all of these conditions:
 
-        - was committed at least ``age`` microseconds ago, or lies beyond the newest ``size`` bytes;
-        - is released: a reader in the order of rowtimes may still come;
-        - is needed by no registered reader, or ``force``.
+        - The train was committed at least ``age`` microseconds of ``steady`` ago, or lies beyond the newest
+          ``size`` bytes.
+        - The bound has released the train, because a new reader in the order of rowtimes may still start.
+        - No registered reader needs the train, or ``force`` is set.
 
-        None is what the stream's settings say; where they say nothing either, no train goes. Clock, producers,
-        rejections and totals stay as they are. Killed at any point, it leaves a whole stream; what it has
-        not finished the next call does.
+        An argument that is None takes its value from the stream's settings; if these have none either, the limit
+        does not apply, and without any limit no train is removed. Clock, producers, rejections and totals stay
+        unchanged. If the process is killed at any point, the stream stays consistent, and the next call finishes
+        the work. ``gc`` removes a bounded portion at a time, so that other processes never wait for long.
         """
 
     @abstractmethod
     def producers(self) -> list[ProducerInfo]:
-        """All that ever attached, by name."""
+        """Returns all producers that ever attached, by name."""
+
+    @abstractmethod
+    def producer(self, name: str) -> ProducerInfo | None:
+        """Returns the producer of that name, if it ever attached. The cost does not depend on how many there are."""
 
     @abstractmethod
     def clock(self) -> StreamClock:
-        """A copy of the clock as it stands."""
+        """Returns a copy of the current clock."""
 
     @abstractmethod
     def rejected(self) -> pa.Table:
-        """All rejected rows: REJECTED_COLUMNS, then the stream's columns."""
+        """Returns the rejected rows that are kept: REJECTED_COLUMNS, then the stream's columns.
+
+        Beyond ``retainRejected`` bytes the oldest rejected rows are removed, but never those of the newest
+        commit. Removed rows stay counted.
+        """
+
+    @abstractmethod
+    def rejected_removed(self) -> int:
+        """Returns how many rejected rows have been removed."""
 
     @abstractmethod
     def bounds(self) -> pa.Table:
-        """The log as BOUNDS_COLUMNS, from the horizon on."""
+        """Returns the log from the horizon on, with the columns BOUNDS_COLUMNS."""
 
     @abstractmethod
     def wait(self, seq: int, timeout: float | None) -> bool:
-        """Blocks until the log is longer than ``seq``; False after ``timeout`` seconds."""
+        """Blocks until the log extends beyond ``seq``. Returns False after ``timeout`` seconds; None waits forever."""
 
     @abstractmethod
     def close(self) -> None:
-        """Frees what is open; the stream stays."""
+        """Releases the resources of this object. The stream itself stays."""

@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store.base import Position
+from spark_rowtime.types.schema import rowtime_micros
 
 
 def between(after: Position, upto: Position, seq: int, least: int, largest: int) -> bool:
-    """Whether a train may have a row in the difference of the two regions (definition of ``slices``)."""
+    """Returns whether a train may have a row in the difference of the two regions, as ``Store.slices`` defines it."""
     if seq > upto.seq or (upto.cut is not None and least >= upto.cut):
         return False
     if seq > after.seq:
@@ -17,7 +17,7 @@ def between(after: Position, upto: Position, seq: int, least: int, largest: int)
 
 
 def rows_between(rows: pa.RecordBatch, seq: int, after: Position, upto: Position) -> pa.RecordBatch:
-    """The rows of the train ``seq`` that lie in the difference of the two regions, in their order."""
+    """Returns the rows of the train ``seq`` that lie in the difference of the two regions, in their order."""
     low = after.cut if seq <= after.seq else None
     times = rowtime_micros(rows)
     if low is not None:

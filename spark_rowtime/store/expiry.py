@@ -1,18 +1,18 @@
-"""Leases that have ended and producers that went idle: what the wall clock makes of the attached ones."""
+"""Finds the attached producers whose lease has ended or that have become idle."""
 
 from collections.abc import Iterable
 
-from spark_rowtime.clock import Detached, Event, Idled, Status
+from spark_rowtime.bounds.clock import Detached, Event, Idled, Status
 
 Ticking = tuple[str, Status, int | None, int | None, int, int]
-"""An attached producer: name, status, floor, lease, when it was seen alive, and when it sent a row or a bound."""
+"""An attached producer: name, status, floor, lease, when it was last seen alive, when it last sent a row or a bound."""
 
 
 def overdue(producers: Iterable[Ticking], now: int, idle_timeout: int | None) -> list[Event]:
-    """What has become of ``producers``, in the order that it is logged in, whatever theirs.
+    """Returns the events that are due for ``producers``, in the order in which they are logged.
 
-    The weakest last: where all go, the bound stays; the other way round the last to go would have
-    moved it as the only one left.
+    The order does not depend on that of ``producers``. The producer with the lowest floor expires last.
+    Otherwise, when all expire at once, the last one left would advance the bound alone.
     """
     found: list[tuple[int, Event]] = []
     for name, status, floor, lease, seen, sent in producers:

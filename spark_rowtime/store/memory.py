@@ -1,6 +1,6 @@
-"""The store in one process's memory: the reference model that the others are compared with.
+"""A store in the memory of one process: the reference model that other stores are compared with.
 
-Plain lists and whole scans, so that it can be seen to be right. A path ``memory://name`` names it.
+It uses plain lists and full scans, so that its correctness is easy to see. Its paths have the form ``memory://name``.
 """
 
 import threading
@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from spark_rowtime.bound import stronger
-from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -30,9 +31,9 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
+from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
-from spark_rowtime.timestamps import wall_clock
-from spark_rowtime.train import floors_between, span
+from spark_rowtime.types.timestamps import wall_clock
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class _Producer:
     lease: int | None = None
     seen: int = 0
     sent: int = 0
+    let_go: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,14 @@ class _Entry:
 
 @dataclass(slots=True)
 class MemoryStore(Store):
-    """See :class:`Store`; everything under one lock."""
+    """See :class:`Store`. One lock protects everything."""
 
     path: str
     schema: pa.Schema
     settings: StreamSettings
     stream: str = field(default_factory=lambda: str(uuid.uuid4()))
     now: Callable[[], int] = wall_clock
+    steady: Callable[[], Reading] = machine_reading
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition(threading.RLock())
@@ -72,41 +75,60 @@ class MemoryStore(Store):
         self._log: list[_Entry] = []
         self._producers: dict[str, _Producer] = {}
         self._rejected: list[tuple[str, Rejected]] = []
-        self._readers: dict[str, ReaderInfo] = {}
+        self._readers: dict[str, tuple[Position, int]] = {}
         self._horizon = 0
+        self._rejected_removed = 0
+
+    def _uptime(self) -> int:
+        return reading(self.now, self.steady).micros
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
             self._expire()
-            known = self._producers.get(producer)
-            if known is None:
+            record = self._producers.get(producer)
+            if record is None:
                 info = ProducerInfo(producer, Status.ATTACHED, 0, None, 0, 0, 0, None, declaration, "")
-                known = self._producers[producer] = _Producer(info, "", Receipt(0, None))
-            if known.info.declaration != declaration:
-                raise redeclared(producer, known.info.declaration, declaration)
-            if known.holder != holder or known.info.status in (Status.LEFT, Status.DETACHED):
-                known.holder = holder
-                known.info = replace(known.info, epoch=known.info.epoch + 1)
+                record = self._producers[producer] = _Producer(info, "", Receipt(0, None))
+            if record.info.declaration != declaration:
+                raise redeclared(producer, record.info.declaration, declaration)
+            if record.holder != holder or record.info.status in (Status.LEFT, Status.DETACHED):
+                record.holder = holder
+                record.info = replace(record.info, epoch=record.info.epoch + 1)
                 self._append(Joined(producer), None)
-                known.sent = self.now()
-            known.lease, known.seen = lease, self.now()
-            return known.info
+                record.sent = self._uptime()
+            record.lease, record.seen = lease, self._uptime()
+            return record.info
 
-    def renew(self, producer: str, epoch: int) -> None:
+    def renew(self, producer: str, epoch: int) -> bool:
         with self._changed:
-            self._current(producer, epoch).seen = self.now()
+            record = self._current(producer, epoch)
+            record.seen = self._uptime()
+            if record.info.status is not Status.DETACHED or record.let_go:
+                return False
+            promised, record.sent = record.info.floor, record.seen
+            self._append(Joined(producer), None)
+            if stronger(promised, record.info.floor) != record.info.floor:
+                self._append(Sent(producer, promised), None)
+            return True
+
+    def due(self) -> list[Event]:
+        with self._changed:
+            return self._due()
 
     def expire(self) -> bool:
         with self._changed:
             return self._expire()
 
     def _expire(self, but: str = "") -> bool:
-        ticking = [self._producers[name] for name in self._clock.producers.keys() - {but}]
-        found = [(p.info.name, p.info.status, p.info.floor, p.lease, p.seen, p.sent) for p in ticking]
-        due = overdue(found, self.now(), self.settings.idleTimeout)
+        due = self._due(but)
         for event in due:
             self._append(event, None)
         return bool(due)
+
+    def _due(self, but: str = "") -> list[Event]:
+        ticking = [self._producers[name] for name in self._clock.producers.keys() - {but}]
+        found = [(p.info.name, p.info.status, p.info.floor, p.lease, p.seen, p.sent) for p in ticking]
+        return overdue(found, self._uptime(), self.settings.idleTimeout)
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         ends = ends or span(rows)
@@ -115,51 +137,69 @@ class MemoryStore(Store):
 
     def commit(self, commit: Commit) -> Receipt:
         with self._changed:
-            known = self._current(commit.producer, commit.epoch)
-            known.seen = self.now()
+            record = self._current(commit.producer, commit.epoch)
+            record.seen = self._uptime()
             self._expire(but=commit.producer)
-            if commit.number <= known.info.number:
-                return known.receipt
+            if commit.number <= record.info.number:
+                return record.receipt
             trains, late = admit(self, commit.trains, self._clock.floor)
+            require_whole(commit, late)
             self._land(commit, trains)
             rejected = commit.rejected + late
-            self._rejected += [(commit.producer, r) for r in rejected]
-            known.info = replace(
-                known.info,
-                accepted=known.info.accepted + sum(t.rows for t in trains),
-                rejected=known.info.rejected + sum(r.rows.num_rows for r in rejected),
+            self._reject(commit.producer, rejected)
+            record.info = replace(
+                record.info,
+                accepted=record.info.accepted + sum(t.rows for t in trains),
+                rejected=record.info.rejected + sum(r.rows.num_rows for r in rejected),
                 number=commit.number,
-                checkpoint=known.info.checkpoint if commit.checkpoint is None else commit.checkpoint,
+                checkpoint=record.info.checkpoint if commit.checkpoint is None else commit.checkpoint,
                 disorder=commit.disorder,
             )
-            known.receipt = Receipt(len(self._log), self._clock.floor, late)
+            record.receipt = Receipt(len(self._log), self._clock.floor, late)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
                 self.gc()
-            return known.receipt
+            return record.receipt
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
-        known = self._producers[commit.producer]
+        record = self._producers[commit.producer]
         before = self._clock.in_force(commit.producer)
-        own = known.info.floor
+        own = record.info.floor
         floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
         for train, floor in zip(trains, floors, strict=True):
             self._append(Sent(commit.producer, floor, train.largest), train)
         news = stronger(own, commit.floor) != own
-        if not trains and (news or known.info.status is not Status.ATTACHED):
+        if not trains and (news or record.info.status is not Status.ATTACHED):
             self._append(Sent(commit.producer, stronger(before, commit.floor)), None)
         if trains or news:
-            known.sent = self.now()
+            record.sent = self._uptime()
+
+    def _reject(self, producer: str, rejected: tuple[Rejected, ...]) -> None:
+        """Keeps the new rejections, and the newest of the old ones that fit into the limit.
+
+        A rejection that a producer's last receipt contains is kept in any case, since a retry returns it again.
+        """
+        receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
+        old, self._rejected = self._rejected, []
+        room = self.settings.retainRejected - sum(r.rows.nbytes for r in rejected)
+        for name, r in reversed(old if rejected else []):
+            room -= r.rows.nbytes
+            if room >= 0 or any(r is needed for needed in receipts):
+                self._rejected.insert(0, (name, r))
+            else:
+                room, self._rejected_removed = min(room, 0), self._rejected_removed + r.rows.num_rows
+        self._rejected = (self._rejected if rejected else old) + [(producer, r) for r in rejected]
 
     def _append(self, event: Event, train: Staged | None) -> None:
         floor = self._clock.apply(event)
         rows = (self._log[-1].rows if self._log else 0) + (train.rows if train else 0)
-        self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows, self.now()))
-        known = self._producers[event.producer]
+        self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows, self._uptime()))
+        record = self._producers[event.producer]
+        record.let_go = False
         ticking = self._clock.producers.get(event.producer)
-        known.info = replace(
-            known.info,
+        record.info = replace(
+            record.info,
             status=ticking.status if ticking else GONE[type(event)],
-            floor=ticking.floor if ticking else known.info.floor,
+            floor=ticking.floor if ticking else record.info.floor,
         )
         self._changed.notify_all()
 
@@ -170,16 +210,17 @@ class MemoryStore(Store):
 
     def detach(self, producer: str) -> None:
         with self._changed:
-            if self._known(producer).info.status in (Status.ATTACHED, Status.IDLE):
+            if self._record(producer).info.status in (Status.ATTACHED, Status.IDLE):
                 self._append(Detached(producer), None)
+                self._producers[producer].let_go = True
 
     def _current(self, producer: str, epoch: int) -> _Producer:
-        known = self._known(producer)
-        if known.info.epoch != epoch:
-            raise fenced(producer, epoch, known.info.epoch)
-        return known
+        record = self._record(producer)
+        if record.info.epoch != epoch:
+            raise fenced(producer, epoch, record.info.epoch)
+        return record
 
-    def _known(self, producer: str) -> _Producer:
+    def _record(self, producer: str) -> _Producer:
         if producer not in self._producers:
             raise never_attached(producer)
         return self._producers[producer]
@@ -212,7 +253,7 @@ class MemoryStore(Store):
 
     def keep(self, reader: str, position: Position) -> None:
         with self._changed:
-            self._readers[reader] = ReaderInfo(reader, position._replace(floor=None), self.now())
+            self._readers[reader] = position._replace(floor=None), self._uptime()
 
     def forget(self, reader: str) -> None:
         with self._changed:
@@ -222,7 +263,8 @@ class MemoryStore(Store):
 
     def readers(self) -> list[ReaderInfo]:
         with self._changed:
-            return [self._readers[name] for name in sorted(self._readers)]
+            found, now = sorted(self._readers.items()), self._uptime()
+            return [ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in found]
 
     def horizon(self) -> Head:
         return self.at(self._horizon)
@@ -243,16 +285,21 @@ class MemoryStore(Store):
             return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
 
     def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
-        """How many of the first ``trains`` are old enough, or beyond the newest ``size`` bytes."""
+        """Returns how many of the first ``trains`` are old enough, or lie beyond the newest ``size`` bytes."""
         age = self.settings.retainAge if age is None else age
         size = self.settings.retainBytes if size is None else size
-        young = [n for n, piece in enumerate(trains) if age is None or self._log[piece.seq - 1].time > self.now() - age]
+        times, now = [self._log[piece.seq - 1].time for piece in trains], self._uptime()
+        young = [n for n, time in enumerate(times) if age is None or time > now - age]
         kept = [n for n in range(len(trains)) if size is None or sum(t.size for t in trains[n:]) <= size]
         return max(min(young, default=len(trains)), min(kept, default=len(trains)))
 
     def producers(self) -> list[ProducerInfo]:
         with self._changed:
             return [self._producers[name].info for name in sorted(self._producers)]
+
+    def producer(self, name: str) -> ProducerInfo | None:
+        with self._changed:
+            return self._producers[name].info if name in self._producers else None
 
     def clock(self) -> StreamClock:
         with self._changed:
@@ -264,6 +311,9 @@ class MemoryStore(Store):
             return pa.concat_tables(
                 [schema.empty_table(), *(rejected_table(name, r, schema) for name, r in self._rejected)]
             )
+
+    def rejected_removed(self) -> int:
+        return self._rejected_removed
 
     def bounds(self) -> pa.Table:
         with self._changed:
@@ -283,10 +333,10 @@ class MemoryStore(Store):
             return self._changed.wait_for(lambda: len(self._log) > seq, timeout)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: a memory store holds no open resources."""
 
 
 WHOLE = Position(1 << 60, None, None)
-"""After every row."""
+"""A position after every row."""
 STREAMS: dict[str, MemoryStore] = {}
 """All memory streams of this process, by path."""

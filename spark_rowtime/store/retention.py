@@ -1,29 +1,51 @@
-"""What may be removed from a stream, and what it means for a position that the horizon has passed.
+"""Retention: what ``gc`` may remove from a stream, and which positions have lost rows by it.
 
-The trains that ``gc`` has removed are always the first of the log, up to the *horizon*. All of them
-were released, so the horizon's largest rowtime lies below the stream's floor.
+The trains that ``gc`` has removed are always the first ones of the log, up to the *horizon*. The bound
+had released all of them, so the horizon's largest rowtime lies below the stream's floor.
 """
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreUnavailableError
 from spark_rowtime.store.base import Head, Position, ReaderInfo
-from spark_rowtime.timestamps import show_micros
+from spark_rowtime.types.timestamps import show_micros
 
 UNRELEASED = "the bound has not released it"
-STAGED_FOR = 86_400_000_000
-"""Bytes that were put down and are not committed stay for a day, in microseconds: a Spark batch may still commit."""
+STAGED_RETENTION_MICROS = 86_400_000_000
+"""How long staged bytes are kept without a commit: a day, since a Spark batch may still commit them."""
+
+
+SEEN_SECONDS = 60.0
+"""A registered reader renews its registration at this interval, even if no rows arrive."""
+_QUERY = re.compile(r"(?:file:/*)?(/.*)/sources/\d+")
+"""The name under which a query is registered: the checkpoint folder of one of its sources, on a local file system."""
+_TEMPORARY = re.compile(r".*/temporary-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/sources/\d+")
+"""The same for a query with a temporary checkpoint, which Spark deletes when the query ends."""
+
+
+def is_temporary(reader: str) -> bool:
+    """Returns whether ``reader`` is a query that cannot be restarted, because its checkpoint is a temporary one."""
+    return _TEMPORARY.fullmatch(reader) is not None
+
+
+def checkpoint_gone(reader: str) -> bool:
+    """Returns whether ``reader`` is a query whose checkpoint no longer exists on this machine; False if unknown."""
+    found = _QUERY.fullmatch(reader)
+    return found is not None and not any(Path(place).exists() for place in (found[1], unquote(found[1])))
 
 
 def lost(position: Position, horizon: Head) -> bool:
-    """Whether rows that are unread at ``position`` are gone."""
+    """Returns whether rows that are unread at ``position`` have been removed."""
     if position.seq < horizon.seq:
         return True
     return position.cut is not None and horizon.largest is not None and horizon.largest >= position.cut
 
 
 def require_kept(position: Position, horizon: Head, path: str) -> None:
-    """DataLostError where rows that are unread at ``position`` are gone."""
+    """Raises DataLostError if rows that are unread at ``position`` have been removed."""
     if not lost(position, horizon):
         return
     asked = f"the rows after seq {position.seq}"
@@ -33,7 +55,7 @@ def require_kept(position: Position, horizon: Head, path: str) -> None:
 
 
 def require_there(position: Position, head: Head, path: str) -> None:
-    """DataLostError where the log ends before ``position``."""
+    """Raises DataLostError if the log ends before ``position``."""
     if position.seq > head.seq:
         raise DataLostError(
             f"This reader has read {path} up to seq {position.seq}, but its log ends at {head.seq}: it is an older "
@@ -46,7 +68,7 @@ def require_there(position: Position, head: Head, path: str) -> None:
 
 
 def lost_error(asked: str, horizon: Head, path: str) -> DataLostError:
-    """The error for ``asked``, which was removed."""
+    """Returns the error for a request for ``asked``, which was removed."""
     return DataLostError(
         f"Asked for {asked} of {path}, but gc has removed the {horizon.rows} rows up to seq {horizon.seq}, with "
         f"rowtimes up to {show_micros(horizon.largest)}; what came after them is left. Start at 'earliest' to read "
@@ -59,19 +81,19 @@ def lost_error(asked: str, horizon: Head, path: str) -> DataLostError:
 
 
 def needs(readers: Sequence[ReaderInfo], head: Head, force: bool) -> list[tuple[str, Position]]:
-    """The positions behind which nothing is removed, and whose they are."""
+    """Returns the positions after which nothing may be removed, each with the reason why."""
     unreleased = Position(head.seq, 0 if head.floor is None else head.floor + 1, None)
     return [*((f"reader {r.name!r} needs it", r.position) for r in readers if not force), (UNRELEASED, unreleased)]
 
 
 def never_registered(reader: str, readers: Sequence[ReaderInfo]) -> InvalidOptionError:
-    """The error for forgetting a reader that the stream does not know."""
+    """Returns the error for forgetting a reader that the stream does not know."""
     known = ", ".join(repr(r.name) for r in readers) or "none"
     return InvalidOptionError(f"No reader {reader!r} is registered here; there are: {known}.", reader=reader)
 
 
 def staged_gone(path: str) -> StoreUnavailableError:
-    """The error for a commit of rows that lay staged for longer than ``STAGED_FOR``, and were removed."""
+    """Returns the error for committing rows that ``gc`` removed after ``STAGED_RETENTION_MICROS`` without a commit."""
     return StoreUnavailableError(
         f"Rows that were put down in {path} more than a day ago and never committed were removed by gc. Nothing of "
         "this commit has landed: send its rows again.",

@@ -1,4 +1,4 @@
-"""What a stream shows besides its rows, as tables: its log, and what was rejected."""
+"""The views of a stream besides its rows, as tables: its log, and its rejected rows."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ REJECTED_COLUMNS = pa.schema(
         pa.field("bound", pa.timestamp("us", "UTC")),
     ]
 )
-"""The columns before those of the stream in ``view=rejected``."""
+"""The columns that precede the stream's own in ``view=rejected``."""
 
 
 BOUNDS_COLUMNS = pa.schema(
@@ -26,16 +26,16 @@ BOUNDS_COLUMNS = pa.schema(
         pa.field("bound", pa.timestamp("us", "UTC")),
     ]
 )
-"""``view=bounds``: one row per event of the log; ``bound`` is the stream's after it, non-strict."""
+"""``view=bounds``: one row per event of the log. ``bound`` is the stream's non-strict bound after the event."""
 
 
 def rejected_schema(schema: pa.Schema) -> pa.Schema:
-    """REJECTED_COLUMNS, then the stream's."""
+    """Returns REJECTED_COLUMNS followed by the stream's columns."""
     return pa.schema([*REJECTED_COLUMNS, *schema])
 
 
 def rejected_table(producer: str, rejected: Rejected, schema: pa.Schema) -> pa.Table:
-    """One rejection in the columns of ``rejected_schema``."""
+    """Returns one rejection as a table with the columns of ``rejected_schema``."""
     count = rejected.rows.num_rows
     bound = pa.scalar(rejected.bound, pa.int64()).cast(pa.timestamp("us", "UTC"))
     extra = [pa.repeat(producer, count), pa.repeat(rejected.reason, count), pa.repeat(bound, count)]
@@ -43,7 +43,7 @@ def rejected_table(producer: str, rejected: Rejected, schema: pa.Schema) -> pa.T
 
 
 def bounds_table(columns: Sequence[Sequence[object]]) -> pa.Table:
-    """Columns of BOUNDS_COLUMNS, times in microseconds, as a table."""
+    """Returns the values for BOUNDS_COLUMNS, with times in microseconds, as a table."""
     types = [pa.int64() if pa.types.is_timestamp(f.type) else f.type for f in BOUNDS_COLUMNS]
     arrays = [pa.array(c, t).cast(f.type) for c, t, f in zip(columns, types, BOUNDS_COLUMNS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=BOUNDS_COLUMNS)

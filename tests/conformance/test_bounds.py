@@ -99,6 +99,7 @@ AGGREGATED: dict[str, tuple[Callable[[], Build], str | None]] = {
 }
 
 
+@pytest.mark.usefixtures("state_on_heap")
 @pytest.mark.parametrize("operator", AGGREGATED)
 def test_aggregations(pipe: Pipe, operator: str) -> None:
     build, expected = AGGREGATED[operator]
@@ -128,6 +129,7 @@ TWO_INPUTS: dict[str, tuple[Join, str | None]] = {
 }
 
 
+@pytest.mark.usefixtures("state_on_heap")
 @pytest.mark.parametrize("operator", TWO_INPUTS)
 def test_two_inputs(pipe: Pipe, operator: str) -> None:
     build, expected = TWO_INPUTS[operator]

@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 import spark_rowtime as rt
-from tests.spark.watching import Watched, table
+from tests.spark.query_output import Watched, table
 from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
 
 VISITS = [("0:00", "home"), ("1:00", "office"), ("0:10", "shop"), ("2:00", "home"), ("0:20", "friend")]
@@ -76,6 +76,39 @@ def test_f3_lateness_of_a_view(pipe: Pipe, steps: int) -> None:
     upper = [(time, place.upper()) for time, place in (ALL if steps == 1 else FOUR)]
     assert arrived(pipe.path("out")) == upper
     assert rejected(pipe, "out") == ([] if steps == 1 else [("00:20", "FRIEND", "late")])
+
+
+def test_f3_lateness_of_a_view_in_several_columns(pipe: Pipe) -> None:
+    visits = pipe.create("visits", "updated TIMESTAMP, Version INT, place STRING")
+    late = {"lateness": "1 hour", "lateness.updated": "10 minutes", "lateness.Version": "1"}
+    pipe.run(pipe.read("visits"), **late)
+
+    def visit(when: str, updated: str, version: int, place: str) -> tuple:
+        return when, datetime.fromisoformat(at(updated)), version, place
+
+    with opened(visits, rowsImplyBounds=False) as sink:
+        send(sink, visit("1:00", "1:00", 7, "home"))
+        pipe.step()
+        send(sink, visit("0:00", "0:50", 6, "in all just in time"), visit("0:30", "0:49", 7, "updated too late"))
+        send(sink, visit("0:30", "1:00", 5, "an old version"), visit("2:00", "1:05", 7, "office"))
+        pipe.step()
+        assert pipe.bound == bound("1:00")
+    assert [place for *_, place in arrived(pipe.path("out"))] == ["in all just in time", "home", "office"]
+    assert {place for _, place, _ in rejected(pipe, "out")} == {"updated too late", "an old version"}
+
+
+NO_LATENESS = {
+    "lateness.place": "takes TIMESTAMP, DATE and whole numbers",
+    "lateness.nowhere": "names no column of",
+    "lateness.rowtime": "lateness are the same: give one",
+}
+
+
+def test_f3_lateness_that_cannot_be_had(pipe: Pipe) -> None:
+    pipe.create("visits", "place STRING")
+    for option, said in NO_LATENESS.items():
+        with pytest.raises(Exception, match=said):
+            pipe.run(pipe.read("visits"), **{"lateness": "1 hour", option: "1 hour"}).processAllAvailable()
 
 
 def test_f4_watermark_in_order_of_arrival(pipe: Pipe) -> None:

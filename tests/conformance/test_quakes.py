@@ -1,9 +1,10 @@
-"""A month of earthquakes from 15 seismic networks, each a producer, some silent for days: streamed, and as a batch."""
+"""A month of earthquakes, each seismic network a producer, some silent for days: streamed, and as a batch."""
 
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,15 @@ class Feed:
             sink.flush()
 
 
+def longest_silence(events: pa.Table) -> tuple[str, datetime, datetime]:
+    """The network that is silent for longest, and the earthquakes before and after."""
+    gaps = []
+    for net in pc.unique(events["net"]).to_pylist():
+        times = events.filter(pc.equal(events["net"], net))["rowtime"].to_pylist()
+        gaps += [(after - before, net, before, after) for before, after in pairwise(times)]
+    return max(gaps)[1:]
+
+
 @contextmanager
 def feeding(pipe: Pipe, events: pa.Table) -> Iterator[Feed]:
     """The query runs, and its feed is attached."""
@@ -108,7 +118,7 @@ def test_with_bounds_in_any_places_the_results_are_those_of_a_batch(pipe, events
     first, last = (time.as_py() for time in pc.min_max(events["rowtime"]).values())
     expected = batch(pipe, quakes)
     with feeding(pipe, events) as feed:
-        assert len(feed.sinks) == 15
+        assert len(feed.sinks) >= 5
         for _ in range(6):
             feed.send(first + (last - first) * chance.random(), chance)
             assert results(pipe) <= expected, "nothing that comes out is ever taken back"
@@ -130,13 +140,14 @@ def test_with_bounds_each_hour_is_out_when_it_ends(pipe, events, quakes) -> None
 
 
 def test_without_bounds_a_silent_network_holds_the_clock_for_days(pipe, events, quakes) -> None:
-    silent_since = datetime(2025, 5, 18, 15, 56, 3, 930_000, tzinfo=UTC)
-    heard_again = datetime(2025, 5, 26, 10, tzinfo=UTC)
+    silent, silent_since, until = longest_silence(events)
+    heard_again = until.replace(minute=0, second=0, microsecond=0)
+    assert heard_again - silent_since > timedelta(days=7)
     with feeding(pipe, events) as feed:
         feed.send(heard_again)
         assert last_hour(results(pipe)) == silent_since.replace(minute=0, second=0, microsecond=0)
         stream = rt.describeStream(pipe.path("quakes"))
-        assert stream.holder == "se"
+        assert stream.holder == silent
         assert stream.bound == rt.RowtimeBound(silent_since)
         feed.promise_all(heard_again)
         assert results(pipe) == {row for row in batch(pipe, quakes) if row[0].replace(tzinfo=UTC) <= heard_again}

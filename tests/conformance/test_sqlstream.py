@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.functions import col, count, expr, window
 
 import spark_rowtime as rt
-from tests.sparksession import running, settle, start
+from tests.sparksession import running, settle, start, wait_for
 from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
 
 ORDERS = [("12:00", "ORCL"), ("12:01", "MSFT"), ("12:02", "IBM")]
@@ -34,12 +34,12 @@ def test_s1_send_a_bound(pipe: Pipe) -> None:
 def test_s2_late_rows(pipe: Pipe, by: str, caplog: pytest.LogCaptureFixture) -> None:
     orders = pipe.create("orders", "ticker STRING")
     pipe.run(pipe.read("orders"))
+    first = [("10:00", "first")] if by == "row" else []
     with opened(orders, "feed", onLate="reject") as sink, caplog.at_level(logging.WARNING, "spark_rowtime.laterow"):
-        send(sink, *([("10:00", "first")] if by == "row" else []), promise="10:00")
+        send(sink, *first, promise="10:00" if by == "bound" else None)
         for late in ("9:58", "9:47", "9:59"):
             sink.sendRow((at(late), "late"))
         send(sink, ("10:00", "same"), ("10:00", "time"))
-    first = [("10:00", "first")] if by == "row" else []
     assert pipe.step() == [*first, ("10:00", "same"), ("10:00", "time")]
     table = pipe.spark.read.format("rowtime").option("view", "rejected").load(orders)
     found = table.select("producer", "reason", "ticker", expr("date_format(rowtime, 'H:mm')")).collect()
@@ -74,8 +74,8 @@ def test_s6_a_changed_rowtime_moves_the_bound(pipe: Pipe) -> None:
     pipe.run(pipe.read("orders").selectExpr("rowtime + INTERVAL 100 MILLISECONDS AS rowtime", "ticker"))
     with opened(orders) as sink:
         send(sink, ("12:00", "ORCL"), promise="12:05")
-        pipe.step()
-        assert pipe.bound == rt.RowtimeBound(at("12:05:00.100"))
+        assert pipe.step() == [("12:00:00.1", "ORCL")]
+        assert pipe.bound == bound("12:05:00.100")
 
 
 def test_s7_strict(pipe: Pipe) -> None:
@@ -101,22 +101,27 @@ def test_s8_setting_a_bound_backwards(pipe: Pipe) -> None:
 
 
 COLOURS = [("3:01", "blue"), ("3:15", "red"), ("4:00", "red"), ("4:06", "blue"), ("4:45", "blue")]
+QUARTER_PAST_SIX = ("6:15", "red")
+NEXT_DAY = "2006-09-12 9:00"
 
 
-@pytest.mark.parametrize(("promise", "strict"), [("5:00", True), ("5:00", False), ("next day", False)])
-def test_s9_grouping_by_hours(pipe: Pipe, promise: str, strict: bool) -> None:
+@pytest.mark.parametrize(("promise", "strict"), [("5:00", True), ("5:00", False), (NEXT_DAY, False), (None, False)])
+def test_s9_grouping_by_hours(pipe: Pipe, promise: str | None, strict: bool) -> None:
+    """Without a promise the hour from 4:00 is out only when the row of 6:15 comes."""
     pipe.create("colours", "color STRING")
     counts = pipe.read("colours").groupBy(window("rowtime", "1 hour"), "color").agg(count("*").alias("n"))
     pipe.run(counts.select(col("window.start").alias("rowtime"), "color", "n"))
     with opened(pipe.path("colours")) as sink:
         send(sink, *COLOURS)
         assert sorted(pipe.step()) == [("03:00", "blue", 1), ("03:00", "red", 1)]
-        if promise == "next day":
-            sink.sendRowtimeBound("2006-09-12T09:00:00Z")
-            sink.flush()
-        else:
-            send(sink, promise=promise, strict=strict)
+        send(sink, *([] if promise else [QUARTER_PAST_SIX]), promise=promise, strict=strict)
         assert sorted(pipe.step()) == [("04:00", "blue", 2), ("04:00", "red", 1)]
+        if promise == "5:00":
+            send(sink, QUARTER_PAST_SIX)
+            assert pipe.step() == [], "its own hour is open"
+        if promise != NEXT_DAY:
+            send(sink, promise=NEXT_DAY)
+            assert pipe.step() == [("06:00", "red", 1)]
 
 
 def test_s10_merging_two_streams(pipe: Pipe) -> None:
@@ -142,8 +147,9 @@ def test_s11_union_all(pipe: Pipe, by: str) -> None:
     assert pipe.step() == []
     send(trades, ("10:03:30", "GOOG"))
     assert pipe.step() == [("10:03:30", "GOOG")]
-    send(trades, *([("10:05:30", "IBM")] if by == "row" else []), promise="10:05" if by == "bound" else None)
-    assert pipe.step()[0] == ("10:04", "MSFT")
+    later = [("10:05:30", "IBM")] if by == "row" else []
+    send(trades, *later, promise="10:05" if by == "bound" else None)
+    assert pipe.step() == [("10:04", "MSFT"), *later]
 
 
 @pytest.mark.smoke
@@ -191,6 +197,26 @@ def test_s13_the_slowest_producer_sets_the_speed(pipe: Pipe) -> None:
         assert rt.describeStream(path).holder == "slow"
         send(slow, promise="11:00")
         assert pipe.step() == [("11:00", "fast")]
+
+
+def test_s13_a_silent_producer_stops_counting(pipe: Pipe) -> None:
+    """``idleTimeout``, through a query: the hour is out while the producer that says nothing is still attached."""
+    path = pipe.create("s", "producer STRING", idleTimeout="200 ms")
+    hours = pipe.read("s").groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))
+    pipe.run(hours.select(col("window.end").alias("rowtime"), "n"))
+    minutes = iter(range(60))
+    with opened(path, "silent", onLate="reject") as silent, opened(path, "busy") as busy:
+        send(silent, ("10:00", "silent"))
+        send(busy, ("10:30", "busy"))
+
+        def busy_goes_on() -> list[tuple]:
+            send(busy, promise=f"11:{next(minutes):02}")
+            return pipe.step()
+
+        assert wait_for(busy_goes_on, "silent to be idle") == [("11:00", 2)]
+        assert {p.name: p.status.value for p in rt.describeStream(path).producers}["silent"] == "idle"
+        send(silent, ("10:59", "too late"))
+        assert rt.describeStream(path).rejected == 1
 
 
 PUMPS = ("head", "one", "two", "tail")

@@ -13,7 +13,8 @@ import spark_rowtime as rt
 from tests.streams import Pipe, bound, drained, opened, send
 
 JOIN = """
-    SELECT {rowtime} AS rowtime, coalesce(o.id, t.id) AS id, o.amount AS ordered, t.amount AS traded
+    SELECT {rowtime} AS rowtime,
+        o.id AS order_id, o.ticker AS ordered, o.amount AS wanted, t.id AS trade_id, t.ticker AS traded, t.amount AS got
     FROM {{orders}} o {how} JOIN {{trades}} t
     ON o.id = t.id AND t.rowtime BETWEEN o.rowtime AND o.rowtime + INTERVAL 10 MINUTES"""
 
@@ -62,10 +63,14 @@ class Query(NamedTuple):
     released: dict[int, list[tuple[Any, ...]]]
 
 
-FIRST = [("10:00", 1, 100, 30), ("10:00", 1, 100, 60)]
-SECOND = ("10:03", 2, 25, 25)
-NO_TRADE = ("10:00", 0, 110, None)
-NO_ORDER = ("10:12", 1, None, 10)
+NONE = (None, None, None)
+ORCL = (1, "ORCL", 100)
+YHOO = (2, "YHOO", 25, 2, "YHOO", 25)
+FIRST = [("10:00", *ORCL, 1, "ORCL", 30), ("10:00", *ORCL, 1, "ORCL", 60)]
+SECOND = ("10:03", *YHOO)
+TRADED_60, TRADED_30 = ("10:02", *ORCL, 1, "ORCL", 60), ("10:07:30", *ORCL, 1, "ORCL", 30)
+NO_TRADE = ("10:00", 0, "IBM", 110, *NONE)
+NO_ORDER = ("10:12", *NONE, 1, "ORCL", 10)
 
 QUERIES = {
     "query 1": Query(
@@ -76,8 +81,8 @@ QUERIES = {
         "INNER",
         "t.rowtime",
         ORDERS,
-        {2: [("10:02", 1, 100, 60), ("10:04", 2, 25, 25), ("10:07:30", 1, 100, 30)]},
-        {2: [("10:02", 1, 100, 60), ("10:04", 2, 25, 25)], 4: [("10:07:30", 1, 100, 30)]},
+        {2: [TRADED_60, ("10:04", *YHOO), TRADED_30]},
+        {2: [TRADED_60, ("10:04", *YHOO)], 4: [TRADED_30]},
     ),
     # As query 1; NO_TRADE at step 3, as in the table. NO_ORDER is due when Orders has passed 10:12: with the close.
     "query 3": Query(

@@ -1,4 +1,4 @@
-"""What the tests that kill have in common: dying at random, and what must hold of any log."""
+"""Helpers of the tests that kill processes: kills at random moments, and checks that hold for any log."""
 
 import random
 from itertools import pairwise
@@ -13,7 +13,7 @@ PATIENCE = 60.0
 
 
 def kill_at_random(victim: Victim, dice: random.Random, patience: float = PATIENCE) -> bool:
-    """Lets it come some random way on, for ``patience`` seconds at most, then kills it; False where it had ended."""
+    """Kills a process after some random progress, at most ``patience`` seconds; False if it had ended by itself."""
     victim.listen(patience, len(victim.heard) + dice.randrange(8))
     victim.listen(dice.uniform(0, 0.02))
     return victim.kill()
@@ -26,7 +26,7 @@ def numbers(store: Store, producer: str | None = None) -> list[int]:
 
 
 def check_log(store: Store) -> None:
-    """The bound never falls, no row lies below the bound before it, the counts are those of the rows."""
+    """Checks that the bound never falls, no row is below the bound before it, and the counts match the rows."""
     heads = [store.at(seq) for seq in range(store.head().seq + 1)]
     assert all((a.floor or 0) <= (b.floor or 0) for a, b in pairwise(heads))
     pieces = store.slices(EMPTY, WHOLE)

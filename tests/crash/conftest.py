@@ -1,4 +1,4 @@
-"""The table of faults that the tests of this folder print at their end; docs/guarantees.md shows it."""
+"""The table of faults that the tests of this folder print at the end. docs/guarantees.md contains it."""
 
 from collections.abc import Callable
 

@@ -1,33 +1,33 @@
-"""A desk: sinks and a store's handle in one process, and what they are told to do; the same over every store."""
+"""A desk: sinks and an open store in one process, which execute commands in the same way over every store."""
 
 from collections.abc import Callable
 from typing import Any
 
-from spark_rowtime import streamsink
-from spark_rowtime.disorder import declared
+from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.release import Release
+from spark_rowtime.producer import sink as streamsink
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.reader.release import Release
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.local import open_local
-from spark_rowtime.streamsink import StreamSink
 from tests.store.streams import SCHEMA, batch
 
 
 class Still:
-    """A pulse without a thread: it beats when it is told to."""
+    """A timer without a thread. It beats only when the test calls ``beat``."""
 
     def __init__(self, _lock: object, beat: Callable[[], object], _name: str) -> None:
         self.beat = beat
 
     def wake(self) -> None:
-        """It will be told."""
+        """Does nothing: the test decides when it beats."""
 
     stop = wake
 
 
 class Desk:
-    """``do("flush", ...)`` and so on; what a call gives, or its error, as something that can be compared."""
+    """Executes ``do("flush", ...)`` and so on. Results and errors are returned as values that can be compared."""
 
     def __init__(self, open_store: Callable[[], Store], time: int) -> None:
         self._open_store, self.time = open_store, time
@@ -70,7 +70,7 @@ class Desk:
         return self.sinks[name].checkpoint
 
     def beat(self, name: str) -> None:
-        self.sinks[name]._pulse.beat()
+        self.sinks[name]._timer.beat()
 
     def close(self, name: str) -> None:
         self.sinks[name].close()
@@ -100,7 +100,7 @@ class Desk:
         return [(p.seq, rows_between(self._store.read(p), p.seq, after, upto).to_pylist()) for p in pieces]
 
     def step(self, how: Release, position: Position | None) -> Any:
-        """A reader's next step: where it is then, and what it got."""
+        """A reader's next step: its position afterwards, and the rows that it read."""
         position = how.earliest(self._store) if position is None else position
         to = how.step(self._store, position)
         pieces = how.slices(self._store, position, to)
@@ -108,8 +108,8 @@ class Desk:
 
 
 def serve(pipe: Any, path: str, time: int) -> None:
-    """A desk at a local stream, that does what it hears through the pipe."""
-    streamsink.Pulse = Still
+    """Runs a desk at a local stream, which executes the commands from the pipe."""
+    streamsink.Timer = Still
     desk = Desk(lambda: open_local(path), time)
     while True:
         pipe.send(desk.do(*pipe.recv()))

@@ -1,8 +1,8 @@
-"""A Spark driver that is made to be killed: counts of ten minutes from a stream with bounds into another stream.
+"""A Spark driver that tests kill. It writes counts of ten minutes from a stream with bounds into another stream.
 
-``python -m tests.crash.driver FOLDER...`` runs a query for each folder. It reads commands from its standard input, a
-line each: ``go`` does all that is there, ``reference`` the same undisturbed, into another stream; its answer is the
-same line.
+``python -m tests.crash.driver FOLDER...`` runs a query for each folder. It reads commands from its standard input, one
+per line: ``go`` processes all available data; ``reference`` does the same in one run, into another stream. It answers
+with the same line.
 """
 
 import sys
@@ -19,11 +19,11 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.master": "local[2,2]",
 }
-"""For a JVM that lives a few seconds, and tasks that are tried twice."""
+"""Settings for a JVM that lives a few seconds, and for tasks that are tried twice."""
 
 
 def counts(spark: SparkSession, folder: Path) -> DataFrame:
-    """Small batches, each with a bound: there is much to kill."""
+    """The query. Its batches are small, each with a bound, so there are many moments to kill it."""
     rows = spark.readStream.format("rowtime").option("maxRowsPerTrigger", "30").load(str(folder / "source.rowtime"))
     tumbling = rows.groupBy(F.window("rowtime", "10 minutes"), "k").agg(
         F.count("*").alias("rows"), F.sum("n").alias("n")
@@ -32,7 +32,7 @@ def counts(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def go_on(spark: SparkSession, folder: Path) -> StreamingQuery:
-    """Starts the query of that folder from its checkpoint; through Python where a task is to be hit."""
+    """Starts the query of that folder from its checkpoint. It writes through Python if a task is to be hit."""
     spark.dataSource.register(KillingDataSource)
     path = str(folder / "counts.rowtime")
     if hit := Hit.laid(path):
@@ -42,7 +42,7 @@ def go_on(spark: SparkSession, folder: Path) -> StreamingQuery:
 
 
 def undisturbed(spark: SparkSession, folder: Path) -> None:
-    """The same from the beginning, in one run, into another stream."""
+    """Runs the query from the beginning, in one run, into another stream."""
     sink = counts(spark, folder).writeStream.format("rowtime").option("checkpointLocation", str(folder / "undisturbed"))
     sink.trigger(availableNow=True).start(str(folder / "reference.rowtime")).awaitTermination()
 

@@ -1,4 +1,4 @@
-"""What the tests of killed drivers share: the stream that is read, the driver's process, and what must hold."""
+"""Helpers of the tests that kill drivers: the stream that is read, the driver's process, and the checks."""
 
 import os
 import random
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import spark_rowtime as rt
-from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store import open_store
+from spark_rowtime.types.schema import rowtime_micros
 from tests.crash.killing import AFTER_COMMIT, BEFORE_COMMIT, IN_COMMIT, IN_TASK
 from tests.crash.tally import Tally
 from tests.store.streams import EMPTY, WHOLE
@@ -26,12 +26,12 @@ MINUTE = 60_000_000
 
 
 def moment(minutes: float) -> str:
-    """So many minutes into 2006-09-11."""
+    """The time this number of minutes after the start of 2006-09-11."""
     return rt.RowtimeBound.fromFloor(START + round(minutes * MINUTE)).time.isoformat()
 
 
 class Feed:
-    """Two producers of ``folder/source.rowtime``, the second one behind, some rows late; the same for one seed."""
+    """Two producers of ``folder/source.rowtime``, the second behind, some rows late. A seed gives the same rows."""
 
     def __init__(self, folder: Path, seed: int = 1) -> None:
         self.path, self._dice, self._step = str(folder / "source.rowtime"), random.Random(seed), 0
@@ -42,7 +42,7 @@ class Feed:
         ]
 
     def send(self, steps: int) -> None:
-        """Five minutes of rows a step, each of two commits with its bound."""
+        """Sends five minutes of rows per step, as two commits, each with its bound."""
         for _ in range(steps):
             for sink, behind in zip(self._sinks, (0, 4), strict=True):
                 self._commit(sink, self._step * 5 - behind)
@@ -61,7 +61,7 @@ class Feed:
 
 
 class Driver:
-    """A process of tests.crash.driver, and a process group of its own. ``sink``: that of the first folder."""
+    """A process of tests.crash.driver in its own process group. ``sink``: the sink of the first folder."""
 
     def __init__(self, *folders: Path, python: str = sys.executable) -> None:
         self.sink = str(folders[0] / "counts.rowtime")
@@ -84,26 +84,26 @@ class Driver:
         self.process.stdin.flush()
 
     def answers(self, seconds: float = 0) -> bool:
-        """Waits for so long; whether it has answered, or ended, by then."""
+        """Waits up to ``seconds``; returns whether the driver has answered or ended."""
         return bool(select.select([self.process.stdout], [], [], seconds)[0])
 
     def heard(self) -> str:
-        """Its next answer; empty when it has ended."""
+        """The next answer; empty if the driver has ended."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
     def do(self, command: str) -> None:
-        """Waits until it has done it."""
+        """Sends a command, and waits until it is done."""
         self.tell(command)
         assert self.heard() == command, self.said()
 
     def kill(self) -> None:
-        """kill -9 of Python and JVM at once."""
+        """Kills Python and JVM together with SIGKILL."""
         os.killpg(self.process.pid, signal.SIGKILL)
         assert self.ended() == -signal.SIGKILL, self.said()
 
     def ended(self) -> int:
-        """Waits for its end; its exit code."""
+        """Waits until the driver ends; returns its exit code."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         code = self.process.wait(120)
@@ -113,7 +113,7 @@ class Driver:
         return code
 
     def said(self) -> str:
-        """What it printed last."""
+        """The end of the driver's log."""
         return Path(self._errors.name).read_text()[-5000:]
 
     def __enter__(self) -> Self:
@@ -150,7 +150,7 @@ def rows(path: str) -> list[tuple[Any, ...]]:
 
 
 def expected(source: str) -> list[tuple[Any, ...]]:
-    """The batch result over the accepted rows: window end, k, rows, sum of n, of the windows that the bound closes."""
+    """The batch result over the accepted rows of closed windows: window end, k, rows, sum of n."""
     store = open_store(source)
     try:
         sums: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
@@ -168,7 +168,7 @@ def expected(source: str) -> list[tuple[Any, ...]]:
 
 
 def lawful(path: str) -> None:
-    """No bound of the stream's log is weaker than the one before it, and no row lies below the one before it."""
+    """Checks that no bound in the log is weaker than the one before it, and no row is below the bound before it."""
     store = open_store(path)
     try:
         floors = [store.at(seq).floor or 0 for seq in range(store.head().seq + 1)]
@@ -179,7 +179,7 @@ def lawful(path: str) -> None:
 
 
 class Account:
-    """What a consumer of the sink has seen so far: no row goes or comes twice, the bound never falls."""
+    """A consumer of the sink. It checks that no row disappears or comes twice, and that the bound never falls."""
 
     def __init__(self, folder: Path, tally: Tally) -> None:
         self._source, self._sink, self._tally = str(folder / "source.rowtime"), str(folder / "counts.rowtime"), tally
@@ -187,7 +187,7 @@ class Account:
         self._bound = 0
 
     def killed(self) -> None:
-        """After each kill."""
+        """Called after each kill."""
         self._tally.fault()
         self._check()
 
@@ -200,7 +200,7 @@ class Account:
         self._rows, self._bound = found, bound.floor if bound else 0
 
     def close(self, reference: str) -> None:
-        """In the end: the batch result, each row once, with the bound of a query that nobody disturbed."""
+        """Called at the end: checks for the batch result, each row once, and the bound of an undisturbed query."""
         self._check()
         whole = expected(self._source)
         assert whole
@@ -217,13 +217,13 @@ def growth(folder: Path) -> int:
 
 
 BETWEEN, MID_BATCH, IN_SINK = "between batches", "logged, not in the sink", "in the sink, not in Spark's commit log"
-LEFT = {IN_TASK: MID_BATCH, BEFORE_COMMIT: MID_BATCH, IN_COMMIT: MID_BATCH, AFTER_COMMIT: IN_SINK}
-"""By the point of a batch at which a process is hit: where the batch is then."""
 """Where a driver can be when it is killed."""
+LEFT = {IN_TASK: MID_BATCH, BEFORE_COMMIT: MID_BATCH, IN_COMMIT: MID_BATCH, AFTER_COMMIT: IN_SINK}
+"""Where a batch is when a process is hit at one of its points, by point."""
 
 
 def phase(folder: Path) -> str:
-    """Where the driver that was killed had been."""
+    """The place at which the driver was killed."""
     planned, done, sunk = logged(folder, "offsets"), logged(folder, "commits"), landed(str(folder / "counts.rowtime"))
     assert done <= sunk <= planned <= done + 1
     if planned == done:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import spark_rowtime as rt
-from spark_rowtime.adapter import host
+from spark_rowtime.adapter.adapter import host
 
 DDL = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 START = 1_157_932_800_000_000

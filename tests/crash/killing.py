@@ -1,4 +1,4 @@
-"""The rowtime source and sink, which hits its own or another process at a point that the test names."""
+"""The rowtime data source, with a sink that sends a signal to a process at a point that the test chooses."""
 
 import os
 import signal
@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 
 from spark_rowtime.spark.datasource import RowtimeDataSource
 from spark_rowtime.spark.options import WRITE, Options
+from spark_rowtime.spark.output_bound import local_property
 from spark_rowtime.spark.sink import RowtimeStreamWriter
-from spark_rowtime.spark.taskbound import local_property
-from spark_rowtime.spark.taskoutput import TaskOutput
+from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store.base import Commit, Receipt, Store
 
 IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
@@ -24,13 +24,13 @@ IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
     "in it, with the rows down",
     "after it",
 )
-"""The first is one of a task that writes through Python: others have no place for it."""
+"""Points of a batch. The first is in a task that writes through Python; other tasks do not reach it."""
 
 
 class Hit(NamedTuple):
-    """What is to happen once, at a point of a batch or of a later one: laid beside the sink's stream as a file.
+    """A signal to send once, at a point of this batch or of a later one. It is a file beside the sink's stream.
 
-    ``group``: the process group that gets the signal; 0: Spark's worker that has come to the point.
+    ``group``: the process group that gets the signal; 0: the Spark worker that reaches the point.
     """
 
     point: str
@@ -46,7 +46,7 @@ class Hit(NamedTuple):
 
     @classmethod
     def laid(cls, path: str) -> Self | None:
-        """What is there for ``path``."""
+        """The hit that is set for ``path``; None if there is none."""
         try:
             point, *numbers = _file(path).read_text().split("\n")
         except FileNotFoundError:
@@ -55,7 +55,7 @@ class Hit(NamedTuple):
 
 
 def stopped(path: str) -> int | None:
-    """The worker that a SIGSTOP has hit."""
+    """The process id of the worker that was stopped by SIGSTOP."""
     file = _file(path).with_suffix(".worker")
     return int(file.read_text()) if file.exists() else None
 
@@ -70,12 +70,12 @@ def _come_to(point: str, batch: int, path: str) -> None:
         return
     try:
         _file(path).rename(_file(path).with_suffix(".done"))
-    except FileNotFoundError:  # another task was quicker
+    except FileNotFoundError:  # another task was faster
         return
     if hit.group:
         os.killpg(hit.group, hit.signal)
         while True:
-            signal.pause()  # until Spark's daemon, which is in no group of the driver's, ends its workers
+            signal.pause()  # until Spark's daemon, which is not in the driver's group, ends its workers
     if hit.signal == signal.SIGSTOP:
         _file(path).with_suffix(".tmp").write_text(str(os.getpid()))
         _file(path).with_suffix(".tmp").rename(_file(path).with_suffix(".worker"))
@@ -107,7 +107,7 @@ class KillingWriter(RowtimeStreamWriter):
 
 
 class KillingDataSource(RowtimeDataSource):
-    """In place of the real one."""
+    """Replaces the real data source."""
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> KillingWriter:
         assert not overwrite

@@ -9,7 +9,7 @@ MORE = 300
 
 
 class Numbers:
-    """A row a second, each in a commit of its own with its checkpoint; so many more in each life, then it waits."""
+    """Sends ``MORE`` rows in each process, a second apart, each in its own commit with a checkpoint; then it waits."""
 
     schema = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 

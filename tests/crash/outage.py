@@ -1,4 +1,4 @@
-"""A layer between the store and the file system that knows what a loss of power would leave."""
+"""A layer between the store and the file system that records what a loss of power would leave."""
 
 import os
 from pathlib import Path
@@ -9,10 +9,10 @@ from tests.store.streams import Writer
 
 
 class Outage:
-    """Keeps, for each file in the folders of rows and marks, how many bytes are synced, and whether its name is.
+    """Records, for each file in the folders of rows and marks, how many bytes are synced, and whether its name is.
 
-    Law: what is not synced may be gone. It looks at os.open, os.close, os.pwrite, os.ftruncate, os.fsync and
-    os.fdatasync, which the store writes with; SQLite's own syncs are SQLite's promise.
+    Law: what is not synced may be lost. It intercepts os.open, os.close, os.pwrite, os.ftruncate, os.fsync and
+    os.fdatasync, with which the store writes. SQLite guarantees its own syncs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -63,15 +63,15 @@ class Outage:
     _fdatasync = _fsync
 
     def left(self) -> tuple[dict[str, int], set[str]]:
-        """What a loss of power would leave now: how much of each file, and the names."""
+        """What a loss of power would leave now: the bytes of each file, and the names."""
         return dict(self.bytes), set(self.names)
 
 
 def tell(pipe: Any, path: str) -> None:
     """Writers with durability power, the first after one without; small trains and large ones, in new and old segments.
 
-    Says for each commit the seq after it and what a loss of power would leave at two moments: when the catalog is
-    about to commit, and when the caller knows.
+    Sends, for each commit, the seq after it, and what a loss of power would leave at two moments: before the
+    catalog commits, and after the call returns.
     """
     outage, second = Outage(Path(path) / "segments"), 1.0
     moments: list[Any] = []
@@ -98,7 +98,7 @@ def tell(pipe: Any, path: str) -> None:
 
 
 def cut(path: str, left: dict[str, int], names: set[str]) -> None:
-    """Does to a stream's directory what the loss of power does."""
+    """Changes a stream's directory as the loss of power would."""
     for file in (Path(path) / "segments").iterdir():
         if file.name in names:
             os.truncate(file, left[file.name])

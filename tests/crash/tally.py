@@ -1,4 +1,4 @@
-"""How often a fault was injected, and what it cost: the table of docs/guarantees.md."""
+"""How often a fault was injected, and the rows lost or duplicated by it: the table of docs/guarantees.md."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -8,18 +8,18 @@ from typing import Any
 
 @dataclass
 class Tally:
-    """One line of the table: rows that were acknowledged and are gone, rows that are there more often than sent."""
+    """One line of the table: acknowledged rows that are lost, and rows that are stored more often than sent."""
 
     times: int = 0
     losses: int = 0
     duplicates: int = 0
 
     def fault(self, times: int = 1) -> None:
-        """Counts what was injected."""
+        """Counts injected faults."""
         self.times += times
 
     def account(self, found: Iterable[Hashable], acknowledged: Iterable[Hashable], sent: Iterable[Hashable]) -> None:
-        """Compares what is in the stream with what was acknowledged, which must be there, and sent, which may be."""
+        """Compares the stream's rows with those acknowledged, which must be there, and those sent, which may be."""
         there, most = Counter(found), Counter(sent)
         lost, twice = Counter(acknowledged) - there, there - most
         self.losses += lost.total()
@@ -29,7 +29,7 @@ class Tally:
 
 
 FAULTS: dict[str, Tally] = {}
-"""By the fault's name, in the order of the tests."""
+"""The tallies by the fault's name, in the order of the tests."""
 
 
 def table() -> list[str]:

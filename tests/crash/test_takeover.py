@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import spark_rowtime as rt
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.local import open_local
+from spark_rowtime.store.steady_clock import Reading, machine_reading
 from tests.crash import feeds
 from tests.crash.checks import PATIENCE, check_log, numbers
 from tests.crash.tally import Tally
@@ -65,7 +66,8 @@ def test_late_after_its_lease_is_rejected_and_counted(tmp_path: Path, tally: Cal
         other.flush()
         store = open_local(path)
         assert store.head().floor is None or store.head().floor < rt.RowtimeBound(feeds.moment(STEPS * 9)).floor
-        store.now = lambda: other._now() + 31 * feeds.SECOND  # the clock of a reader, half a minute later
+        boot, now = machine_reading()  # the clock of a reader, half a minute later
+        store.steady = lambda: Reading(boot, now + 31 * feeds.SECOND)
         assert store.expire()
         assert store.head().floor == rt.RowtimeBound(feeds.moment(STEPS * 9)).floor
         assert Victim(feeds.hosted, "InOrder", path, STEPS).end()[1] == 0

@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import spark_rowtime as rt
-from spark_rowtime.disorder import declared
+from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import open_local
 from tests.crash import feeds

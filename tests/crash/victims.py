@@ -1,4 +1,4 @@
-"""Processes that are made to be killed: forked within milliseconds from a server that has imported everything."""
+"""Processes that tests kill. They are forked within milliseconds from a server that has imported everything."""
 
 import multiprocessing
 import os
@@ -21,14 +21,14 @@ KILLED = -signal.SIGKILL
 
 
 def how_many(few: int) -> int:
-    """How many faults a test injects: as many as ROWTIME_KILLS says, ``few`` where it says nothing."""
+    """How many faults a test injects: ROWTIME_KILLS, or ``few`` if that is not set."""
     return int(os.environ.get("ROWTIME_KILLS", few))
 
 
 class Victim:
-    """A process that runs ``work(pipe, *arguments)``, a function of a module that is no test's.
+    """A process that runs ``work(pipe, *arguments)``. The function is in a module that is not a test.
 
-    What it sends through its pipe is kept in ``heard``; it ends with the test at the latest.
+    The messages that it sends through its pipe are kept in ``heard``. It ends with the test at the latest.
     """
 
     def __init__(self, work: Callable[..., object], *arguments: Any) -> None:
@@ -39,12 +39,12 @@ class Victim:
         theirs.close()
 
     def ask(self, *message: Any) -> Any:
-        """Sends a message, waits for the answer."""
+        """Sends a message, and returns the answer."""
         self.pipe.send(message)
         return self.pipe.recv()
 
     def listen(self, seconds: float, until: int | None = None) -> bool:
-        """Hears what it says for so long, or until it has said so much; False where it has ended."""
+        """Receives messages for this time, or up to this number; False if the process has ended."""
         deadline = time.monotonic() + seconds
         with suppress(EOFError, OSError):
             while until is None or len(self.heard) < until:
@@ -55,12 +55,12 @@ class Victim:
         return False
 
     def kill(self) -> bool:
-        """Ends it by SIGKILL; False where it had ended by itself."""
+        """Kills the process with SIGKILL; False if it had ended by itself."""
         self._process.kill()
         return self.end()[1] == KILLED
 
     def end(self, seconds: float = 60) -> tuple[list[Any], int | None]:
-        """Waits until it ends by itself: all that it has said, and its exit code."""
+        """Waits until the process ends; returns all its messages, and its exit code."""
         self.listen(seconds)
         self._process.join(seconds)
         code = self._process.exitcode

@@ -1,4 +1,4 @@
-"""What writers do until they are killed."""
+"""The work of writers until they are killed."""
 
 import os
 import resource
@@ -22,7 +22,7 @@ SENDS: list[tuple[list[list[float]], dict[str, Any]]] = [
     ([[10]], {}),
     ([[11, 12], [13]], {"floor": 14, "checkpoint": "6"}),
 ]
-"""What the story's first producer sends: trains, and what goes with them."""
+"""What the story's first producer sends: trains, and the other arguments of the commit."""
 CODE = str(Path(local.__file__).parent)
 
 
@@ -69,26 +69,26 @@ def again(store: Store) -> None:
 
 
 def open_still(path: str, durability: str = "process") -> Store:
-    """The stream at ``path`` where the wall clock stands still, with segments that are full at once."""
+    """The stream at ``path`` with a wall clock that stands still, and segments that are full at once."""
     store = open_local(path, durability, now=lambda: 0)
     store._writer._full = 1
     return store
 
 
 def tell(pipe: Any, path: str) -> None:
-    """Tells the story, and says so after each step."""
+    """Runs the story, and reports each step."""
     for step, _ in enumerate(story(open_still(path)), 1):
         pipe.send(step)
 
 
 def create(pipe: Any, path: str) -> None:
-    """Creates a stream, and says so."""
+    """Creates a stream, and reports it."""
     create_local(path, SCHEMA, StreamSettings())
     pipe.send(1)
 
 
 def lines(pipe: Any, work: Callable[..., object], path: str) -> None:
-    """Does the work and then says, in order, which lines of the store's code it has run."""
+    """Does the work, and then reports the lines of the store's code that were run, in order."""
     seen: list[tuple[str, int]] = []
 
     def note(file: str, line: int) -> None:
@@ -104,7 +104,7 @@ def lines(pipe: Any, work: Callable[..., object], path: str) -> None:
 
 
 def killed_at(pipe: Any, work: Callable[..., object], path: str, count: int) -> None:
-    """Does the work until just before the line of the store's code that would be the ``count``-th."""
+    """Does the work until just before the ``count``-th line of the store's code that is run."""
     left = [count]
 
     def note(_file: str, _line: int) -> None:
@@ -117,7 +117,7 @@ def killed_at(pipe: Any, work: Callable[..., object], path: str, count: int) -> 
 
 
 def torn_at(pipe: Any, work: Callable[..., object], path: str, size: int) -> None:
-    """Does the work until a file, whichever, grows to ``size`` bytes: that write is torn there, the process dies."""
+    """Does the work until any file grows to ``size`` bytes. That write is torn there, and the process dies."""
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

@@ -11,8 +11,8 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import spark_rowtime as rt
-from spark_rowtime.ddl import DEEPEST
-from spark_rowtime.schema import stream_schema
+from spark_rowtime.types.ddl import NESTING_LEVELS
+from spark_rowtime.types.schema import stream_schema
 from tests.hostile.feeds import MANY, TIME
 from tests.hostile.kinds import ANYTHING, KINDS, NAMES
 from tests.streams import opened
@@ -137,12 +137,12 @@ def test_many_columns_and_none(tmp_path: Path) -> None:
         assert row.keys() == {"rowtime", *columns}
 
 
-@pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 100_000])
+@pytest.mark.parametrize("depth", [NESTING_LEVELS, NESTING_LEVELS + 1, 100_000])
 def test_deeply_nested_types(tmp_path: Path, depth: int) -> None:
     ddl, arrow = f"rowtime TIMESTAMP, x {'ARRAY<' * depth}INT{'>' * depth}", pa.int32()
     for _ in range(min(depth, 1000)):
         arrow = pa.list_(arrow)
-    if depth > DEEPEST:
+    if depth > NESTING_LEVELS:
         for schema in (ddl, pa.schema([("rowtime", pa.timestamp("us")), ("x", arrow)])):
             with pytest.raises(rt.SchemaMismatchError, match="deeper"):
                 stream_schema(schema)

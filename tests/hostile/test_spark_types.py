@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_rowtime as rt
-from spark_rowtime.schema import stream_schema
+from spark_rowtime.types.schema import stream_schema
 from tests.hostile.kinds import NAMES
 from tests.spark.pythontasks import python_tasks, watching
-from tests.spark.watching import finish, refused
+from tests.spark.query_output import finish, refused
 from tests.sparksession import NATIVE_READ, NATIVE_WRITE, start
 from tests.streams import at, opened
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 
 import spark_rowtime as rt
-from spark_rowtime.shown import shown
+from spark_rowtime.types.short_repr import short_repr
 from tests.hostile.feeds import MANY, TIME, Feed
 from tests.hostile.kinds import ANYTHING, KINDS, Odd, same
 
 
 def refused_by_name(error: rt.SchemaMismatchError, value: Any) -> None:
     assert error.values["column"] == "v"
-    assert error.values["value"] == shown(value)
-    assert shown(value) in str(error)
+    assert error.values["value"] == short_repr(value)
+    assert short_repr(value) in str(error)
     assert len(str(error)) < 1000
 
 

@@ -1,1 +1,1 @@
-"""Bounds never change a result, only when it appears: the machine that tries it."""
+"""Tests of the law that bounds never change a result, but only when it appears."""

@@ -1,13 +1,17 @@
-"""Random cases: a query out of the grammar, a schedule over the streams that it reads, and what is left out."""
+"""Random cases: a query of the grammar, a schedule for the streams that it reads, and the bounds to leave out."""
 
 from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.law7.calendars import CALENDARS, Calendar
 from tests.law7.feed import LeftOut
 from tests.law7.grammar import (
     COLUMNS,
+    SAME_KEY,
+    Against,
     ByTime,
+    Copied,
     Distinct,
     DistinctWithin,
     Filter,
@@ -16,6 +20,7 @@ from tests.law7.grammar import (
     Project,
     Query,
     Session,
+    Sliding,
     Source,
     Union,
     WindowJoin,
@@ -23,19 +28,25 @@ from tests.law7.grammar import (
 )
 from tests.law7.machine import Case
 from tests.law7.schedule import Send, schedules
+from tests.streams import at
 
 SOURCES = ("a", "b")
-FILTERS = ("k <> 0", "v % 2 = 0", "rowtime < '2006-09-11T06:40:00Z'")
 TIMES = (
     "rowtime",
     "rowtime + INTERVAL 7 MINUTES",
     "rowtime - INTERVAL 100 MILLISECONDS",
     "date_trunc('MINUTE', rowtime)",
+    "date_trunc('HOUR', rowtime)",
+    "CAST(CAST(rowtime AS DATE) AS TIMESTAMP)",
+    "rowtime + INTERVAL 1 DAY",
+    "rowtime - INTERVAL 24 HOURS",
 )
+STARTS = (None,) * 6 + ("2 minutes", "1 microsecond", "299999999 microseconds")
+"""The offsets of windows from the usual ones. With the last, windows end a microsecond before the usual ones."""
 WINDOWS = (("10 minutes", None), ("30 minutes", None), ("20 minutes", "10 minutes"), ("30 minutes", "5 minutes"))
 WINDOW_TIMES = ("w.end", "w.start")
 CARRIED = "window_time(w)"
-"""The window's time that a further operator can be put on."""
+"""The time of a window on which another operator can be put."""
 HOUR = "date_trunc('HOUR', rowtime)"
 GAPS = ("5 minutes", "12 minutes")
 WITHIN = (
@@ -44,22 +55,33 @@ WITHIN = (
     "b > a - INTERVAL 15 MINUTES AND b < a",
     "a = b",
 )
+RARE = (
+    "b BETWEEN a AND a + INTERVAL 1 DAY",
+    "b BETWEEN a - INTERVAL 24 HOURS AND a",
+    "CAST(b AS LONG) BETWEEN CAST(a AS LONG) AND CAST(a AS LONG) + 600",
+)
+KEYS = (SAME_KEY,) * 5 + ("ak <=> bk", "nullif(ak, 0) = nullif(bk, 0)", "ak % 2 = bk % 2")
+TABLE_JOINS = ("inner", "leftouter", "leftsemi", "leftanti", "rightouter")
 SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
-"""By join, the sides whose time is never null."""
+"""The sides whose time is never null, by type of join."""
 
 
 class Drawn:
-    """A query while it is drawn."""
+    """A query that is being drawn."""
 
-    def __init__(self, draw: Any) -> None:
-        self.draw = draw
+    def __init__(self, draw: Any, calendar: Calendar) -> None:
+        self.draw, self.calendar = draw, calendar
         self.used: set[str] = set()
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        return "k <> 0", "v % 2 = 0", f"rowtime < '{at(self.calendar.after(8))}'"
 
     def one(self, choices: Any) -> Any:
         return self.draw(st.sampled_from(choices))
 
     def source(self) -> Source:
-        """Rather one that is not in the query yet."""
+        """A source, preferably one that is not in the query yet."""
         fresh = tuple(name for name in SOURCES if name not in self.used)
         name = self.one((*fresh, *fresh, *SOURCES))
         self.used.add(name)
@@ -69,7 +91,7 @@ class Drawn:
         """A stream, maybe filtered and projected."""
         query: Query = self.source()
         if self.one((False, False, True)):
-            query = Filter(query, self.one(FILTERS))
+            query = Filter(query, self.one(self.filters))
         return Project(query, self.one(TIMES)) if self.one((False, False, True)) else query
 
     def carrying(self, depth: int) -> Query:
@@ -77,17 +99,20 @@ class Drawn:
         return self.straight() if depth == 0 else self.operator(depth, carrying=True)
 
     def operator(self, depth: int, *, carrying: bool) -> Query:
-        """One operator over others, ``depth`` of them on top of each other."""
-        kinds = (self.windows, self.session, self.by_time, self.distinct, self.union, self.join)
-        return self.one((self.windows, self.join, self.join, *kinds, self.project))(depth - 1, carrying)
+        """One operator over others, in ``depth`` levels."""
+        often = (self.windows, self.join, self.join)
+        kinds = (self.windows, self.session, self.by_time, self.distinct, self.union, self.join, self.project)
+        seldom = (self.against, self.sliding, self.copied)
+        return self.one((*often, *kinds) * 2 + seldom)(depth - 1, carrying)
 
     def project(self, below: int, carrying: bool) -> Query:
-        """A changed rowtime, on top of anything; Spark lets another operator above it over straight streams alone."""
+        """A changed rowtime over any query. Spark accepts another operator above it only over straight streams."""
         of = self.carrying(below)
         return Project(of, self.one(TIMES) if is_straight(of) or not carrying else "rowtime")
 
     def windows(self, below: int, carrying: bool) -> Query:
-        return Windows(self.carrying(below), *self.one(WINDOWS), self.window_time(carrying))
+        of = self.carrying(below)
+        return Windows(of, *self.one(WINDOWS), self.window_time(carrying), self.one(STARTS))
 
     def session(self, below: int, carrying: bool) -> Query:
         return Session(self.carrying(below), self.one(GAPS), self.window_time(carrying))
@@ -113,27 +138,37 @@ class Drawn:
             one, other = other, one
         kind = self.one(("within", "within", "within", "windows", "windows", "table"))
         if kind == "table":
-            return Lookup(one, self.one(("inner", "leftouter")))
+            return Lookup(one, self.one(TABLE_JOINS))
         how = self.one(tuple(SIDE) if carrying else (*SIDE, "fullouter"))
         side = self.one(SIDE.get(how, ("",)))
         if kind == "within":
-            return Join(one, other, how, self.one(WITHIN), side or "coalesce(a, b)")
+            return Join(one, other, how, self.one(WITHIN * 2 + RARE), side or "coalesce(a, b)", self.one(KEYS))
         time = f"window_time({side})" if carrying else f"{side}.end" if side else "coalesce(a.end, b.end)"
-        return WindowJoin(one, other, how, self.one(("10 minutes", "30 minutes")), time)
+        return WindowJoin(one, other, how, self.one(("10 minutes", "30 minutes")), time, self.one(KEYS))
+
+    def against(self, below: int, carrying: bool) -> Query:
+        return Against(self.carrying(below), self.calendar.start, self.calendar.step)
+
+    def sliding(self, below: int, carrying: bool) -> Query:
+        return Sliding(self.straight(), self.one(("5 minutes", "20 minutes")))
+
+    def copied(self, below: int, carrying: bool) -> Query:
+        of = self.sliding(below, True) if self.one((True, False)) else self.carrying(below)
+        return Copied(of, self.one(("mapInPandas", "alias")))
 
 
 def is_straight(query: Query) -> bool:
-    """One stream, and nothing that keeps rows."""
+    """Whether the query reads one stream, and no operator keeps rows."""
     return all(isinstance(part, Source | Filter | Project) for part in query.parts())
 
 
 @st.composite
-def queries(draw: Any) -> Query:
-    """One to three operators deep, or none; sometimes with a filter on top."""
-    drawn = Drawn(draw)
+def queries(draw: Any, calendar: Calendar) -> Query:
+    """Queries with up to three levels of operators, sometimes with a filter on top."""
+    drawn = Drawn(draw, calendar)
     depth = drawn.one((0, 1, 1, 1, 1, 2, 2, 2, 2, 3))
     query = drawn.operator(depth, carrying=False) if depth else drawn.straight()
-    return Filter(query, drawn.one(FILTERS)) if drawn.one((False, False, True)) else query
+    return Filter(query, drawn.one(drawn.filters)) if drawn.one((False, False, True)) else query
 
 
 READ = st.builds(
@@ -142,21 +177,22 @@ READ = st.builds(
     st.tuples(st.just("maxRowsPerTrigger"), st.sampled_from(("", "", "3", "6"))),
     st.tuples(st.just("hold"), st.sampled_from(("", "", "", "20 minutes"))),
 )
-"""Options of the reading of each stream."""
+"""The options with which each stream is read."""
 
 
 @st.composite
 def cases(draw: Any) -> Case:
-    """With enough in it to be worth a run."""
-    query = draw(queries())
+    """A query, a schedule for its streams, and the bounds that one of the runs leaves out."""
+    calendar = draw(st.sampled_from(CALENDARS))
+    query = draw(queries(calendar))
     streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
-    schedule = draw(schedules(streams))
+    schedule = draw(schedules(streams, calendar))
     some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
-    return Case(query, schedule, draw(READ), draw(st.sampled_from((1, 1, 2))), left_out)
+    return Case(query, calendar, schedule, draw(READ), draw(st.sampled_from((1, 1, 2))), left_out)
 
 
 def lively(case: Case) -> bool:
-    """Some rows, and bounds to leave out."""
+    """Whether the case has some rows, and bounds to leave out."""
     sent = [event for event in case.schedule.events if isinstance(event, Send)]
     return sum(len(event.rows) for event in sent) >= 5 and bool(case.schedule.promises)

@@ -1,4 +1,4 @@
-"""The figures of a run."""
+"""Statistics of a run."""
 
 from collections import Counter
 from typing import Any
@@ -14,12 +14,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def figures(request: Any) -> Counter[str]:
-    """What all cases of the run add to."""
+    """The counters to which all cases of the run add."""
     return request.config.stash[FIGURES]
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """What was in the cases, so that it shows whether they were worth it."""
+    """Prints what the cases contained, which shows whether they tested enough."""
     figures = config.stash[FIGURES]
     if figures:
         terminalreporter.section("law 7")

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import spark_rowtime as rt
-from tests.law7.schedule import Close, Open, Row, Schedule, Send
+from spark_rowtime.bounds.clock import Idled, Status
+from spark_rowtime.store import open_store
+from tests.law7.schedule import Close, Idle, Open, Row, Schedule, Send
 from tests.streams import at, opened
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Bounds that are not given: sent ones, by the number of their event; what rows imply; maxLag."""
+    """The bounds that are left out: sent ones, by the number of their event; those that rows imply; maxLag."""
 
     promises: frozenset[int] = frozenset()
     implied: bool = False
@@ -23,18 +25,19 @@ class Feed:
     """Law: a row that is accepted with all bounds is accepted with fewer."""
 
     def __init__(self, folder: Path, schedule: Schedule, left_out: LeftOut, only: set[int] | None = None) -> None:
-        """``only``: the ids of the rows that are sent; None: all, the late ones too."""
+        """``only``: the ids of the rows to send; None: all rows, also late ones."""
         self.folder, self.left_out, self.only = folder, left_out, only
         self.paths = {stream: str(folder / f"{stream}.rowtime") for stream, _ in schedule.settings}
         self.sinks: dict[tuple[str, str], Any] = {}
+        self.settings = {stream: dict(settings) for stream, settings in schedule.settings}
         self.seqs: dict[str, list[int]] = {stream: [] for stream in self.paths}
-        """By stream, the length of its log after each event."""
+        """The length of each stream's log after each event."""
         for stream, settings in schedule.settings:
             kept = {name: value for name, value in settings if not (left_out.lag and name == "maxLag")}
             rt.createStream(self.paths[stream], "rowtime TIMESTAMP NOT NULL, id INT, k INT, v INT", **kept)
 
     def apply(self, number: int, event: Any) -> None:
-        """What the event does to the streams; one for the query does nothing."""
+        """Applies an event to the streams. An event for the query changes nothing."""
         match event:
             case Open():
                 self._open(event)
@@ -42,6 +45,8 @@ class Feed:
                 self._send(number, event)
             case Close():
                 self.sinks.pop((event.stream, event.producer)).close()
+            case Idle():
+                self._idle(event)
         for stream, path in self.paths.items():
             self.seqs[stream].append(rt.describeStream(path).seq)
 
@@ -62,14 +67,26 @@ class Feed:
         sink.sendRows([self._sent(row) for row in event.rows if self.only is None or row.id in self.only])
         if event.promise and number not in self.left_out.promises:
             sink.sendRowtimeBound(at(event.promise.time), strict=event.promise.strict)
-        sink.flush()
+        sink.flush(checkpoint=str(number) if "idleTimeout" in self.settings[event.stream] else None)
+
+    def _idle(self, event: Idle) -> None:
+        """Makes a producer idle, as the process does that finds the timeout. The schedule decides, not the wall clock.
+
+        A producer that sends nothing because its bound is left out is not idle, since it stores a checkpoint.
+        """
+        store: Any = open_store(self.paths[event.stream])
+        attached = [p.name for p in store.producers() if p.status is Status.ATTACHED]
+        if event.producer in attached:
+            with store._transaction():
+                store._tick(Idled(event.producer), store._find(event.producer))
+        store.close()
 
     @staticmethod
     def _sent(row: Row) -> tuple[Any, ...]:
         return (at(row.rowtime), *row[1:])
 
     def accepted(self) -> set[int]:
-        """The ids of all rows that have landed, in all streams."""
+        """The ids of all rows that the streams have accepted."""
         readers = [rt.openReader(path, order="arrival") for path in self.paths.values()]
         return {row for reader in readers for train in reader for row in train.rows.column("id").to_pylist()}
 

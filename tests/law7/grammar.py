@@ -1,32 +1,40 @@
-"""Random queries, as values. Each takes and gives rowtime, k, v, so that any fits on any that Spark lets it."""
+"""Random queries, as values. Each reads and outputs rowtime, k and v, so that queries can be combined freely."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
+import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from spark_rowtime.operators import slidingAggregate
+from tests.spark.observed_query import micros
 
 Read = Callable[[str], DataFrame]
 """A stream by name, as a streaming or as a batch DataFrame."""
 COLUMNS = ("rowtime", "k", "v")
+SAME_KEY = "ak = bk"
 JOINED = ("coalesce(ak, bk) AS k", "10 * coalesce(av, -1) + coalesce(bv, -1) AS v")
 
 
 @dataclass(frozen=True)
 class Query:
-    """``rowtime`` is null nowhere. Laws: equal rows in, equal rows out; their order is of no account."""
+    """A query. ``rowtime`` is never null. Law: equal input rows give equal output rows, in whatever order they come."""
 
     def frame(self, read: Read) -> DataFrame:
         """The query over these streams."""
         raise NotImplementedError
 
     def parts(self) -> Iterator["Query"]:
-        """The query and all below it."""
+        """The query and all queries below it."""
         yield self
-        for field in fields(self):
-            below = getattr(self, field.name)
-            if isinstance(below, Query):
-                yield from below.parts()
+        for below in self.children():
+            yield from below.parts()
+
+    def children(self) -> list["Query"]:
+        """The queries that this one reads."""
+        below = [getattr(self, field.name) for field in fields(self)]
+        return [query for query in below if isinstance(query, Query)]
 
 
 @dataclass(frozen=True)
@@ -63,15 +71,19 @@ def _summed(rows: DataFrame, by: Column) -> DataFrame:
 
 @dataclass(frozen=True)
 class Windows(Query):
-    """Tumbling where ``slide`` is None, else hopping; ``time``: which time of the window becomes rowtime."""
+    """Windows: tumbling if ``slide`` is None, else hopping. ``time``: the time of the window that becomes rowtime.
+
+    ``start``: the offset of the windows from the usual ones.
+    """
 
     of: Query
     size: str
     slide: str | None
     time: str
+    start: str | None = None
 
     def frame(self, read: Read) -> DataFrame:
-        windows = F.window("rowtime", self.size, self.slide).alias("w")
+        windows = F.window("rowtime", self.size, self.slide, self.start).alias("w")
         return _summed(self.of.frame(read), windows).selectExpr(f"{self.time} AS rowtime", "k", "v")
 
 
@@ -97,7 +109,7 @@ class ByTime(Query):
 
 @dataclass(frozen=True)
 class Distinct(Query):
-    """Only of whole rows or of what is kept: which of equal ones is taken is nobody's promise."""
+    """Distinct whole rows, or only the columns compared, since it is undefined which of several equal rows is kept."""
 
     of: Query
     columns: tuple[str, ...]
@@ -109,7 +121,7 @@ class Distinct(Query):
 
 @dataclass(frozen=True)
 class DistinctWithin(Query):
-    """Equal rowtimes, and so never beyond the horizon. Batch has no such operator; it is the same there."""
+    """Deduplicates rows of equal rowtimes, which are always within the delay. In a batch it is plain deduplication."""
 
     of: Source
     delay: str
@@ -130,18 +142,19 @@ class Union(Query):
 
 @dataclass(frozen=True)
 class Join(Query):
-    """On ``k`` and what ``on`` says of the sides' times; ``time`` of them becomes rowtime."""
+    """A join on ``key`` and on the condition ``on`` on the times of both sides. ``time`` becomes rowtime."""
 
     one: Query
     other: Query
     how: str
     on: str
     time: str
+    key: str = SAME_KEY
 
     def frame(self, read: Read) -> DataFrame:
         one = self.one.frame(read).toDF("a", "ak", "av")
         other = self.other.frame(read).toDF("b", "bk", "bv")
-        both = one.join(other, F.expr(f"ak = bk AND {self.on}"), self.how)
+        both = one.join(other, F.expr(f"{self.key} AND {self.on}"), self.how)
         if self.how == "leftsemi":
             return both.toDF(*COLUMNS)
         return both.selectExpr(f"{self.time} AS rowtime", *JOINED)
@@ -149,19 +162,20 @@ class Join(Query):
 
 @dataclass(frozen=True)
 class WindowJoin(Query):
-    """On ``k`` and equal windows."""
+    """A join on ``key`` and on equal windows."""
 
     one: Query
     other: Query
     how: str
     size: str
     time: str
+    key: str = SAME_KEY
 
     def frame(self, read: Read) -> DataFrame:
         windows = F.window("rowtime", self.size)
         one = self.one.frame(read).select(windows.alias("a"), F.col("k").alias("ak"), F.col("v").alias("av"))
         other = self.other.frame(read).select(windows.alias("b"), F.col("k").alias("bk"), F.col("v").alias("bv"))
-        both = one.join(other, F.expr("ak = bk AND a = b"), self.how)
+        both = one.join(other, F.expr(f"{self.key} AND a = b"), self.how)
         if self.how == "leftsemi":
             both = both.selectExpr("*", "ak AS bk", "av AS bv")
         return both.selectExpr(f"{self.time} AS rowtime", *JOINED)
@@ -169,7 +183,7 @@ class WindowJoin(Query):
 
 @dataclass(frozen=True)
 class Lookup(Query):
-    """A join with a table that does not change; it has no k = 2."""
+    """A join with a table that does not change, and has no row with k = 2."""
 
     of: Query
     how: str
@@ -177,4 +191,57 @@ class Lookup(Query):
     def frame(self, read: Read) -> DataFrame:
         rows = self.of.frame(read)
         table = rows.sparkSession.createDataFrame([(0, 5), (1, 7)], "k INT, price BIGINT")
-        return rows.join(table, "k", self.how).selectExpr("rowtime", "k", "v * coalesce(price, -1) AS v")
+        if self.how in ("leftsemi", "leftanti"):
+            return rows.join(table, "k", self.how).select(*COLUMNS)
+        both = table.join(rows, "k", self.how) if self.how == "rightouter" else rows.join(table, "k", self.how)
+        return both.selectExpr("rowtime", "k", "v * coalesce(price, -1) AS v")
+
+
+@dataclass(frozen=True)
+class Against(Query):
+    """The distinct rows that are not in a table. The table has every other step of the grid from ``start`` on."""
+
+    of: Query
+    start: str
+    step: int
+
+    def frame(self, read: Read) -> DataFrame:
+        rows = self.of.frame(read)
+        table = rows.sparkSession.range(12).selectExpr(
+            f"timestamp_micros({micros(self.start)} + 2 * id * {self.step}) AS rowtime",
+            "explode(array(0, 1, null)) AS k",
+            "0L AS v",
+        )
+        return rows.selectExpr("rowtime", "k", "v % 2 AS v").subtract(table)
+
+
+@dataclass(frozen=True)
+class Sliding(Query):
+    of: Query
+    interval: str
+
+    def frame(self, read: Read) -> DataFrame:
+        sums = {"s": ("sum", "v")}
+        summed = slidingAggregate(self.of.frame(read), by="k", interval=self.interval, aggregates=sums)
+        return summed.selectExpr("rowtime", "k", "s AS v")
+
+
+@dataclass(frozen=True)
+class Copied(Query):
+    """Other times with the metadata of the times of ``of``, and so with the mark of a watermark."""
+
+    of: Query
+    how: str
+
+    def frame(self, read: Read) -> DataFrame:
+        rows = self.of.frame(read)
+        if self.how == "mapInPandas":
+            return rows.mapInPandas(earlier, rows.schema)
+        time = F.expr("timestamp_micros(unix_micros(rowtime) - 420000000)")
+        return rows.select(time.alias("rowtime", metadata=rows.schema["rowtime"].metadata), "k", "v")
+
+
+def earlier(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """The rows, seven minutes earlier."""
+    for frame in frames:
+        yield frame.assign(rowtime=frame["rowtime"] - pd.Timedelta(minutes=7))

@@ -8,7 +8,7 @@ from tests.law7.streamed import Place, Rows, Step
 
 
 class BoundsChangedTheResultError(AssertionError):
-    """Or made it come later."""
+    """Bounds changed the result, or made it appear later."""
 
 
 def total(steps: Sequence[Step]) -> Rows:
@@ -17,14 +17,14 @@ def total(steps: Sequence[Step]) -> Rows:
 
 
 def same(name: str, steps: Sequence[Step], batch: Rows) -> None:
-    """The rows are the batch's, as a multiset."""
+    """Checks that the rows are those of the batch, as a multiset."""
     missing, extra = batch - total(steps), total(steps) - batch
     if missing or extra:
         raise BoundsChangedTheResultError(f"{name}: missing {show(missing)}, too many {show(extra)}")
 
 
 def never_later(full: Sequence[Step], fewer: Sequence[Step]) -> None:
-    """What has come out with fewer bounds at one place of the sources had come out with all of them."""
+    """Checks that all rows that fewer bounds have released at a place of the sources, all bounds have released, too."""
     out = list(accumulate((step.rows for step in full), lambda some, more: some + more))
     so_far: Rows = Counter()
     for step in fewer:
@@ -35,19 +35,19 @@ def never_later(full: Sequence[Step], fewer: Sequence[Step]) -> None:
 
 
 def first_beyond(steps: Sequence[Step], place: Place) -> int:
-    """The last step of those that end where the first one does that has surely read as much."""
+    """The last of the steps that end where the first step that has surely read up to ``place`` ends."""
     first = next(n for n, step in enumerate(steps) if reached(step.surely, place))
     same_end = [n for n in range(first, len(steps)) if steps[n].at_most == steps[first].at_most]
     return same_end[-1]
 
 
 def reached(surely: Place, place: Place) -> bool:
-    """As far, in each source."""
+    """Whether ``surely`` is at or beyond ``place`` in each source."""
     return all(a[0] >= b[0] and a[1] >= b[1] for a, b in zip(surely, place, strict=True))
 
 
 def earlier(full: Sequence[Step], fewer: Sequence[Step]) -> int:
-    """How many rows came out at an earlier poll with all bounds: what the bounds were good for."""
+    """The number of rows that came out at an earlier poll because of the bounds."""
     ahead = 0
     by_poll = {step.at_most: so_far for step, so_far in running(fewer)}
     new: Rows = Counter()
@@ -60,7 +60,7 @@ def earlier(full: Sequence[Step], fewer: Sequence[Step]) -> int:
 
 
 def running(steps: Sequence[Step]) -> list[tuple[Step, Rows]]:
-    """Each step with all that has come out by then."""
+    """Each step with all rows that have come out up to it."""
     return list(zip(steps, accumulate((step.rows for step in steps), lambda some, more: some + more), strict=True))
 
 

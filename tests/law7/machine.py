@@ -1,4 +1,4 @@
-"""One case: the same rows as a batch, streamed with all bounds, and streamed with some left out; all compared."""
+"""Compares the results of one case: as a batch, streamed with all bounds, and streamed with some left out."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -7,21 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_rowtime import InvalidOptionError
 from tests.law7 import law
+from tests.law7.calendars import Calendar
 from tests.law7.feed import Feed, LeftOut
 from tests.law7.grammar import Query
+from tests.law7.kinds import REFUSABLE, kinds_of
 from tests.law7.schedule import Poll, Schedule, Send, Stop
-from tests.law7.streamed import Rows, Step, Streamed
-from tests.spark.observed import clock
+from tests.law7.streamed import RefusedError, Rows, Step, Streamed, refusal
+from tests.spark.observed_query import clock
 
 
 @dataclass(frozen=True)
 class Case:
-    """``options``: of the reading of each stream; ``partitions``: of Spark's state. All there is to say of it."""
+    """A complete case. ``options``: those with which each stream is read; ``partitions``: of Spark's state."""
 
     query: Query
+    calendar: Calendar
     schedule: Schedule
     options: tuple[tuple[str, str], ...]
     partitions: int
@@ -30,16 +35,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Played:
-    """What a variant gave out, and how often its query was started."""
+    """The output of a variant, and how often its query was started; or why it was ``refused`` at its start."""
 
     steps: list[Step]
     starts: int
     batches: int
+    refused: str | None = None
 
 
 def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
-    """Plays it in all three ways; raises where law 7 does not hold. Its figures."""
+    """Runs a case in all three ways, and raises an error if law 7 does not hold. Returns its statistics.
+
+    A case whose query is refused has no verdict.
+    """
     session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", case.calendar.zone)
     session.conf.set("spark.sql.shuffle.partitions", case.partitions)
     rehearsal = _fed(case, folder / "rehearsal")
     accepted = rehearsal.accepted()
@@ -49,13 +59,16 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
         batch = pool.submit(_batch, case, _reading(session.read, rehearsal, {}))
         full = pool.submit(_play, session, case, all_bounds, accepted)
         fewer = pool.submit(_play, session, case, fewer_bounds, accepted)
-    figures = _compared(batch.result(), full.result(), fewer.result())
+    played = full.result(), fewer.result()
+    if refused := _refused(case, *played):
+        return Counter({f"without verdict, {refused}": 1})
+    figures = _compared(batch.result(), *played)
     sent = sum(len(event.rows) for event in case.schedule.events if isinstance(event, Send))
     return figures + Counter({"rows": len(accepted), "late rows": sent - len(accepted)})
 
 
 def _fed(case: Case, folder: Path) -> Feed:
-    """The streams alone, with all bounds: which rows are accepted."""
+    """Plays the streams alone, with all bounds; returns the rows that are accepted."""
     feed = Feed(folder, case.schedule, LeftOut())
     try:
         for number, event in enumerate(case.schedule.events):
@@ -73,8 +86,21 @@ def _batch(case: Case, read: Callable[[str], DataFrame]) -> Rows:
     return Counter(clock(tuple(row)) for row in case.query.frame(read).collect())
 
 
+def _refused(case: Case, *played: Played) -> str | None:
+    """Why the query does not start, if it may be refused. With fewer bounds it must be refused, too."""
+    reasons = [one.refused for one in played]
+    assert all(reasons) or not any(reasons), f"started with some bounds only: {reasons}"
+    assert not any(reasons) or kinds_of(case) & REFUSABLE, f"refused: {reasons[0]}"
+    return reasons[0]
+
+
 def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Played:
-    query = Streamed(case.query.frame(_reading(spark.readStream, feed, dict(case.options))), feed.folder, feed)
+    try:
+        frame = case.query.frame(_reading(spark.readStream, feed, dict(case.options)))
+    except (AnalysisException, InvalidOptionError) as error:
+        feed.close()
+        return Played([], 0, 0, refusal(error))
+    query = Streamed(frame, feed.folder, feed)
     try:
         for number, event in enumerate(case.schedule.events):
             feed.apply(number, event)
@@ -82,6 +108,8 @@ def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Pl
                 query.poll(number)
             elif isinstance(event, Stop):
                 query.stop(number, event.crashed)
+    except RefusedError as error:
+        return Played([], 0, 0, str(error))
     finally:
         query.end()
         feed.close()

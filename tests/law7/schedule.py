@@ -1,26 +1,27 @@
-"""Random schedules: who sends what, when the query looks, where it stops. Values, printed as they are made."""
+"""Random schedules: what producers send, and when the query runs and stops. Values that print as they are written."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from tests.spark.observed import clock_of_micros, micros
+from tests.law7.calendars import Calendar
+from tests.spark.observed_query import clock_of_micros, micros
 
-GRID = 5 * 60 * 1_000_000
-"""Rows and bounds lie on the edges of windows, or almost."""
 BESIDE = (0, 0, 0, 0, 1, -1, 999, -999, 1000, -1000)
-"""Microseconds beside the grid."""
-MIDNIGHT = micros("0:00")
-END = "23:59"
+"""Offsets from the calendar's grid in microseconds: rows and bounds are on the edges of windows, or close to them."""
+KEYS = (0, 1, 2)
+NULLABLE = (0, 0, 1, 2, None)
+END_MICROS = 14 * 24 * 60 * 60 * 1_000_000
+"""From a calendar's start to the bound that closes everything."""
 
 
 class Row(NamedTuple):
-    """``id`` tells it from all others."""
+    """A row. ``id`` is unique."""
 
     rowtime: str
     id: int
-    k: int
+    k: int | None
     v: int
 
 
@@ -33,7 +34,7 @@ class Promise(NamedTuple):
 
 @dataclass(frozen=True)
 class Open:
-    """A producer joins; one of that name that is attached is taken over. ``order``: as openSink has it."""
+    """A producer joins, or takes over the attached one of that name. ``order``: the options of openSink for it."""
 
     stream: str
     producer: str
@@ -59,23 +60,31 @@ class Close:
 
 
 @dataclass(frozen=True)
+class Idle:
+    """A producer has sent nothing for longer than ``idleTimeout``."""
+
+    stream: str
+    producer: str
+
+
+@dataclass(frozen=True)
 class Poll:
-    """The query, started if it does not run, does all that is there."""
+    """The query, which is started if it does not run, processes all available data."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """The query stops; ``crashed``: before its last batch was logged as done."""
+    """The query stops. ``crashed``: before its last batch was written to the commit log."""
 
     crashed: bool
 
 
-Event = Open | Send | Close | Poll | Stop
+Event = Open | Send | Close | Idle | Poll | Stop
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """``settings``: createStream's, by stream. The last event but one is the bound that closes everything."""
+    """``settings``: those of createStream, by stream. The last event but one is the bound that closes everything."""
 
     settings: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
     events: tuple[Event, ...]
@@ -87,57 +96,74 @@ class Schedule:
         return sent[: -len(self.settings)]
 
 
-ORDERS: list[tuple[tuple[str, Any], ...]] = [
-    (),
-    (("rowsImplyBounds", False),),
-    (("rowsImplyBounds", False),),
-    (("lateness", "15 minutes"),),
-    (("kSort", 2),),
-    (("rowsImplyBounds", False), ("maxTrainRows", 2)),
-]
-SETTINGS: list[tuple[tuple[str, Any], ...]] = [(), (), (("boundsBeforeRows", False),), (("maxLag", "20 minutes"),)]
-ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop")
+LATENESS, MAX_LAG = 3, 4
+"""Steps of the grid."""
+Options = tuple[tuple[str, Any], ...]
+"""Names and values."""
+
+
+def orders(calendar: Calendar) -> list[Options]:
+    """The options of openSink for the order of a producer's rows."""
+    return [
+        (),
+        (("rowsImplyBounds", False),),
+        (("rowsImplyBounds", False),),
+        (("lateness", calendar.minutes(LATENESS)),),
+        (("kSort", 2),),
+        (("rowsImplyBounds", False), ("maxTrainRows", 2)),
+    ]
+
+
+def stream_settings(calendar: Calendar) -> list[Options]:
+    """Settings of a stream for createStream. The schedule decides when ``idleTimeout`` has passed."""
+    lag = (("maxLag", calendar.minutes(MAX_LAG)),)
+    return [(), (), (("boundsBeforeRows", False),), lag, (("idleTimeout", "1 day"),)]
+
+
+ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle")
 MOST = 2
-"""Producers of a stream at once: a silent one holds the clock."""
+"""The most producers of a stream at a time. A silent one holds the clock."""
 
 
 @dataclass
 class Writer:
-    """A producer while its schedule is made: ``least``, about where its next rows may be."""
+    """A producer while its schedule is created. ``least``: about the earliest time of its next rows."""
 
     name: str
     order: dict[str, Any]
     least: int
+    lateness: int
     times: list[int] = field(default_factory=list)
 
     def moved(self, times: list[int]) -> None:
-        """Its own rows move it, as it declared."""
+        """Moves ``least`` by the producer's own rows, according to its declared order."""
         self.times = sorted([*self.times, *times])
         if self.order.get("rowsImplyBounds") is False or not times:
             return
-        behind = 3 * GRID if "lateness" in self.order else 0
+        behind = self.lateness if "lateness" in self.order else 0
         kept = self.order.get("kSort", 0)
         if len(self.times) > kept:
             self.least = max(self.least, self.times[-1 - kept] - behind)
 
 
 class Making:
-    """A schedule while it is drawn."""
+    """A schedule that is being drawn."""
 
-    def __init__(self, draw: Any, settings: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, draw: Any, settings: dict[str, dict[str, Any]], calendar: Calendar, keys: Any) -> None:
         self.draw, self.settings, self.streams = draw, settings, list(settings)
+        self.calendar, self.grid, self.keys = calendar, calendar.step, keys
         self.events: list[Event] = []
         self.writers: dict[str, list[Writer]] = {stream: [] for stream in settings}
-        self.front = dict.fromkeys(settings, micros("6:00"))
+        self.front = dict.fromkeys(settings, micros(calendar.start))
         self.rows = self.names = 0
 
     def one(self, choices: Any) -> Any:
         return self.draw(st.sampled_from(choices))
 
     def time(self, least: int, most: int) -> int:
-        """Some steps of the grid above ``least``, or a little beside."""
-        on_grid = -(-least // GRID) * GRID
-        return on_grid + GRID * self.draw(st.integers(0, most)) + self.one(BESIDE)
+        """A time up to ``most`` steps of the grid above ``least``, or a little beside the grid."""
+        on_grid = -(-least // self.grid) * self.grid
+        return on_grid + self.grid * self.draw(st.integers(0, most)) + self.one(BESIDE)
 
     def step(self) -> None:
         stream = self.one(self.streams)
@@ -153,16 +179,18 @@ class Making:
             self.take_over(stream, self.one(attached))
         elif action == "close":
             self.close(stream, self.one(attached))
+        elif action == "idle" and "idleTimeout" in self.settings[stream]:
+            self.events.append(Idle(stream, self.one(attached).name))
         else:
             slowest = min(attached, key=lambda writer: writer.least)
             self.send(stream, self.one((slowest, *attached)))
 
     def open(self, stream: str) -> None:
-        """A new producer, where the slowest one is."""
+        """A new producer, which starts at the time of the slowest one."""
         self.names += 1
         least = min((w.least for w in self.writers[stream]), default=self.front[stream])
-        order = self.one(ORDERS)
-        writer = Writer(f"p{self.names}", dict(order), least)
+        order = self.one(orders(self.calendar))
+        writer = Writer(f"p{self.names}", dict(order), least, LATENESS * self.grid)
         self.writers[stream].append(writer)
         self.events.append(Open(stream, writer.name, order))
 
@@ -185,34 +213,36 @@ class Making:
 
     def row(self, time: int) -> Row:
         self.rows += 1
-        return Row(clock_of_micros(time), self.rows, self.draw(st.integers(0, 2)), self.draw(st.integers(0, 3)))
+        return Row(clock_of_micros(time), self.rows, self.one(self.keys), self.draw(st.integers(0, 3)))
 
     def promise(self, writer: Writer) -> Promise:
-        """Never below what it has said."""
+        """A bound that is never below the producer's last one."""
         time, strict = max(self.time(writer.least, 3), writer.least), self.draw(st.booleans())
         writer.least = time + strict
         return Promise(clock_of_micros(time), strict)
 
     def end(self) -> None:
-        """All leave, and the last windows are closed."""
+        """All producers leave, and a last bound closes all windows."""
         for stream, writers in self.writers.items():
             self.events += [Close(stream, writer.name) for writer in writers]
         self.events += [Open(stream, "end", ()) for stream in self.streams]
-        self.events += [Send(stream, "end", self.last(stream), Promise(END, False)) for stream in self.streams]
+        end = Promise(clock_of_micros(micros(self.calendar.start) + END_MICROS), False)
+        self.events += [Send(stream, "end", self.last(stream), end) for stream in self.streams]
         self.events.append(Poll())
 
     def last(self, stream: str) -> tuple[Row, ...]:
-        """A row beyond all others where no bound counts before there is one, so that the end closes all."""
+        """A row after all others if bounds only count once there are rows, so that the last bound closes all."""
         if self.settings[stream].get("boundsBeforeRows", True):
             return ()
-        return (self.row(-(-self.front[stream] // GRID) * GRID + GRID),)
+        return (self.row(-(-self.front[stream] // self.grid) * self.grid + self.grid),)
 
 
 @st.composite
-def schedules(draw: Any, streams: list[str]) -> Schedule:
-    """Over these streams; each has a producer from the start on."""
-    settings = tuple((stream, draw(st.sampled_from(SETTINGS))) for stream in streams)
-    making = Making(draw, {stream: dict(given) for stream, given in settings})
+def schedules(draw: Any, streams: list[str], calendar: Calendar) -> Schedule:
+    """Schedules for these streams. Each stream has a producer from the start."""
+    settings = tuple((stream, draw(st.sampled_from(stream_settings(calendar)))) for stream in streams)
+    keys = draw(st.sampled_from((KEYS, NULLABLE)))
+    making = Making(draw, {stream: dict(given) for stream, given in settings}, calendar, keys)
     for stream in streams:
         making.open(stream)
     for _ in range(draw(st.integers(8, 14)) + 4 * len(streams)):

@@ -1,27 +1,43 @@
-"""A query over a feed's streams, played through a schedule: what it gave out, and how far its sources were then."""
+"""A query over a feed's streams, played through a schedule: its output, and the places of its sources by then."""
 
 import json
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 
+from spark_rowtime import InvalidOptionError
 from spark_rowtime.store import open_store
 from tests.law7.feed import Feed
-from tests.spark.observed import Observed, micros
+from tests.spark.observed_query import Observed, micros
 
 Rows = Counter[tuple[Any, ...]]
 Place = tuple[tuple[int, float], ...]
-"""Of each of a query's sources: the last event it has read, and the rowtime below which its rows were read."""
+"""For each source of a query: the last event that was read, and the rowtime below which its rows were read."""
+
+
+class RefusedError(Exception):
+    """The query does not start. The message is a short reason that many cases share."""
+
+
+def refusal(error: Exception) -> str | None:
+    """The beginning of the message with which Spark's analysis or the extension refuses a plan; None: another error."""
+    cause = error._cause if isinstance(error, StreamingQueryException) else error
+    if not isinstance(cause, AnalysisException | IllegalArgumentException | InvalidOptionError):
+        return None
+    said = re.sub(r"\[.*?\]|#\d+|'[^']*'|`[^`]*`", "", " ".join(str(cause).split()))
+    return said.split(". ")[0].strip()[:140]
 
 
 class Step(NamedTuple):
-    """A batch, and the places where it ended: ``surely`` it had read so much, ``at_most`` so much.
+    """A batch, and two limits of the place where it ended: it has read ``surely``, and no more than ``at_most``.
 
-    Or the end of a poll, without rows, where all was read that was there.
+    Or the end of a poll, without rows, at which all available data was read.
     """
 
     surely: Place
@@ -30,16 +46,16 @@ class Step(NamedTuple):
 
 
 class Streamed(Observed):
-    """Started and stopped as its schedule says.
+    """A query that is started and stopped by its schedule.
 
-    Laws: nothing comes out below what was promised before; a batch that is run again gives the same.
+    Laws: no row is below an earlier promise; a batch that is run again gives the same rows.
     """
 
     def __init__(self, frame: DataFrame, folder: Path, feed: Feed) -> None:
         super().__init__(frame, folder)
         self.feed, self.running, self.starts = feed, False, 0
         self.settled: dict[int, list[int]] = {}
-        """By batch, the polls that it was the last batch of."""
+        """The polls that ended with a batch, by batch."""
         self._given: dict[int, list[tuple[Any, ...]]] = {}
         self._names = {_id(path): stream for stream, path in feed.paths.items()}
 
@@ -53,15 +69,20 @@ class Streamed(Observed):
         assert not below, f"batch {batch}: {below} lie below what was promised: {promised}"
 
     def poll(self, number: int) -> None:
-        """Does all that is there at the event of that number."""
-        if not self.running:
-            self.__enter__()
-            self.running, self.starts = True, self.starts + 1
-        self.query.processAllAvailable()
+        """Processes all data that is available at the event of that number."""
+        try:
+            if not self.running:
+                self.__enter__()
+                self.running, self.starts = True, self.starts + 1
+            self.query.processAllAvailable()
+        except PySparkException as error:
+            if self._given or not (reason := refusal(error)):
+                raise
+            raise RefusedError(reason) from error
         self.settled.setdefault(max(self._given, default=-1), []).append(number)
 
     def stop(self, number: int, crashed: bool = False) -> None:
-        """Where it runs: when it has done all."""
+        """Stops the query, if it runs, after it has processed all available data."""
         if not self.running:
             return
         self.poll(number)
@@ -70,13 +91,13 @@ class Streamed(Observed):
             self.lose_commit()
 
     def end(self) -> None:
-        """Whatever has happened."""
+        """Ends the query in any case."""
         if self.running:
             self.query.stop()
         self.running = False
 
     def steps(self) -> list[Step]:
-        """All batches and all ends of polls, in their order."""
+        """All batches and all ends of polls, in order."""
         found = []
         for batch in [-1, *sorted(self._given)]:
             if batch >= 0:

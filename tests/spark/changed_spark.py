@@ -1,4 +1,4 @@
-"""Run as a program, with a folder of changed Spark classes before Spark's own: prints what happens as JSON."""
+"""A program that runs with a folder of changed Spark classes before Spark's own, and writes the result as JSON."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
 
-from tests.spark.watching import Watched
+from tests.spark.query_output import Watched
 from tests.sparksession import make_session
 
 

@@ -1,4 +1,4 @@
-"""What the tests of Spark's side share."""
+"""The fixtures that the Spark tests share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.streams import Pipe
 
 @pytest.fixture
 def pipe(spark: Any, tmp_path: Path) -> Iterator[Pipe]:
-    """Streams in a folder of the test's own, and a query that is stopped in the end."""
+    """Streams in the test's own folder, and a query that is stopped at the end of the test."""
     pipe = Pipe(spark, tmp_path)
     yield pipe
     pipe.stop()

@@ -1,4 +1,4 @@
-"""Run as a program, over Spark Connect to a server of its own: prints what happens as JSON."""
+"""A program that runs over Spark Connect, with a server of its own, and writes the result as JSON."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Which tasks of a rowtime sink were run by a Python worker."""
+"""Records which tasks of a rowtime sink were run by a Python worker."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +11,11 @@ from pyspark.sql.types import StructType
 from spark_rowtime.spark.datasource import RowtimeDataSource
 from spark_rowtime.spark.options import WRITE, Options
 from spark_rowtime.spark.sink import RowtimeStreamWriter
-from spark_rowtime.spark.taskoutput import TaskOutput
+from spark_rowtime.spark.task_output import TaskOutput
 
 
 class WatchedWriter(RowtimeStreamWriter):
-    """Leaves a file beside the stream for each number of trains that a Python worker has put down in a task."""
+    """Creates a file beside the stream for each number of trains that a Python worker has staged in a task."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
         output = super().write(iterator)
@@ -24,7 +24,7 @@ class WatchedWriter(RowtimeStreamWriter):
 
 
 class WatchedDataSource(RowtimeDataSource):
-    """In place of the real one."""
+    """Replaces the real data source."""
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         assert not overwrite
@@ -32,12 +32,12 @@ class WatchedDataSource(RowtimeDataSource):
 
 
 def watching(spark: SparkSession) -> SparkSession:
-    """A session beside the given one in which ``python_tasks`` can be asked of a sink."""
+    """A second session, in which ``python_tasks`` works for sinks."""
     session = spark.newSession()
     session.dataSource.register(WatchedDataSource)
     return session
 
 
 def python_tasks(path: str | Path) -> list[str]:
-    """Of the sink at ``path``: ``1-trains`` for tasks of one train."""
+    """The recorded tasks of the sink at ``path``: ``1-trains`` for tasks that staged one train."""
     return [file.suffix[1:] for file in Path(path).parent.glob(f"{Path(path).name}.*-trains")]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import spark_rowtime as rt
-from tests.spark.watching import Watched, contents, finish, refused
+from tests.spark.query_output import Watched, contents, finish, refused
 from tests.sparksession import start
 from tests.streams import Pipe, at, opened, send
 
@@ -97,7 +97,7 @@ def test_arrow_data_that_does_not_fit(sink: Any, case: str) -> None:
     [
         (at("10:29"), rt.BoundRegressionError, "10:30"),
         ("noon", rt.InvalidOptionError, "'noon' is no time"),
-        (None, rt.InvalidOptionError, "is no time"),
+        (None, rt.InvalidOptionError, "None is no bound"),
         (1157968800, rt.InvalidOptionError, "is no time"),
         ("1969-12-31T00:00:00Z", rt.InvalidOptionError, "later than 1970"),
         ("10000-01-01T00:00:00Z", rt.InvalidOptionError, "is no time"),

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 import spark_rowtime as rt
-from tests.spark.watching import contents, finish, refused, rows_of
+from tests.spark.query_output import contents, finish, refused, rows_of
 from tests.sparksession import start
 from tests.streams import Pipe, bound, opened, send
 

@@ -3,7 +3,7 @@
 import pytest
 
 import spark_rowtime as rt
-from tests.spark.watching import Watched, refused
+from tests.spark.query_output import Watched, refused
 from tests.streams import Pipe, opened, send
 
 OWN = "rowtime TIMESTAMP NOT NULL, x INT, s STRUCT<a: STRING>"

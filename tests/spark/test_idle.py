@@ -2,8 +2,8 @@
 
 from pyspark.sql import DataFrame
 
-from tests.spark.asked import asking, told_alone
-from tests.spark.watching import Watched
+from tests.spark.query_output import Watched
+from tests.spark.recorded_questions import asking, told_alone
 from tests.streams import Pipe, opened, send
 
 

@@ -13,11 +13,11 @@ from pyspark.sql.functions import col, raise_error, udf, when
 from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
-from spark_rowtime.release import Release
-from spark_rowtime.schema import stream_schema
-from spark_rowtime.spark.partition import LEAST_ROWS, PARTITION_ROWS, native_plan, packed
+from spark_rowtime.reader.release import Release
+from spark_rowtime.spark.partition import LEAST_PARTITION_ROWS, PARTITION_ROWS, native_plan, packed
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Slice, StreamSettings
+from spark_rowtime.types.schema import stream_schema
 from tests.spark.test_source import TYPES, VALUES
 from tests.sparksession import NATIVE_READ, wait_for
 from tests.streams import Pipe, at, opened, send
@@ -213,7 +213,7 @@ def test_partitions_are_even_and_use_the_cores_where_it_is_worth_it() -> None:
 
     assert sizes(2) == []
     assert sizes(8, 10, 20) == [30]
-    assert sizes(2, *[LEAST_ROWS] * 4) == [2 * LEAST_ROWS] * 2
-    assert sizes(100, *[LEAST_ROWS] * 4) == [LEAST_ROWS] * 4
-    assert sizes(1, *[LEAST_ROWS] * 8) == [PARTITION_ROWS] * 2
+    assert sizes(2, *[LEAST_PARTITION_ROWS] * 4) == [2 * LEAST_PARTITION_ROWS] * 2
+    assert sizes(100, *[LEAST_PARTITION_ROWS] * 4) == [LEAST_PARTITION_ROWS] * 4
+    assert sizes(1, *[LEAST_PARTITION_ROWS] * 8) == [PARTITION_ROWS] * 2
     assert sizes(1, *[1000] * 4, row_bytes=100_000) == [1000] * 4, "wide rows count by their bytes"

@@ -9,16 +9,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
 import spark_rowtime as rt
-from spark_rowtime.spark.landed import Batch
-from spark_rowtime.spark.taskbound import floors_said
+from spark_rowtime.spark.output_bound import floors_said
+from spark_rowtime.spark.query_batch import Batch
 from tests.spark.pythontasks import python_tasks, watching
-from tests.spark.watching import finish
+from tests.spark.query_output import finish
 from tests.sparksession import NATIVE_WRITE
 from tests.streams import Pipe, opened, send
 
 FEW = 128 << 10
 """Bytes of a task's rows that no longer travel."""
-MESSAGE = Path(__file__).parents[2] / "java-shim/src/main/java/sparkrowtime/SinkMessage.java"
+MESSAGE = Path(__file__).parents[2] / "java-shim/src/main/java/sparkrowtime/sink/SinkMessage.java"
 
 
 @pytest.fixture

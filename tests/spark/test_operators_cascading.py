@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from spark_rowtime.operators import cascadingAggregate
-from tests.spark.operating import after_noon, kept, output, restart, told
+from tests.spark.operator_streams import after_noon, kept, output, restart, told
 from tests.spark.test_operators_sliding import assert_same_rows
 from tests.streams import Pipe, opened, send
 

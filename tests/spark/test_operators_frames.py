@@ -14,8 +14,9 @@ import spark_rowtime as rt
 from spark_rowtime.operators.aggregates import Aggregate, aggregates
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, from_bytes, pack
 from spark_rowtime.operators.floor import batch_floor, due_ms
-from spark_rowtime.operators.framed import framed, key_codes
-from spark_rowtime.operators.frames import Cascading, Frame, Sliding
+from spark_rowtime.operators.framed import framed
+from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
+from spark_rowtime.operators.places import Places, in_sequence, key_codes
 
 SCHEMA = StructType(
     [
@@ -30,38 +31,60 @@ ARROW = pa.schema(
     [("rowtime", pa.timestamp("us", "UTC")), ("key", pa.string()), ("n", pa.int64()), ("x", pa.float64())]
 )
 ASKED = {
-    f"{function}_{column}": (function, column) for function in ("count", "sum", "avg", "min", "max") for column in "nx"
-} | {"rows": ("count", "*"), "first": ("min", "rowtime")}
+    f"{function}_{column}": (function, column)
+    for function in ("count", "sum", "avg", "min", "max", "first", "last", "rank", "median")
+    for column in "nx"
+} | {"rows": ("count", "*"), "least": ("min", "rowtime"), "oldest": ("first", "key")}
 
 times = st.integers(1, 60)
 floats = st.sampled_from([None, math.nan, math.inf, -math.inf, 0.1, -2.5, 3.0, 1e300])
 rows = st.lists(
     st.tuples(times, st.sampled_from(["a", "b", None]), st.none() | st.integers(-9, 9), floats), min_size=1, max_size=30
 )
-frames = st.builds(Sliding, st.integers(0, 40)) | st.builds(Cascading, st.integers(1, 30), st.integers(0, 10))
+by_time = st.builds(Sliding, st.integers(0, 40), st.just(0) | st.integers(0, 20)) | st.builds(
+    Cascading, st.integers(1, 30), st.integers(0, 10)
+)
+frames = by_time | st.builds(LastRows, st.integers(1, 5))
 
 
 def table(given_rows: list[tuple[Any, ...]]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(ARROW.names, row, strict=True)) for row in given_rows], ARROW)
 
 
-def by_definition(row: Any, seen: list[tuple[Any, ...]], frame: Frame, what: Aggregate) -> Any:
-    time, key = row[:2]
-    inside = [r for r in seen if r[1] == key and frame.since(time) <= r[0] <= time]
+def inside(number: int, seen: list[tuple[Any, ...]], frame: Frame) -> list[tuple[Any, ...]]:
+    """The rows that count for the one of that number, in their order."""
+    time, key = seen[number][:2]
+    same_key = sorted((r[0], n) for n, r in enumerate(seen) if r[1] == key)
+    if isinstance(frame, LastRows):
+        place = same_key.index((time, number))
+        return [seen[n] for _, n in same_key[max(0, place - frame.count + 1) : place + 1]]
+    return [seen[n] for t, n in same_key if frame.since(time) <= t <= time + frame.following]
+
+
+def by_definition(number: int, seen: list[tuple[Any, ...]], frame: Frame, what: Aggregate) -> Any:
+    counted = inside(number, seen, frame)
     if what.column == "*":
-        return len(inside)
-    values = [v for v in (r[ARROW.names.index(what.column)] for r in inside) if v is not None]
-    if what.function == "count":
-        return len(values)
-    if not values:
+        return len(counted)
+    place = ARROW.names.index(what.column)
+    if what.function in ("first", "last"):
+        return counted[0 if what.function == "first" else -1][place]
+    values = [v for v in (r[place] for r in counted) if v is not None]
+    return len(values) if what.function == "count" else summary(what.function, values, seen[number][place])
+
+
+def summary(function: str, values: list[Any], own: Any) -> Any:
+    if not values or (function == "rank" and own is None):
         return None
-    nan_last = [(math.isnan(v), v) for v in values]
+    nan_last = sorted((math.isnan(v), v) for v in values)
+    middle = [v for _, v in nan_last[(len(values) - 1) // 2 : len(values) // 2 + 1]]
     return {
         "sum": lambda: sum(values),
         "avg": lambda: sum(values) / len(values),
-        "min": lambda: min(nan_last)[1],
-        "max": lambda: max(nan_last)[1],
-    }[what.function]()
+        "min": lambda: nan_last[0][1],
+        "max": lambda: nan_last[-1][1],
+        "median": lambda: sum(middle) / len(middle),
+        "rank": lambda: 1 + sum(1 for v in nan_last if v < (math.isnan(own), own) and not (v[0] and math.isnan(own))),
+    }[function]()
 
 
 def same(one: Any, other: Any) -> bool:
@@ -78,10 +101,25 @@ def test_each_row_meets_the_rows_of_its_frame(given_rows: list[Any], frame: Fram
     what = aggregates(ASKED, SCHEMA)
     found = framed(table(given_rows[cut:]), table(given_rows[:cut]), ["key"], "rowtime", frame, what).to_pylist()
     assert len(found) == len(given_rows) - cut
-    for row, result in zip(given_rows[cut:], found, strict=True):
+    for number, result in enumerate(found, cut):
         for aggregate in what:
-            expected = by_definition(row, given_rows, frame, aggregate)
-            assert same(result[aggregate.name], expected), (row, aggregate, result[aggregate.name], expected)
+            expected = by_definition(number, given_rows, frame, aggregate)
+            shown = given_rows[number], aggregate, result[aggregate.name], expected
+            assert same(result[aggregate.name], expected), shown
+
+
+@given(rows, st.integers(0, 4))
+def test_the_last_rows_of_each_key_are_kept(given_rows: list[Any], count: int) -> None:
+    kept = Places(table(given_rows), ["key"], "rowtime").among_last(count)
+    for key in ("a", "b", None):
+        numbers = sorted((row[0], n) for n, row in enumerate(given_rows) if row[1] == key)
+        assert [n for _, n in numbers if kept[n]] == [n for _, n in numbers[max(0, len(numbers) - count) :]]
+
+
+def test_rows_in_sequence_are_as_spark_orders_them() -> None:
+    values = [math.nan, 2.0, None, -math.inf, math.inf]
+    found = in_sequence(table([(1, "a", None, x) for x in values] + [(1, None, 1, 0.0)]), ["key", "n", "x"])
+    assert [str(x) for x in found.column("x").to_pylist()] == ["0.0", "None", "-inf", "2.0", "inf", "nan"]
 
 
 @given(frames, times, times)
@@ -90,7 +128,7 @@ def test_since_never_falls(frame: Frame, one: int, more: int) -> None:
     assert frame.since(one) <= one
 
 
-@given(frames, st.integers(20, 60), st.integers(20, 200))
+@given(by_time, st.integers(20, 60), st.integers(20, 200))
 def test_since_reaches_an_end_when_the_floor_frees_it(frame: Frame, end: int, floor: int) -> None:
     assert (frame.since(floor) >= end) == (floor >= frame.free_at(end))
 
@@ -135,7 +173,8 @@ def test_a_sum_that_does_not_fit_is_an_error() -> None:
     [
         ({}, "is empty"),
         ({"n": ("sum", "x")}, "a column 'n' already"),
-        ({"m": ("median", "x")}, "not one of count"),
+        ({"m": ("mode", "x")}, "not one of count"),
+        ({"m": ("median", "rowtime")}, "timestamp"),
         ({"m": ("sum", "units")}, "over 'units'"),
         ({"m": ("sum", "*")}, r"over '\*'"),
         ({"m": ("sum", "price")}, "decimal"),

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
 
-from tests.spark.operating import NOON
+from tests.spark.operator_streams import NOON
 from tests.streams import Pipe, at, bound, opened, send
 
 PRICES = [("A", 1.0, "0:00", "11:00"), ("A", 2.0, "11:00", "23:00"), ("B", 9.0, "0:00", "23:00")]

@@ -25,6 +25,10 @@ def refusing(df: DataFrame, **given: Any) -> Any:
         ({"rowtime": "units"}, "must be TIMESTAMP"),
         ({"interval": "one hour"}, "is no interval"),
         ({"buckets": 0}, "buckets must be"),
+        ({"rows": 10}, "give one of them"),
+        ({"interval": None}, "give one of them"),
+        ({"interval": None, "rows": 0}, "from 1 on"),
+        ({"interval": None, "rows": 5, "following": "1 hour"}, "for interval, not for rows"),
     ],
 )
 def test_what_is_refused(pipe: Pipe, given: dict[str, Any], said: str) -> None:

@@ -1,12 +1,13 @@
 """A stream's retention keeps what a query has still to read, and says so where it is gone."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from tests.spark.watching import Watched, collected, finish, refused
+from tests.spark.query_output import Watched, collected, finish, refused
 from tests.streams import Pipe, opened, send
 
 
@@ -61,3 +62,33 @@ def test_a_query_whose_rows_are_gone_says_so(pipe: Pipe, tmp_path: Path) -> None
         finish(watched.query)
     with Watched().start(pipe.read("orders"), tmp_path / "another") as fresh:
         assert fresh.step() == [("13:10", "d")]
+
+
+def test_a_query_that_has_ended_keeps_only_what_it_has_not_read(pipe: Pipe, tmp_path: Path) -> None:
+    """Also its last batch is done; Spark itself says so only when it makes the next one."""
+    path, checkpoint = pipe.create("orders", "k STRING"), tmp_path / "checkpoint"
+    orders = opened(path, "p")
+    send(orders, ("12:10", "a"), promise="12:20")
+    for key in "bc":
+        send(orders, ("12:30", key), promise="12:30")
+        made = pipe.read("orders").writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+        finish(made.trigger(availableNow=True).start())
+        (reader,) = rt.describeStream(path).readers
+        assert (reader.unread, reader.checkpointGone) == (0, False)
+    assert collect(path) == 3
+    shutil.rmtree(checkpoint)
+    send(orders, ("12:50", "d"), promise="13:00")
+    (reader,) = rt.describeStream(path).readers
+    assert (reader.unread, reader.checkpointGone) == (1, True)
+
+
+def test_a_query_without_a_checkpoint_of_its_own_is_not_registered(pipe: Pipe) -> None:
+    path = pipe.create("orders", "k STRING")
+    send(opened(path, "p"), ("12:10", "a"), promise="12:20")
+    for sink in ("noop", "memory"):
+        query = pipe.read("orders").writeStream.format(sink).queryName(f"into_{sink}").start()
+        query.processAllAvailable()
+        assert rt.describeStream(path).readers == ()
+        query.stop()
+    assert rt.describeStream(path).readers == ()
+    assert collect(path) == 1

@@ -1,6 +1,8 @@
 """rt.configure: what a user has set wins, wherever it was set; only a local master gets settings of ours."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,33 @@ def test_twice_is_once() -> None:
     once = rt.configure(SparkSession.builder)
     before = dict(once._options)
     assert rt.configure(once)._options == before
+
+
+RUNNING = """
+from pyspark.sql import SparkSession
+import spark_rowtime as rt
+
+session = SparkSession.builder.master("local[1]").getOrCreate()
+try:
+    rt.configure(SparkSession.builder)
+except rt.ShimMissingError as error:
+    print(error)
+session.stop()
+session = rt.configure(SparkSession.builder.master("local[1]")).getOrCreate()
+assert rt.configure(SparkSession.builder).getOrCreate() is session
+print(session.conf.get("spark.sql.extensions"))
+"""
+
+
+def test_a_running_session_without_the_extension_is_not_returned(tmp_path: Path) -> None:
+    """Its JVM has the jar: a session after stop() gets the extension."""
+    words = f"--jars {rt.jarPath()} --conf spark.ui.enabled=false pyspark-shell"
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": words, "PYTHONPATH": os.pathsep.join(sys.path)}
+    program = [sys.executable, "-c", RUNNING]
+    run = subprocess.run(program, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    refused, extensions = run.stdout.splitlines()
+    assert f"without {EXTENSION}, and getOrCreate would return that session. Call spark.stop() first" in refused
+    assert extensions == EXTENSION
 
 
 def test_where_spark_runs_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:

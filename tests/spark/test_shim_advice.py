@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.logged import logged
-from tests.spark.observed import Observed
+from tests.spark.driver_log import logged
+from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
 JOINS = {

@@ -3,9 +3,10 @@
 from datetime import datetime
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
 from tests.streams import Pipe, at, opened, send
 
@@ -59,8 +60,12 @@ DERIVED = {
     "date_trunc('HOUR', rowtime)": ("12:00", "13:00"),
     "timestampadd(HOUR, 1, rowtime)": ("13:00", "13:00"),
     "date_trunc('MINUTE', rowtime) + INTERVAL 1 HOUR": ("13:00", "13:00"),
-    "rowtime + INTERVAL 1 DAY": ("12:00", "13:00"),  # the session's time zone is UTC
+    "rowtime + INTERVAL 1 DAY": ("2006-09-12 12:00", "13:00"),  # the session's time zone is UTC
     "greatest(rowtime, TIMESTAMP '2006-09-11 12:15:00')": ("12:00", "13:00"),
+    "CASE WHEN k = 'z' THEN rowtime + INTERVAL 1 DAY WHEN k = 'a' THEN rowtime + INTERVAL 1 HOUR ELSE rowtime END": (
+        "13:00",
+        "14:00",
+    ),
 }
 
 
@@ -87,6 +92,9 @@ GROUPED = {
         HAVING count(*) > 0 AND date_trunc('HOUR', rowtime) > TIMESTAMP '2006-09-11 00:00:00'"""),
     "DataFrame": lambda orders: orders.groupBy(F.date_trunc("hour", "rowtime").alias("rowtime"), "k").count(),
     "below a filter": lambda orders: GROUPED["DataFrame"](orders.filter("k <> 'z'")),
+    "over a union and a table": lambda orders: GROUPED["DataFrame"](
+        orders.union(orders.filter("k = 'z'")).join(orders.sparkSession.range(1).selectExpr("'a' AS k"), "k")
+    ),
     "shifted": in_sql("SELECT rowtime + INTERVAL 1 SECOND AS rowtime, k, max(rowtime) FROM {orders} GROUP BY 1, k"),
 }
 
@@ -102,6 +110,91 @@ def test_grouped_by_an_expression(pipe: Pipe, tmp_path, form) -> None:
         send(orders, promise="13:00:00.001")
         assert query.step() == [(time, "a", what)]
         assert query.promised == {"rowtime": "13:00:01.000001" if form == "shifted" else "12:59:59.999001"}
+
+
+def changing_nothing(orders):
+    spread = orders.repartition(3).repartition("k").hint("rebalance").hint("broadcast")
+    return spread.observe("seen", F.count("*").alias("n")).coalesce(1)
+
+
+THROUGH = {
+    "what changes no row": (changing_nothing, 1),
+    "a union": (lambda orders: orders.union(orders), 2),
+    "a join with a table": (lambda orders: orders.join(orders.sparkSession.range(1).selectExpr("'a' AS k"), "k"), 1),
+    "a struct": (lambda orders: orders.select(F.struct("rowtime", "k").alias("s")).select("s.*"), 1),
+}
+
+
+@pytest.mark.parametrize("operators", THROUGH)
+def test_a_derived_rowtime_above_operators_without_state(pipe: Pipe, tmp_path, operators) -> None:
+    through, times = THROUGH[operators]
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    moved = through(pipe.read("orders")).withColumn("rowtime", F.expr("rowtime - INTERVAL 10 MINUTES"))
+    with Observed(hourly(moved), tmp_path) as query:
+        send(orders, ("12:15", "a"), promise="13:09")
+        assert query.step() == []
+        send(orders, promise="13:10")
+        assert query.step() == [(("12:00", "13:00"), times)]
+        assert query.promised == {"window.start": "12:00:00.000001", "window.end": "13:00:00.000001"}
+
+
+WINDOWS = {
+    "window(rowtime + INTERVAL 1 HOUR, '1 hour')": ([("13:00", "14:00")], "13:00"),
+    "window(rowtime + INTERVAL 1 HOUR, '1 hour', '30 minutes')": ([("12:30", "13:30"), ("13:00", "14:00")], "13:00"),
+    "session_window(rowtime + INTERVAL 1 HOUR, '5 minutes')": ([("13:10", "13:15")], "12:15:00.001"),
+    "window(s.rowtime, '1 hour')": ([("12:00", "13:00")], "13:00"),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_window_of_an_expression(pipe: Pipe, tmp_path, window) -> None:
+    """Spark alone knows no watermark of it."""
+    windows, closed_by = WINDOWS[window]
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    rows = pipe.read("orders").withColumn("s", F.struct("rowtime", "k"))
+    with Observed(rows.groupBy(F.expr(window).alias("w"), "k").count(), tmp_path) as query:
+        send(orders, ("12:10", "a"), promise="12:14:59")
+        assert query.step() == []
+        send(orders, promise=closed_by)
+        assert query.step() == [(each, "a", 1) for each in windows]
+
+
+def test_the_results_of_a_window_of_an_expression_go_on_into_another(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    pipe.read("orders").createOrReplaceTempView("orders")
+    query = """
+        SELECT window.end AS rowtime, sum(n) AS n FROM (
+            SELECT window_time(w) AS t, n FROM (
+                SELECT window(rowtime + INTERVAL 1 MINUTE, '1 hour') AS w, count(*) AS n
+                FROM orders GROUP BY window(rowtime + INTERVAL 1 MINUTE, '1 hour') HAVING count(*) > 0))
+        GROUP BY window(t, '2 hours')"""
+    with Observed(pipe.spark.sql(query), tmp_path) as seen:
+        send(orders, ("12:10", "a"), ("13:10", "a"), promise="13:58")
+        assert seen.step() == []
+        send(orders, promise="13:59")
+        assert seen.step() == [("14:00", 2)]
+
+
+@pytest.mark.parametrize("minutes", [20_000 * 1440, 19_299_700])
+def test_times_before_1970_are_refused_before_they_are_lost(pipe: Pipe, tmp_path, minutes) -> None:
+    """Of the second shift only the first row is that early."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    moved = pipe.read("orders").withColumn("rowtime", F.expr(f"rowtime - make_dt_interval(0, 0, {minutes})"))
+    query = Observed(hourly(moved), tmp_path)
+    send(orders, ("12:10", "a"), ("14:50", "b"), promise="15:00")
+    with pytest.raises(StreamingQueryException, match="shift the times of the results"), query:
+        query.step()
+    assert query.batches == {}
+
+
+def test_times_after_1970_are_not(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    moved = pipe.read("orders").withColumn("rowtime", F.expr("rowtime - INTERVAL 13402 DAYS"))
+    with Observed(hourly(moved), tmp_path) as query:
+        send(orders, ("12:10", "a"))
+        assert query.step() == []
+        send(orders, promise="13:00")
+        assert [count for _, count in query.step()] == [1]
 
 
 def test_a_row_at_the_moved_bound_is_kept(pipe: Pipe, tmp_path) -> None:

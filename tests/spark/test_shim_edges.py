@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
 
@@ -57,6 +57,52 @@ def test_a_session_that_ends_within_a_millisecond_is_not_late_above_it(pipe: Pip
         assert query.step() == [("12:10", 1)]
 
 
+def odd_windows(rows):
+    """Windows that end a microsecond after the hour, as (window_time, number of rows)."""
+    window = F.window("rowtime", "1 hour", startTime="1 microsecond").alias("w")
+    return rows.groupBy(window).agg(F.count("*").alias("n")).select(F.window_time("w").alias("rowtime"), "n")
+
+
+@pytest.mark.parametrize("above", ["dropDuplicates", "groupBy", "session"])
+def test_a_window_that_ends_within_a_millisecond_is_not_late_above_it(pipe: Pipe, tmp_path, above) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    rows = odd_windows(pipe.read("orders"))
+    frame = {
+        "dropDuplicates": lambda: rows.dropDuplicates(["rowtime", "n"]),
+        "groupBy": lambda: rows.groupBy("rowtime").agg(F.max("n")),
+        "session": lambda: (
+            rows.groupBy(F.session_window("rowtime", "1 minute").alias("s"), "n").count().select("s.start", "n")
+        ),
+    }[above]()
+    with Observed(frame, tmp_path) as query:
+        send(orders, ("12:30", "a"), promise="13:00:00.000001")
+        assert query.step() == [], "it ends at 13:00:00.000001, and W is in whole milliseconds"
+        send(orders, promise="13:02")
+        assert query.step() == [("13:00", 1)]
+
+
+def test_a_time_within_the_millisecond_of_the_bound_is_not_late_for_windows_above_an_aggregation(
+    pipe: Pipe, tmp_path
+) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    times = pipe.read("orders").groupBy("rowtime").agg(F.count("*").alias("n"))
+    with Observed(times.groupBy(F.window("rowtime", "1 hour")).agg(F.sum("n")), tmp_path) as query:
+        send(orders, ("12:59:59.9995", "a"), promise="13:00")
+        query.step()
+        send(orders, promise="13:00:00.001")
+        query.step()
+        assert [row for rows in query.batches.values() for row in rows] == [(("12:00", "13:00"), 1)]
+
+
+def test_times_of_whole_windows_close_in_one_batch(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    hours = pipe.read("orders").groupBy(F.window("rowtime", "1 hour").alias("w")).agg(F.count("*").alias("n"))
+    times = hours.select(F.window_time("w").alias("rowtime"), "n").groupBy("rowtime").agg(F.max("n"))
+    with Observed(times, tmp_path) as query:
+        send(orders, ("12:30", "a"), promise="13:00")
+        assert query.step() == [("12:59:59.999999", 1)]
+
+
 def test_grouping_by_rowtime_itself(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     with Observed(pipe.read("orders").groupBy("rowtime").count(), tmp_path) as query:
@@ -83,7 +129,7 @@ def test_the_upper_edge_of_an_outer_interval_join(pipe: Pipe, tmp_path) -> None:
 
 def test_transform_with_state(pipe: Pipe, tmp_path) -> None:
     pytest.importorskip("google.protobuf", reason="Python's transformWithState needs protobuf")
-    from tests.spark.counting import Counting
+    from tests.spark.counting_processor import Counting
 
     orders = opened(pipe.create("orders", "k STRING"), "p")
     frame = (

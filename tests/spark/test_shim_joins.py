@@ -3,7 +3,8 @@
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
+from tests.sparksession import ROCKSDB, STATE_PROVIDER
 from tests.streams import Pipe, opened, send
 
 WITHIN = "id = trade_id AND traded BETWEEN rowtime AND rowtime + INTERVAL 10 MINUTES"
@@ -25,11 +26,13 @@ def feeds(pipe: Pipe):
 
 
 @pytest.fixture(params=["2", "3", "4"])
-def state_format(pipe: Pipe, request):
+def state_format(pipe: Pipe, state_on_heap, request):
     if request.param == "4" and pipe.spark.version < "4.3":
         pytest.skip("join state format 4 is not in Spark 4.2")
     key = "spark.sql.streaming.join.stateFormatVersion"
     pipe.spark.conf.set(key, request.param)
+    if request.param != "2":
+        pipe.spark.conf.set(STATE_PROVIDER, ROCKSDB)
     yield request.param
     pipe.spark.conf.unset(key)
 

@@ -1,13 +1,15 @@
 """The output bound: what a batch promises of the rows of later ones, per output column."""
 
 import json
+from typing import Any
 
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed, clock_of_micros
-from tests.streams import Pipe, opened, send
+import spark_rowtime as rt
+from tests.spark.observed_query import Observed, clock_of_micros
+from tests.streams import Pipe, bound, opened, send
 
 
 def promised_at(pipe: Pipe, folder, build, promise: str, strict: bool = False) -> dict[str, str]:
@@ -30,6 +32,8 @@ EXPRESSIONS = {
     "least(rowtime, rowtime + INTERVAL 1 HOUR)": "12:20:00.000001",
     "coalesce(rowtime, rowtime - INTERVAL 1 MINUTE)": "12:19:00.000001",
     "if(k = 'a', rowtime, rowtime + INTERVAL 1 SECOND)": "12:20:00.000001",
+    "CASE WHEN k = 'a' THEN rowtime ELSE rowtime - INTERVAL 1 SECOND END": "12:19:59.000001",
+    "CASE WHEN k = 'a' THEN rowtime END": None,
     "window(rowtime, '1 hour').end": "13:00",
     "least(rowtime, TIMESTAMP '2006-09-11 12:15:00')": "12:15",
     "least(rowtime, try_to_timestamp(k))": None,
@@ -40,11 +44,67 @@ EXPRESSIONS = {
 }
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_an_expression_moves_the_bound_in_microseconds(pipe: Pipe, tmp_path, expression) -> None:
-    frame = lambda d: d.select(F.expr(expression).alias("t"))  # noqa: E731
-    promised = promised_at(pipe, tmp_path, frame, "12:20", strict=True)
-    assert promised.get("t") == EXPRESSIONS[expression]
+def test_an_expression_moves_the_bound_in_microseconds(pipe: Pipe, tmp_path) -> None:
+    """Each is a column of one query."""
+    names = {f"t{number}": expression for number, expression in enumerate(EXPRESSIONS)}
+    columns = [F.expr(expression).alias(name) for name, expression in names.items()]
+    promised = promised_at(pipe, tmp_path, lambda d: d.select(*columns), "12:20", strict=True)
+    assert {expression: promised.get(name) for name, expression in names.items()} == EXPRESSIONS
+
+
+def test_a_shift_that_changes_between_batches_promises_nothing(pipe: Pipe, tmp_path) -> None:
+    """Spark calls the current time and a session variable foldable."""
+    pipe.spark.sql("DECLARE OR REPLACE VARIABLE shift INTERVAL DAY TO SECOND DEFAULT INTERVAL '1' HOUR")
+    since = "(current_timestamp() - TIMESTAMP '2006-09-11 00:00:00')"
+    changing = {
+        "a": f"rowtime - {since}",
+        "b": "rowtime - shift",
+        "c": "timestampadd(SECOND, CAST(unix_timestamp() AS INT), rowtime)",
+        "d": "date_trunc(if(current_date() > DATE '2007-01-01', 'HOUR', 'DAY'), rowtime)",
+        "e": f"least(rowtime, TIMESTAMP '2006-09-11 00:00:00' + {since})",
+    }
+    fixed = {"f": "rowtime - (INTERVAL 1 HOUR * 2)", "g": f"greatest(rowtime, rowtime + {since})"}
+    shifted = lambda d: d.select(*(F.expr(text).alias(name) for name, text in (changing | fixed).items()))  # noqa: E731
+    assert promised_at(pipe, tmp_path, shifted, "12:20") == {"f": "10:20", "g": "12:20"}
+
+
+def test_a_column_whose_name_is_a_path_has_its_own_bound(pipe: Pipe, tmp_path) -> None:
+    told: list[Any] = []
+
+    def build(orders):
+        window = F.window("rowtime", "1 hour").alias("w")
+        none, half = F.expr("try_to_timestamp(k)"), F.expr("rowtime + INTERVAL 30 MINUTES")
+        return orders.select(window, none.alias("w.end"), half.alias("w.start"), half.alias("a.b"), none.alias("a"))
+
+    class Asked(Observed):
+        def __call__(self, frame, batch):
+            told.append([rt.currentRowtimeBound(name) for name in ("w.end", "`w.end`", "`w.start`", "a.b")])
+            super().__call__(frame, batch)
+
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    with Asked(build(pipe.read("orders")), tmp_path) as query:
+        send(orders, ("12:10", "a"), promise="12:20")
+        query.step()
+        window = {"w.start": "12:00", "w.end": "13:00"}
+        assert query.promised == {**window, "`w.start`": "12:50", "`a.b`": "12:50", "a.b": "12:50"}
+    assert told[-1] == [bound("13:00"), None, bound("12:50"), bound("12:50")]
+
+
+def test_a_name_of_two_columns_has_the_weaker_bound_of_them(pipe: Pipe, tmp_path) -> None:
+    def build(orders):
+        later = [F.expr(text).alias(name) for name, text in (("a", "rowtime + INTERVAL 1 HOUR"), ("b", "rowtime"))]
+        return orders.select(*later, F.col("rowtime").alias("a"), F.expr("try_to_timestamp(k)").alias("b"))
+
+    assert promised_at(pipe, tmp_path, build, "12:20") == {"a": "12:20"}
+
+
+def test_a_sink_takes_the_bound_of_the_column_not_of_the_path(pipe: Pipe) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    half = F.expr("rowtime + INTERVAL 30 MINUTES").alias("w.start")
+    pipe.run(pipe.read("orders").select(F.window("rowtime", "1 hour").alias("w"), half), rowtime="w.start")
+    send(orders, ("12:10", "a"), promise="12:20")
+    pipe.step()
+    assert pipe.bound == bound("12:50")
 
 
 def test_adding_a_day_is_followed_only_in_a_zone_without_summer_time(pipe: Pipe, tmp_path) -> None:

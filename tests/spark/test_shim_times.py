@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.sparksession import start, wait_for
 from tests.streams import Pipe, at, bound, opened, send
 

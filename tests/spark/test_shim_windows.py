@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.observed import Observed
+from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
 

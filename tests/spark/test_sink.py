@@ -1,5 +1,6 @@
 """``format("rowtime")`` written by a real Spark: rows and output bound in one commit, once; errors; what tasks see."""
 
+import weakref
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,14 +9,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.functions import col, count, lit, udf, window
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import IntegerType, StructField, StructType, TimestampType
 
 import spark_rowtime as rt
-from spark_rowtime.bound import as_bound
-from spark_rowtime.disorder import declared
-from spark_rowtime.schema import rows_to_batch
-from spark_rowtime.spark.sink import _one_step
+from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.spark import sink
+from spark_rowtime.spark.options import WRITE, Options
+from spark_rowtime.spark.query_batch import Batch
+from spark_rowtime.spark.sink import RowtimeStreamWriter, _one_step
+from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import open_store
-from tests.spark.watching import Watched, contents, finish, plain, refused, rows_of, table
+from spark_rowtime.store.base import Staged
+from spark_rowtime.types.schema import rows_to_batch
+from tests.spark.query_output import Watched, contents, finish, plain, refused, rows_of, table
 from tests.sparksession import start
 from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
 
@@ -44,13 +51,13 @@ def test_rows_and_output_bound_land_in_one_commit(pipe: Pipe, source) -> None:
     send(source, *HOURS, promise="10:00")
     query = pipe.run(hourly(pipe.read("s")))
     assert pipe.step() == [("10:00", 2)]
-    assert commits(pipe) == [(1, "10:00:00")], "strict, so a microsecond later"
+    assert commits(pipe) == [(1, "10:00:00.000001")], "strict"
     assert pipe.bound == bound("10:00", strict=True)
     send(source, promise="10:30")
     assert pipe.step() == []
     send(source, promise="11:00")
     assert pipe.step() == [("11:00", 1)]
-    assert commits(pipe)[-1] == (1, "11:00:00")
+    assert commits(pipe)[-1] == (1, "11:00:00.000001")
     [producer] = rt.describeStream(pipe.path("out")).producers
     assert (producer.name, producer.epoch, producer.accepted) == (f"spark-{query.id}", 1, 2)
 
@@ -137,7 +144,7 @@ MISFITS = {
     "null rowtime": (["CASE WHEN x < 3 THEN rowtime END AS rowtime", "x"], {}, MISMATCH, ("'rowtime' is NOT NULL",)),
     "1970": (["TIMESTAMP '1969-12-31T23:00:00Z' AS rowtime", "x"], {}, MISMATCH, ("later than 1970",)),
     "unknown option": (["*"], {"onDisordr": "fail"}, rt.UnknownOptionError, ("Did you mean 'onDisorder'?",)),
-    "bad lateness": (["*"], {"lateness": "an hour"}, rt.InvalidOptionError, ("lateness='an hour'", "no interval")),
+    "bad lateness": (["*"], {"lateness": "an hour"}, rt.InvalidOptionError, ("of 'rowtime'='an hour'", "no interval")),
     "bad value": (["*"], {"onDisorder": "ignore"}, rt.InvalidOptionError, ("'ignore'", "fail, reject")),
 }
 """An output, the sink's options, the error and what it says."""
@@ -284,6 +291,58 @@ def test_lateness_takes_a_batch_of_several_trains_as_one_step(pipe: Pipe) -> Non
     ]
     assert [clock_of(t) for rows in late for t in rows.rows.column("rowtime").to_pylist()] == ["01:10", "00:30"]
     store.close()
+
+
+def test_lateness_has_one_train_in_memory_at_a_time(pipe: Pipe) -> None:
+    pipe.create("out", "x INT")
+    store = open_store(pipe.path("out"))
+    down = [store.stage(rows_to_batch([(at("2:00"), n)], store.schema)) for n in range(5)]
+    read, seen, alive = store.read, [], []
+
+    def watched(train: Staged) -> pa.RecordBatch:
+        alive.append(sum(rows() is not None for rows in seen))
+        seen.append(weakref.ref(rows := read(train)))
+        return rows
+
+    store.read = watched
+    fit, _, _ = _one_step(store, down, declared(store.schema, lateness="1 hour"))
+    assert (len(fit), alive) == (5, [0] * 5)
+    store.close()
+
+
+@pytest.mark.parametrize("reject", [False, True])
+def test_rows_that_become_late_between_the_check_and_the_commit(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch, reject: bool
+) -> None:
+    """Another producer's bound passes them there."""
+    path = pipe.create("out", "x INT", maxLag="1 hour")
+    schema = StructType([StructField("rowtime", TimestampType(), False), StructField("x", IntegerType())])
+    options = {"path": path, "onDisorder": "reject" if reject else "fail"}
+    writer = RowtimeStreamWriter(Options(options, WRITE), schema)
+    rows = [rows_to_batch([(at("9:00"), 1), (at("11:30"), 2)], open_store(path).schema)]
+    output = TaskOutput(Batch("query", "run", 0, ""), {}, open_store(path).stream, [open_store(path).stage(rows[0])])
+    admitted = sink.admit
+
+    def overtaken(*arguments):
+        found = admitted(*arguments)
+        with opened(path, "fast") as fast:
+            send(fast, promise="12:00")
+            fast.abandon()
+        return found
+
+    monkeypatch.setattr(sink, "admit", overtaken)
+    if not reject:
+        with pytest.raises(
+            rt.DisorderedOutputError, match=r"1 row\(s\) of this batch lie below 2\d{3}-\d\d-\d\dT11:00:00Z"
+        ):
+            writer.commit([output], 0)
+        assert (rt.describeStream(path).rows, rt.describeStream(path).rejected) == (0, 0)
+        monkeypatch.undo()
+        with pytest.raises(rt.DisorderedOutputError):  # tried again, it does not pass for landed
+            writer.commit([output], 0)
+    else:
+        writer.commit([output], 0)
+        assert (rt.describeStream(path).rows, rt.describeStream(path).rejected) == (1, 1)
 
 
 def test_there_is_no_batch_write(pipe: Pipe, source) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, count, window
 
 import spark_rowtime as rt
-from tests.spark.watching import Watched, finish, plain, refused, rows_of, table
+from tests.spark.query_output import Watched, finish, plain, refused, rows_of, table
 from tests.sparksession import wait_for
 from tests.streams import Pipe, at, bound, drained, opened, send
 
@@ -318,6 +318,8 @@ def test_a_session_without_the_extension(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     said = json.loads((tmp_path / "said.json").read_text())
     assert said["batch"] == len(HOURS), "batch reads need no extension"
+    for when in ("configure", "configure after stop"):
+        assert "Start a new process" in said[when]
     for part in ("ShimMissingError", "spark_rowtime.configure", "sparkrowtime.RowtimeExtensions", "'ignore'"):
         assert part in said["require"]
     hours = rt.openReader(str(tmp_path / "hours"), order="arrival")

@@ -1,4 +1,4 @@
-"""Run as a program, in a Spark session without the extension: prints what happens as JSON."""
+"""A program that runs in a Spark session without the extension, and writes the result as JSON."""
 
 import json
 import sys
@@ -8,7 +8,17 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import count, window
 
+import spark_rowtime as rt
 from tests.sparksession import SETTINGS
+
+
+def configured() -> str:
+    """The error of rt.configure in this process; empty if there is none."""
+    try:
+        rt.configure(SparkSession.builder)
+    except rt.ShimMissingError as error:
+        return str(error)
+    return ""
 
 
 def main(path: str, folder: str) -> None:
@@ -17,7 +27,7 @@ def main(path: str, folder: str) -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    said = {"batch": spark.read.format("rowtime").load(path).count()}
+    said = {"batch": spark.read.format("rowtime").load(path).count(), "configure": configured()}
 
     reader = spark.readStream.format("rowtime")
     try:
@@ -30,6 +40,7 @@ def main(path: str, folder: str) -> None:
     writer = hours.selectExpr("window.start AS rowtime", "n").writeStream.format("rowtime").trigger(availableNow=True)
     writer.option("checkpointLocation", f"{folder}/checkpoint").start(f"{folder}/hours").awaitTermination()
     spark.stop()
+    said["configure after stop"] = configured()
     Path(folder, "said.json").write_text(json.dumps(said))
 
 

@@ -1,4 +1,4 @@
-"""A catalog in memory with trains put into its index directly."""
+"""A catalog in memory whose index is filled directly."""
 
 import sqlite3
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class MemoryCatalog(Catalog):
         self.db.executemany(f"INSERT INTO events VALUES ({', '.join('?' * 17)})", [(*row, seal(row)) for row in rows])
 
     def steps(self, call: Callable[[], Any]) -> int:
-        """How many tens of SQLite's instructions ``call`` takes."""
+        """How many instructions of SQLite ``call`` takes, in tens."""
         taken = [0]
 
         def count() -> None:

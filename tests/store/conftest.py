@@ -15,7 +15,7 @@ from tests.store.streams import SCHEMA, NewStream
 
 @pytest.fixture(params=["memory", "local"])
 def new_stream(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewStream]:
-    """``new_stream(**settings)`` creates a stream and gives a function that opens it, each time anew."""
+    """``new_stream(**settings)`` creates a stream and returns a function that opens it again at each call."""
     before, opened = set(STREAMS), []
 
     def create(**settings: Any) -> Callable[[], Store]:
@@ -46,7 +46,7 @@ def local_path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def open_here(local_path: str) -> Iterator[Callable[..., LocalStore]]:
-    """Opens the stream at ``local_path``, each time anew."""
+    """A function that opens the stream at ``local_path`` again at each call."""
     opened: list[LocalStore] = []
 
     def open_again(**how: Any) -> LocalStore:

@@ -1,4 +1,4 @@
-"""Other processes for the store's tests: real ones, with the project on their path."""
+"""Starts other processes for the store's tests, with the project on their path."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ path = sys.argv[1]
 
 
 def start(script: str, path: str, *arguments: Any) -> "subprocess.Popen[str]":
-    """Starts ``script`` with ``path`` and the names of the store's tests at hand; talks over its pipes."""
+    """Starts ``script`` with ``path`` and the names of the store's tests defined. It communicates through its pipes."""
     command = [sys.executable, "-c", PRELUDE + textwrap.dedent(script), path, *map(str, arguments)]
     return subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -25,7 +25,7 @@ def start(script: str, path: str, *arguments: Any) -> "subprocess.Popen[str]":
 
 
 def run(script: str, path: str, *arguments: Any, code: int = 0) -> str:
-    """Runs ``script`` to its end, which must be ``code``; gives what it printed."""
+    """Runs ``script`` to its end, and checks its exit code; returns its output."""
     process = start(script, path, *arguments)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors

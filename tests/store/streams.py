@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.schema import rowtime_micros, stream_schema
 from spark_rowtime.store.base import Commit, Position, Receipt, Rejected, Store
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.types.schema import rowtime_micros, stream_schema
 
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT")
 START = 1_000_000_000_000_000
@@ -25,18 +25,18 @@ def at(seconds: float | None) -> int | None:
 
 
 def batch(*seconds: float) -> pa.RecordBatch:
-    """Rows at ``seconds``; ``n`` is the second, cut off."""
+    """Rows at ``seconds``. ``n`` is the second, truncated."""
     times = pa.array([at(s) for s in seconds], pa.int64()).cast(SCHEMA.field("rowtime").type)
     return pa.RecordBatch.from_arrays([times, pa.array([int(s) for s in seconds], pa.int64())], schema=SCHEMA)
 
 
 def names(folder: Path | str) -> list[str]:
-    """What is in ``folder``."""
+    """The names of the entries of ``folder``, sorted."""
     return sorted(entry.name for entry in Path(folder).iterdir())
 
 
 def seconds(rows: pa.RecordBatch | pa.Table) -> list[float]:
-    """What ``batch`` was made from."""
+    """The times of rows, in seconds: the reverse of ``batch``."""
     return [(t - START) / SECOND for t in rowtime_micros(rows).to_pylist()]
 
 
@@ -51,7 +51,7 @@ class Writer:
         self.epoch, self.number = info.epoch, info.number
 
     def commit(self, *trains: Iterable[float], floor: float | None = None, late: Any = (), **more: Any) -> Commit:
-        """The next commit, not yet made: a train per sequence of times."""
+        """The next commit, not yet executed, with one train per sequence of times."""
         self.number += 1
         staged = tuple(self.store.stage(batch(*train)) for train in trains)
         rejected = (Rejected("late", at(floor), batch(*late)),) if late else ()
@@ -66,7 +66,7 @@ class Writer:
 
 
 def place(seq: int, cut: float | None = None) -> Position:
-    """A position; without ``cut`` everything up to ``seq`` is read."""
+    """A position. Without ``cut``, all rows up to ``seq`` have been read."""
     return Position(seq, at(cut), None)
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
 from spark_rowtime.store.base import Commit
 from spark_rowtime.store.local import rejections
@@ -210,7 +210,7 @@ def test_fencing_is_judged_before_the_number(new_stream: NewStream) -> None:
 
 def test_a_rejection_of_many_bytes(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite takes a billion bytes in one value."""
-    monkeypatch.setattr(rejections, "MOST_BYTES", 100)
+    monkeypatch.setattr(rejections, "LARGEST_REJECTION_BYTES", 100)
     store = new_stream()()
     writer = Writer(store, "a")
     writer.send([100], floor=100)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_rowtime.clock import Status
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import ProducerFencedError
 from spark_rowtime.store.base import Store
 from tests.store.streams import NewStream, Writer, at, read, seconds

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError
-from spark_rowtime.reader import RowReader
-from spark_rowtime.release import Release
+from spark_rowtime.reader.reader import RowReader
+from spark_rowtime.reader.release import Release
 from spark_rowtime.store.base import Position, Store, StreamSettings
 from spark_rowtime.store.memory import MemoryStore
 from tests.store.streams import EMPTY, SCHEMA, SECOND, NewStream, Writer, at, place, read, seconds

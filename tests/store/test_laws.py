@@ -1,11 +1,12 @@
 """The laws of a store, one test each. Law 8, about crashes, is in test_local_crash.py."""
 
+from dataclasses import replace
 from itertools import chain, pairwise
 
 import pytest
 
-from spark_rowtime.clock import Status
-from spark_rowtime.errors import ProducerFencedError
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.errors import LateRowError, ProducerFencedError
 from tests.store.streams import EMPTY, NewStream, Writer, at, batch, place, read, seconds
 
 
@@ -40,6 +41,22 @@ def test_law_2_no_row_lands_below_the_bound_that_was_in_force(new_stream: NewStr
         ("late", at(10), [9, 8]),
         ("late", at(10), [7]),
     ]
+
+
+def test_law_2_a_commit_that_is_to_land_whole_does_so_or_not_at_all(new_stream: NewStream) -> None:
+    open_stream = new_stream()
+    store, slow = open_stream(), Writer(open_stream(), "slow")
+    Writer(store, "fast").send(floor=10)
+    slow.send([12], floor=12)
+    store.detach("fast")
+    before = store.head(), store.producers(), store.rejected().num_rows
+    commit = replace(slow.commit([13, 11], [14], floor=14), whole=True)
+
+    with pytest.raises(LateRowError, match=r"1 row\(s\) of producer 'slow' lie below .* Nothing of the commit"):
+        slow.store.commit(commit)
+    assert (store.head(), store.producers(), store.rejected().num_rows) == before
+    assert store.commit(replace(commit, whole=False)).rejected
+    assert read(store) == [12, 13, 14]
 
 
 def test_law_3_a_train_is_all_or_nothing(new_stream: NewStream) -> None:

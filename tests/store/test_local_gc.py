@@ -1,6 +1,7 @@
 """The files that gc removes, and what a death in the midst of it leaves."""
 
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from spark_rowtime.errors import DataLostError, StoreUnavailableError
-from spark_rowtime.release import Release
+from spark_rowtime.reader.release import Release
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
-from spark_rowtime.store.retention import STAGED_FOR
-from spark_rowtime.timestamps import wall_clock
+from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
+from spark_rowtime.types.timestamps import wall_clock
 from tests.store.processes import run, start
 from tests.store.streams import END, SCHEMA, SECOND, Writer, batch, names, place, read
 
@@ -114,9 +115,11 @@ def test_law_8_a_death_in_gc(open_here: Open, local_path: str, at: str) -> None:
         from pathlib import Path
         store, at = open_local(path), sys.argv[2]
         die = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-        execute, unlink, commits = store._catalog.execute, Path.unlink, []
+        execute, unlink, commits, begun = store._catalog.execute, Path.unlink, [], [""]
         def dying(sql, values=()):
-            if sql == "COMMIT":
+            if sql.startswith("BEGIN"):
+                begun[0] = sql
+            if sql == "COMMIT" and begun[0] == "BEGIN IMMEDIATE":
                 commits.append(sql)
             points = {("COMMIT", 1): "log", ("BEGIN IMMEDIATE", 1): "between", ("COMMIT", 2): "end"}
             if points.get((sql, len(commits))) == at:
@@ -194,8 +197,37 @@ def test_writers_a_reader_and_a_collector_at_once(tmp_path: Path) -> None:
     ]
     assert [errors for _, errors in outputs] == ["", "", ""]
     assert outputs[2][0].startswith("None")
-    store = open_local(path, now=lambda: wall_clock() + 2 * STAGED_FOR)  # what was rejected at a commit stays for a day
+    store = open_local(
+        path, now=lambda: wall_clock() + 2 * STAGED_RETENTION_MICROS
+    )  # what was rejected at a commit stays for a day
     assert store.head().rows + sum(p.rejected for p in store.producers()) == 200
     store.gc(size=0)
     assert segments(path) == names(f"{path}/free") == []
     store.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_reader_does_not_keep_removed_files_open(open_here: Open, local_path: str) -> None:
+    """The disk has their room again only when nobody has them open."""
+    store, reader = filled(open_here), open_here()
+    read(reader)
+    assert held_open(local_path) == 1
+    store.gc(age=0)
+    reader._looked_at = -1e9
+    reader.expire()
+    assert held_open(local_path) == 0
+
+
+def held_open(path: str) -> int:
+    """How many segments this process has open, removed ones, too."""
+    links = [str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    return sum(link.startswith(f"{path}/segments/") for link in links)
+
+
+def test_a_link_in_the_place_of_a_segment_is_not_followed(open_here: Open, local_path: str, tmp_path: Path) -> None:
+    filled(open_here).close()
+    (segment,) = (Path(local_path) / "segments").iterdir()
+    segment.rename(tmp_path / "elsewhere")
+    segment.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreUnavailableError, match="symbolic"):
+        read(open_here())

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.schema import stream_schema
 from spark_rowtime.store.base import Commit, StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local, segment
 from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter
+from spark_rowtime.types.schema import stream_schema
 from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, batch, read
 
 Open = Callable[..., LocalStore]

@@ -7,7 +7,7 @@ from spark_rowtime.store.base import Position
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.local.catalog import TABLES
 from spark_rowtime.store.local.spans import slices_between, width_class
-from spark_rowtime.timestamps import LARGEST
+from spark_rowtime.types.timestamps import LARGEST
 from tests.store.catalogs import MemoryCatalog
 
 TIMES = st.integers(1, 9) | st.integers(1, 300) | st.integers(1, 2**40) | st.integers(1, LARGEST)

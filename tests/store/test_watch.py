@@ -45,7 +45,7 @@ def test_no_pause_is_longer_than_asked(tmp_path: Path) -> None:
     made.close()
 
 
-def test_where_the_system_has_no_more_watches_it_looks_each_millisecond(
+def test_where_the_system_has_no_more_watches_the_pauses_double_from_a_millisecond(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none_left() -> None:
@@ -54,16 +54,19 @@ def test_where_the_system_has_no_more_watches_it_looks_each_millisecond(
     monkeypatch.setattr(watch, "INotify", none_left)
     slept: list[float] = []
     made = Watch(tmp_path, slept.append)
-    for most in (1.0, 1.0, 0.0005):
+    for most in (1.0, 1.0, 0.0005, 1.0, 1.0, 1.0, 1.0):
         made.pause(most)
-    assert slept == [POLL, POLL, 0.0005]
+    assert slept == [POLL, 2 * POLL, 0.0005, 8 * POLL, 16 * POLL, CALM, CALM]
+    made.begin()
+    made.pause(1.0)
+    assert slept[-1] == POLL, "the next wait begins anew"
     made.close()
 
 
-def test_a_folder_that_is_gone_is_looked_at_each_millisecond(tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_looked_at_all_the_same(tmp_path: Path) -> None:
     slept: list[float] = []
     made = Watch(tmp_path / "gone", slept.append)
     made.pause(1)
     made.pause(1)
-    assert slept == [POLL, POLL]
+    assert slept == [POLL, 2 * POLL]
     made.close()

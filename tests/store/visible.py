@@ -1,15 +1,15 @@
-"""All that can be seen of a stream, to compare two stores, or one store at two moments."""
+"""Everything that is visible of a stream, to compare two stores, or one store at two moments."""
 
 from collections import Counter
 from typing import Any
 
-from spark_rowtime.schema import rowtime_micros
 from spark_rowtime.store.base import Store
+from spark_rowtime.types.schema import rowtime_micros
 from tests.store.streams import WHOLE, place
 
 
 def visible(store: Store) -> dict[str, Any]:
-    """Everything that the store shows, but its path and its own way of keeping rows."""
+    """Everything that the store shows, except its path and how it keeps rows."""
     horizon = store.horizon()
     trains = store.slices(place(horizon.seq), WHOLE)
     return {
@@ -25,5 +25,5 @@ def visible(store: Store) -> dict[str, Any]:
 
 
 def rows_of(state: dict[str, Any]) -> Counter[tuple[str, int]]:
-    """Whose row, and when, for each row of what ``visible`` gave."""
+    """The producer and the rowtime of each row in a result of ``visible``."""
     return Counter((name, time) for _, name, _, _, train in state["rows"] for time in rowtime_micros(train).to_pylist())

@@ -14,9 +14,9 @@ import pytest
 from sample_feed import Minutes, Unready
 
 import spark_rowtime as rt
-from spark_rowtime.adapter import AdapterProcess, host, load, spawn
-from spark_rowtime.clock import Status
-from spark_rowtime.hostlock import only_host
+from spark_rowtime.adapter.adapter import AdapterProcess, host, load, spawn
+from spark_rowtime.adapter.host_lock import only_host
+from spark_rowtime.bounds.clock import Status
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 
@@ -158,6 +158,49 @@ def test_what_fails_before_the_first_run_is_not_repeated(stream: str) -> None:
         host(Minutes, stream, wait=pytest.fail, onLate="maybe")
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        TypeError("'int' is not iterable"),
+        AttributeError("no sendRowz"),
+        NameError("rwo"),
+        ImportError("no module requests"),
+        rt.InvalidOptionError("'noon' is no time"),
+        NotImplementedError(),
+    ],
+)
+def test_an_error_in_its_program_ends_it_at_once(stream: str, error: Exception) -> None:
+    with pytest.raises(type(error)) as caught:
+        host(failing(error), stream, wait=pytest.fail)
+    assert caught.value is error
+    assert f"is not restarted: a {type(error).__name__} is taken for an error in its program" in error.__notes__[0]
+    assert numbers(stream) == [0, 1]
+    assert producer(stream).status is Status.ATTACHED, "it holds the clock until it is mended"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"latenes": "1 hour"}, rt.UnknownOptionError, "names 'latenes', which .* Did you mean 'lateness'"),
+        ({"producer": "me"}, rt.UnknownOptionError, "names 'producer'"),
+        ({"lateness": "an hour"}, rt.InvalidOptionError, "lateness of 'rowtime'='an hour' is no interval"),
+        ("lateness", rt.InvalidOptionError, "must be a dict of keywords for openSink, .* not 'lateness'"),
+    ],
+)
+def test_wrong_sink_options_are_refused_before_anything_is_made(
+    stream: str, options: Any, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        host(type("Mistaken", (Minutes,), {"sinkOptions": options}), stream, wait=pytest.fail)
+
+
+def test_a_stream_that_is_not_there_is_created_only_where_it_is_wanted(stream: str) -> None:
+    with pytest.raises(rt.StreamNotFoundError):
+        host(Minutes, stream, create=False)
+    host(Minutes, stream)
+    host(Minutes, stream, create=False)
+
+
 @pytest.mark.parametrize("disguise", [False, True])
 def test_a_fenced_adapter_ends_and_is_not_restarted(stream: str, disguise: bool) -> None:
     class Fenced(Minutes):
@@ -237,6 +280,7 @@ def spawned(orders: str) -> Iterator[Any]:
     started: list[AdapterProcess] = []
 
     def start(spec: str) -> AdapterProcess:
+        rt.createStream(orders, SCHEMA, existOk=True)
         started.append(spawn(spec, orders))
         return started[-1]
 
@@ -276,7 +320,7 @@ def test_a_process_that_dies_says_its_last_words(orders: str, spawned: Any, capf
 def test_a_process_ends_when_its_parent_is_killed(orders: str) -> None:
     rt.createStream(orders, SCHEMA)
     code = (
-        "import sys; from spark_rowtime.adapter import spawn\n"
+        "import sys; from spark_rowtime.adapter.adapter import spawn\n"
         f"print(spawn('sample_feed:Endless', {orders!r}).pid, flush=True); sys.stdin.read()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from unit_support import us, when
 
 from spark_rowtime import InvalidOptionError, RowtimeBound
-from spark_rowtime.bound import as_bound, stronger, weaker
-from spark_rowtime.timestamps import LARGEST, LEAST, from_micros
+from spark_rowtime.bounds.bound import as_bound, stronger, weaker
+from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros
 
 MICROS = st.integers(LEAST, LARGEST - 1)
 BOUNDS = st.builds(lambda micros, strict: RowtimeBound(from_micros(micros), strict), MICROS, st.booleans())
@@ -152,3 +152,28 @@ def test_the_last_floor_is_a_bound_that_can_be_said_again():
 def test_strict_is_true_or_false(strict):
     with pytest.raises(InvalidOptionError, match="strict"):
         RowtimeBound(when("10:00"), strict)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_bound_is_taken_for_a_bound_and_so_is_its_text(strict):
+    bound = RowtimeBound("2006-09-11T12:05:00.5Z", strict)
+    for same in (bound, str(bound)):
+        assert RowtimeBound(same) == bound
+        assert RowtimeBound(same).strict is strict
+        with pytest.raises(InvalidOptionError, match="is a bound already"):
+            RowtimeBound(same, tz="Europe/Berlin")
+    assert RowtimeBound(bound, strict=strict) == bound
+    if not strict:
+        with pytest.raises(InvalidOptionError, match="is a bound already"):
+            RowtimeBound(bound, strict=True)
+
+
+def test_no_bound_says_where_it_comes_from():
+    with pytest.raises(InvalidOptionError, match="are None while nothing is promised"):
+        RowtimeBound(None)
+
+
+def test_half_the_text_of_a_bound_is_none():
+    for text in ("every later row is", "every later row is after", "every later row is before 2006-09-11"):
+        with pytest.raises(InvalidOptionError, match="is no time"):
+            RowtimeBound(text)

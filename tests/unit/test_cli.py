@@ -51,7 +51,7 @@ def test_create_and_describe(orders: str) -> None:
     done("create", orders, "--schema", SCHEMA, "--max-lag", "1 hour", "--no-bounds-before-rows")
     assert done("describe", orders).splitlines()[2:] == [
         "bound     none",
-        "clock     held by nobody",
+        f"clock     held by nobody: no producer has been attached to {orders} yet",
         "rows      0 accepted, 0 rejected; 0 events in the log",
         "settings  boundsBeforeRows=False, maxLag=1:00:00",
         "",
@@ -59,6 +59,9 @@ def test_create_and_describe(orders: str) -> None:
     ]
     fill(orders)
     lines = done("describe", orders).splitlines()
+    assert lines[3] == (
+        f"clock     held by nobody: of the producers of {orders} 'shop' has left; its bound stays until one sends"
+    )
     assert lines[1].endswith("rowtime timestamp[us, tz=UTC] not null, ticker string, price double")
     assert lines[2] == "bound     2006-09-11T12:05:00Z: no later row is before that"
     assert lines[-1].split() == ["shop", "left", "2006-09-11T12:05:00Z", "2", "0", "1"]
@@ -92,9 +95,12 @@ def test_tail(orders: str) -> None:
 def test_send(orders: str, tmp_path: Path) -> None:
     file = tmp_path / "trades.csv"
     file.write_text("at,ticker,price\n2006-09-11T13:10:00Z,ORCL,1\n2006-09-11T12:10:00Z,IBM,2\n")
-    assert "There is nothing at" in refused("send", orders, "--csv", file, "--rowtime", "at", "--no-create")
-    assert "no such column" in refused("send", orders, "--csv", file, "--rowtime", "at", "--producer", "shop")
-    send = ("send", orders, "--csv", file, "--rowtime", "at", "--producer", "ticker", "--bounds", "1h")
+    said = refused("send", orders, "--csv", file, "--rowtime", "at")
+    assert "There is nothing at" in said
+    assert "add --create, which makes the stream with the schema of the file" in said
+    create = ("send", orders, "--csv", file, "--create", "--rowtime", "at")
+    assert "no such column" in refused(*create, "--producer", "shop")
+    send = (*create, "--producer", "ticker", "--bounds", "1h")
     said = "2 row(s) sent by 2 producer(s). Bound: every later row is at or after 2006-09-12T00:00:00Z"
     assert said in done(*send, "--final", "2006-09-12")
     assert "0 row(s) sent by 2 producer(s); 2 of 2 were there already." in done(*send)
@@ -109,21 +115,25 @@ def test_send(orders: str, tmp_path: Path) -> None:
 def test_send_without_producers_is_one_named_as_the_file(orders: str, tmp_path: Path) -> None:
     file = tmp_path / "trades.csv"
     file.write_text("at,price\n2006-09-11T13:10:00Z,1\n")
-    done("send", orders, "--csv", file, "--rowtime", "at", "--columns", "price")
+    done("send", orders, "--csv", file, "--rowtime", "at", "--columns", "price", "--create")
     done("send", orders, "--csv", file, "--rowtime", "at", "--columns", "price", "--name", "me", "--on-late", "reject")
     assert [p.name for p in rt.describeStream(orders).producers] == ["me", "trades.csv"]
     assert rt.describeStream(orders).schema.names == ["rowtime", "price"]
 
 
 def test_run_hosts_an_adapter(orders: str) -> None:
-    done("run", "sample_feed:Minutes", orders, "--producer", "mine", "--restarts", "3")
+    said = refused("run", "sample_feed:Minutes", orders)
+    assert "There is nothing at" in said
+    assert "add --create, which makes the stream with the schema of the adapter" in said
+    assert not Path(orders).exists()
+    done("run", "sample_feed:Minutes", orders, "--producer", "mine", "--restarts", "3", "--create")
     (mine,) = rt.describeStream(orders).producers
     assert (mine.name, mine.accepted, mine.checkpoint) == ("mine", 5, "5")
 
 
 def test_drain_feeds_a_consumer_and_resumes(orders: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done("run", "sample_feed:Minutes", orders)
+    done("run", "sample_feed:Minutes", orders, "--create")
     done("drain", orders, "sample_feed:Notebook")
     done("drain", orders, "sample_feed:Notebook")
     notes = [json.loads(line) for line in Path("notebook.jsonl").read_text().splitlines()]
@@ -151,7 +161,7 @@ def test_pyspark_is_not_imported() -> None:
     code = (
         "import sys, spark_rowtime.cli.__main__"
         if False
-        else "import sys, spark_rowtime.cli, spark_rowtime.adapter\n"
+        else "import sys, spark_rowtime.cli, spark_rowtime.adapter.adapter\n"
         "sys.exit(','.join(m for m in sys.modules if m.startswith(('pyspark', 'py4j'))))"
     )
     with run_python("-c", code) as process:

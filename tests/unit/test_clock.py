@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit_support import HOUR, MINUTE, us
 
-from spark_rowtime.clock import Detached, Idled, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import Detached, Idled, Joined, Left, Sent, Status, StreamClock
 
 NAMES = st.sampled_from(["a", "b", "c"])
 FLOORS = st.none() | st.integers(1, 60)

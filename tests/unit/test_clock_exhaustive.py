@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_rowtime.clock import Detached, Event, Idled, Joined, Left, ProducerClock, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import Detached, Event, Idled, Joined, Left, ProducerClock, Sent, Status, StreamClock
 
 NAMES = ("a", "b", "c")
 TIMES = (1, 2, 3, 4)

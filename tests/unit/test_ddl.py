@@ -8,7 +8,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_rowtime import SchemaMismatchError
-from spark_rowtime.ddl import from_ddl, from_spark_json
+from spark_rowtime.types.ddl import from_ddl, from_spark_json
 
 TYPES = {
     "BOOLEAN": spark.BooleanType(),

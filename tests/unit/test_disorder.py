@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from unit_support import HOUR, MINUTE, accepted, clock_times, new_sink, new_stream, row, rows, us, when
 
 import spark_rowtime as rt
-from spark_rowtime.disorder import declared
-from spark_rowtime.schema import rows_to_batch, stream_schema
-from spark_rowtime.train import Timed
+from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.bounds.train import Timed
+from spark_rowtime.types.schema import rows_to_batch, stream_schema
 
 TIMES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, updated TIMESTAMP")
@@ -118,6 +118,32 @@ def test_lateness_of_another_column_says_nothing_of_rowtime():
     assert sink.getRowtimeBound() is None
     with pytest.raises(rt.LateRowError, match="'updated'"):
         sink.sendRow((when("10:00"), when("10:00")))
+
+
+def test_lateness_of_numbers_and_dates():
+    path = new_stream("rowtime TIMESTAMP NOT NULL, version INT, day DATE")
+    order = {"lateness": {"version": 2, "day": "1 day"}}
+    sink = new_sink(path, "P", order=order, onLate="reject")
+    sink.sendRow((when("10:00"), 7, date(2006, 9, 12)))
+    sink.sendRow((when("10:01"), 5, date(2006, 9, 11)))
+    sink.sendRow((when("10:02"), 4, date(2006, 9, 12)))
+    sink.sendRow((when("10:03"), 7, date(2006, 9, 10)))
+    sink.sendRow((when("10:04"), None, None))
+    assert accepted(path) == ["10:00", "10:01", "10:04"]
+    assert open_rejected(path) == [(None, "10:02"), (datetime(2006, 9, 11, tzinfo=UTC), "10:03")]
+    assert sink.getRowtimeBound() is None
+    again = new_sink(path, "P", order=order)  # a takeover goes on from there
+    with pytest.raises(rt.LateRowError, match="5, the largest 'version' of earlier steps less its lateness"):
+        again.sendRow((when("10:05"), 4, None))
+    with pytest.raises(rt.LateRowError, match="2006-09-11, the largest 'day'"):
+        again.sendRow((when("10:05"), 9, date(2006, 9, 10)))
+
+
+def test_the_least_number_is_late_for_nobody():
+    schema = stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT")
+    disorder = declared(schema, lateness={"n": 10})
+    disorder.take(rows_to_batch([(when("10:00"), -(2**63))], schema))
+    assert disorder.judge(Timed(rows_to_batch([(when("10:00"), -(2**63))], schema)), None).fits is None
 
 
 def test_a_bound_that_is_sent_counts_beside_lateness():
@@ -307,10 +333,15 @@ def test_declarations_are_told_apart_and_stable():
         ({"lateness": "-1 hour"}, "negative"),
         ({"lateness": {"place": "1 hour"}}, "place"),
         ({"lateness": {"nothing": "1 hour"}}, "nothing"),
+        ({"lateness": {"version": "1 hour"}}, "whole number"),
+        ({"lateness": {"version": -1}}, "whole number"),
+        ({"lateness": {"day": "36 hours"}}, "whole days"),
+        ({"lateness": 5}, "an interval"),
+        ({"lateness": {"rowtime": None}}, "lateness of 'rowtime'"),
     ],
 )
 def test_declarations_that_cannot_be(options, said):
-    schema = stream_schema("rowtime TIMESTAMP NOT NULL, place STRING")
+    schema = stream_schema("rowtime TIMESTAMP NOT NULL, place STRING, version BIGINT, day DATE")
     with pytest.raises(rt.InvalidOptionError, match=said):
         declared(schema, **options)
 

@@ -5,7 +5,7 @@ from unit_support import new_sink, new_stream, rows
 
 from spark_rowtime.spark.offset import ALONE
 from spark_rowtime.spark.options import READ, Options
-from spark_rowtime.spark.source import ALL_PATIENCE, PATIENCE, RowtimeStreamReader
+from spark_rowtime.spark.source import LONGEST_WAIT_SECONDS, NEWS_WAIT_SECONDS, RowtimeStreamReader
 
 
 def test_news_that_comes_while_it_waits_is_in_the_answer() -> None:
@@ -26,7 +26,7 @@ def test_news_that_comes_while_it_waits_is_in_the_answer() -> None:
     assert (nothing, len(waits)) == (start, 1)
     seq = source._store.head().seq
     assert source.latestOffset(start, ReadAllAvailable())["seq"] == source._store.head().seq
-    assert waits[1] == (seq, PATIENCE)
+    assert waits[1] == (seq, NEWS_WAIT_SECONDS)
     source.prepareForTriggerAvailableNow()
     source.latestOffset(source.latestOffset(start, ReadAllAvailable()), ReadAllAvailable())
     assert len(waits) == 2, "AvailableNow knows its end"
@@ -39,14 +39,22 @@ def test_the_only_source_of_a_query_waits_longer_the_longer_there_is_no_news() -
     source._store.wait = lambda _, timeout: waits.append(timeout)
     for _ in range(7):
         assert source.latestOffset({**start, ALONE: True}, ReadAllAvailable()) == start
-    assert waits == [0.005, 0.01, 0.02, ALL_PATIENCE, ALL_PATIENCE, ALL_PATIENCE, ALL_PATIENCE]
+    assert waits == [
+        0.005,
+        0.01,
+        0.02,
+        LONGEST_WAIT_SECONDS,
+        LONGEST_WAIT_SECONDS,
+        LONGEST_WAIT_SECONDS,
+        LONGEST_WAIT_SECONDS,
+    ]
     source.latestOffset({**start, ALONE: False}, ReadAllAvailable())
     source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
-    assert waits[-1] == PATIENCE
+    assert waits[-1] == NEWS_WAIT_SECONDS
     source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
     sink = new_sink(path, "feed")
     sink.sendRows(rows("10:00"))
     sink.flush()
     here = source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
     source.latestOffset({**here, ALONE: True}, ReadAllAvailable())
-    assert waits[-1] == PATIENCE
+    assert waits[-1] == NEWS_WAIT_SECONDS

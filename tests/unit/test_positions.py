@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import spark_rowtime as rt
-from spark_rowtime import reader as reading
-from spark_rowtime.release import Release
+from spark_rowtime.reader import reader as reading
+from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 from spark_rowtime.store import open_store
-from tests.streams import at, opened, send
+from tests.streams import at, bound, opened, send
 
 Sources = Callable[..., RowtimeStreamReader]
 
@@ -158,3 +158,40 @@ def test_numbers_that_no_position_has(path: str, number: Any) -> None:
         position = reader.position
     with pytest.raises(rt.InvalidOptionError, match="no position"):
         rt.openReader(path, start=position.replace('"seq": 0', f'"seq": {str(number).lower()}'))
+
+
+def test_a_bound_is_taken_where_a_time_is(path: str, source: Sources) -> None:
+    """As train.bound and currentRowtimeBound() give it; Spark passes options on as text."""
+    with opened(path, "feed") as feed:
+        minutes(feed, 0, 1, 2)
+        feed.sendRowtimeBound(bound("10:02", strict=True))
+        assert feed.getRowtimeBound() == bound("10:02", strict=True)
+    strict = bound("10:00", strict=True)
+    with rt.openReader(path, start=strict) as one, rt.openReader(path, start=str(strict)) as other:
+        assert [train.rows.column("n").to_pylist() for train in (*one, *other)] == [[1, 2]] * 2
+    reader = source(startingPosition=str(strict))
+    begin = reader.initialOffset()
+    assert read(reader, begin, step(reader, begin)) == [1, 2]
+    with rt.openSink(path, producer="next") as sink, pytest.raises(rt.InvalidOptionError, match="is a bound already"):
+        sink.sendRowtimeBound(bound("10:30"), strict=True)
+
+
+def test_progress_says_why_nobody_holds_the_clock(path: str, source: Sources) -> None:
+    def held_by() -> str:
+        held: str = source().reportLatestOffset()["metrics"]["clockHeldBy"]
+        assert held == rt.describeStream(path).waitsFor
+        return held
+
+    assert held_by() == f"nobody: no producer has been attached to {path} yet"
+    feed, other = opened(path, "feed"), opened(path, "other")
+    send(feed, promise="10:00")
+    send(other, promise="11:00")
+    assert held_by() == "feed"
+    feed.close()
+    other.abandon()
+    store = open_store(path)
+    store.detach("other")
+    store.close()
+    assert held_by() == (
+        f"nobody: of the producers of {path} 'other' was detached, 'feed' has left; its bound stays until one sends"
+    )

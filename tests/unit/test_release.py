@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from unit_support import HOUR, clock_times, new_sink, new_stream, row, rows, us, when
 
 from spark_rowtime import InvalidOptionError, RowtimeBound
-from spark_rowtime.release import Release, dump_position, least_sent, load_position, release, start_bound
-from spark_rowtime.schema import rowtime_micros
+from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position
+from spark_rowtime.types.schema import rowtime_micros
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 TIMES = st.integers(1, 40)

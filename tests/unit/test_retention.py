@@ -1,5 +1,6 @@
 """Retention as its users see it: settings, named readers, the command."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from click.testing import CliRunner
 import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.errors import DataLostError, InvalidOptionError
+from spark_rowtime.store.steady_clock import machine_reading
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
@@ -98,7 +100,7 @@ def test_what_the_command_says(orders: str) -> None:
     rt.openReader(orders, name="nobody").close()
     said = rowtime("gc", orders, "--age", "0 s").splitlines()
     assert said[1] == "More is old enough, but of what follows seq 0: reader 'nobody' needs it."
-    assert rowtime("describe", orders).splitlines()[-2].split() == ["reader", "seq", "last", "seen"]
+    assert rowtime("describe", orders).splitlines()[-2].split() == ["reader", "seq", "unread", "last", "seen"]
     assert "No reader 'somebody' is registered here; there are: 'nobody'" in rowtime(
         "gc", orders, "--forget", "somebody", code=1
     )
@@ -120,3 +122,93 @@ def test_created_with_retention(tmp_path: Path) -> None:
             sink.sendRow((f"2006-09-11T12:{minute:02d}:00Z", minute))
             sink.flush()
     assert rt.describeStream(path).removed > 0
+
+
+DAY = 86_400_000_000
+
+
+def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
+    """From now on the machine has run for so many days more."""
+    boot, micros = machine_reading()
+    monkeypatch.setattr("spark_rowtime.store.steady_clock.time.monotonic_ns", lambda: int(micros + days * DAY) * 1000)
+    assert machine_reading() == (boot, int(micros + days * DAY))
+
+
+def test_a_reader_that_blocks_for_long_is_warned_of(
+    orders: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, there = tmp_path / "my gone" / "sources" / "0", tmp_path / "there" / "sources" / "0"
+    (tmp_path / "there").mkdir()
+    for name in (gone.as_uri(), there.as_uri(), "auditor"):
+        rt.openReader(orders, name=name).close()
+    flags = {r.name: (r.unread, r.checkpointGone) for r in rt.describeStream(orders).readers}
+    assert flags == {gone.as_uri(): (5, True), there.as_uri(): (5, False), "auditor": (5, False)}
+    (warning,) = [line for line in rowtime("describe", orders).splitlines() if line.startswith("warning")]
+    assert "last seen 0 days ago, and its checkpoint is gone" in warning
+    assert f"--forget {gone.as_uri()}" in warning
+
+    later(monkeypatch, 8.5)
+    with rt.openReader(orders, name="auditor") as reader:
+        reader.read()
+    assert rowtime("describe", orders).count("last seen 8 days ago") == 2
+    said = rowtime("gc", orders, "--age", "0 s", "--forget-older", "8 days").splitlines()
+    assert sum("forgot reader 'file:" in line for line in said) == 2
+    assert "removed 0 rows" in said[2]
+    assert [r.name for r in rt.describeStream(orders).readers] == ["auditor"]
+    later(monkeypatch, 2)
+    assert "reader 'auditor': it was last seen 2 days ago" in rowtime("gc", orders, "--age", "0 s")
+
+
+def test_a_reader_that_waits_says_that_it_still_reads(orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though nothing comes: --forget-older must not take it for one that is gone."""
+    with rt.openReader(orders, name="tail") as reader:
+        assert numbers(reader) == [1, 2, 3, 4, 5]
+        later(monkeypatch, 3)
+        reader._kept_at = -1e9
+        assert reader.read() is None
+        (tail,) = rt.describeStream(orders).readers
+        assert (tail.unread, (datetime.now(UTC) - tail.seen).total_seconds() < 60) == (0, True)
+
+
+def test_describe_shows_a_dead_producer_as_detached(orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lease has ended, and nobody has polled since; to look changes nothing."""
+    dead, alive = (
+        rt.openSink(orders, producer=name, lease=lease) for name, lease in (("dead", "30 s"), ("alive", None))
+    )
+    alive.sendRowtimeBound("2006-09-11T13:00:00Z")
+    alive.flush()
+    with dead._lock:
+        dead._timer.stop()
+    assert rt.describeStream(orders).holder == "dead"
+    later(monkeypatch, 1)
+    info = rt.describeStream(orders)
+    assert (info.holder, info.bound) == ("alive", rt.RowtimeBound("2006-09-11T13:00:00Z"))
+    assert {p.name: p.status.value for p in info.producers}["dead"] == "detached"
+    assert "held by alive" in rowtime("describe", orders)
+    assert rt.describeStream(orders).seq == info.seq, "nothing was written"
+    alive.close()
+
+
+def test_a_sink_whose_lease_ended_joins_again_and_says_so(
+    orders: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after its container stood still: it is healthy, and its next rows are not late."""
+    quiet = rt.openSink(orders, producer="quiet", lease="30 s")
+    busy = rt.openSink(orders, producer="busy", lease=None)
+    busy.sendRowtimeBound("2006-09-11T13:00:00Z")
+    busy.flush()
+    later(monkeypatch, 1)
+    with rt.openReader(orders) as reader:
+        list(reader)
+    quiet._contact = 0
+    with quiet._lock, caplog.at_level("WARNING"):
+        quiet._run_due()
+    assert "The lease of producer 'quiet' had ended" in caplog.text
+    assert "its rows before 2006-09-11T13:00:00Z are late now" in caplog.text
+    busy.sendRowtimeBound("2006-09-11T15:00:00Z")
+    busy.flush()
+    quiet.sendRow(("2006-09-11T14:00:00Z", 6))
+    quiet.flush()
+    assert rt.describeStream(orders).holder == "quiet"
+    for sink in (quiet, busy):
+        sink.close()

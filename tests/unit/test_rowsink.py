@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
@@ -29,12 +30,13 @@ from unit_support import (
 )
 
 import spark_rowtime as rt
-from spark_rowtime.pulse import Pulse
-from spark_rowtime.rowsink import StreamSink
+from spark_rowtime.producer.rowsink import StreamSink
+from spark_rowtime.producer.timer import Timer
 from spark_rowtime.store import STREAMS, open_store
 from spark_rowtime.store.base import Position
 from spark_rowtime.store.memory import MemoryStore
-from spark_rowtime.timestamps import from_micros, wall_clock
+from spark_rowtime.types.schema import rows_to_batch
+from spark_rowtime.types.timestamps import from_micros, wall_clock
 
 LINGER = 100_000
 
@@ -578,10 +580,99 @@ def test_a_row_too_far_ahead_raises_and_makes_nothing_late(clock):
     assert counts(path, "P") == (1, 1)
 
 
-def test_a_bound_may_be_as_far_ahead_as_it_likes(clock):
+def test_a_bound_too_far_ahead_is_refused(clock):
     path = new_stream(maxAhead="1 hour")
-    new_sink(path, now=clock).sendRowtimeBound(when("2006-09-12T09:00"))
-    assert stream_floor(path) == us("2006-09-12T09:00")
+    sink = new_sink(path, now=clock)
+    for beyond, strict in (("13:00", True), ("13:00:00.000001", False), ("3026-09-11T12:00", False)):
+        with pytest.raises(rt.InvalidOptionError, match="lies beyond 2006-09-11T13:00:00Z, which is maxAhead"):
+            sink.sendRowtimeBound(when(beyond), strict=strict)
+    assert stream_floor(path) is None
+    sink.sendRowtimeBound(when("13:00"))
+    assert stream_floor(path) == us("13:00")
+    clock.advance(HOUR)
+    sink.sendRowtimeBound(when("14:00"))
+    unlimited = new_stream()
+    new_sink(unlimited, now=clock).sendRowtimeBound(when("3026-09-11T12:00"))
+    assert stream_floor(unlimited) == us("3026-09-11T12:00")
+
+
+# ---- told the times, or giving them
+
+TOLD = {
+    "dict": lambda sink: sink.sendRow(row("12:00")),
+    "tuple": lambda sink: sink.sendRow((when("12:00"), "X")),
+    "text": lambda sink: sink.sendRow(("2006-09-11T12:00:00Z", "X")),
+    "rows": lambda sink: sink.sendRows(rows("12:00")),
+    "arrow": lambda sink: sink.sendRows(pa.table({"rowtime": [when("12:00")], "ticker": ["X"]})),
+    "batch": lambda sink: sink.sendRows(rows_to_batch(rows("12:00"), sink._store.schema)),
+}
+GIVEN = {
+    "dict": lambda sink: sink.sendRow({"ticker": "now"}),
+    "rows": lambda sink: sink.sendRows([{"ticker": "now"}]),
+    "arrow": lambda sink: sink.sendRows(pa.table({"ticker": ["now"]})),
+}
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("linger", [0, HOUR])
+def test_a_sink_is_told_the_times_or_gives_them(clock, told, given, linger):
+    path = new_stream()
+    sink = new_sink(path, now=clock, linger=linger)
+    for _ in range(3):
+        TOLD[told](sink)
+    with pytest.raises(rt.SchemaMismatchError, match=r"Row 0 comes without .* sink came with theirs"):
+        GIVEN[given](sink)
+    TOLD[told](sink)
+    sink.close()
+    assert accepted(path) == ["12:00"] * 4
+    path = new_stream()
+    sink = new_sink(path, now=clock, linger=linger)
+    for _ in range(3):
+        GIVEN[given](sink)
+    with pytest.raises(rt.SchemaMismatchError, match=r"Row 0 comes with a .* each got the time now"):
+        TOLD[told](sink)
+    GIVEN[given](sink)
+    sink.close()
+    assert accepted(path) == ["12:00"] * 4
+
+
+def test_a_sink_that_gives_times_takes_values_that_are_not_plain(clock):
+    path = new_stream("rowtime TIMESTAMP NOT NULL, price DECIMAL(9, 2)")
+    sink = new_sink(path, now=clock)
+    for _ in range(3):
+        sink.sendRow({"price": Decimal("1.50")})
+    with pytest.raises(rt.SchemaMismatchError, match="Row 0 comes with a"):
+        sink.sendRow({"rowtime": when("12:00"), "price": Decimal("1.50")})
+    sink.close()
+    assert accepted(path) == ["12:00"] * 3
+
+
+def test_a_call_with_rows_of_both_kinds_is_refused_and_decides_nothing(clock):
+    path = new_stream()
+    sink = new_sink(path, now=clock)
+    with pytest.raises(rt.SchemaMismatchError, match="Row 1 comes without a rowtime"):
+        sink.sendRows([row("12:00"), {"ticker": "now"}])
+    with pytest.raises(rt.SchemaMismatchError, match="Row 1 comes with a rowtime"):
+        sink.sendRows([{"ticker": "now"}, (when("12:00"), "X")])
+    with pytest.raises(rt.SchemaMismatchError, match="ticker=5"):
+        sink.sendRow({"ticker": 5})
+    sink.sendRow(row("12:00"))
+    sink.close()
+    assert accepted(path) == ["12:00"]
+
+
+def test_with_another_column_as_rowtime_all_times_are_told(clock):
+    path = new_stream("rowtime TIMESTAMP NOT NULL, created TIMESTAMP")
+    sink = new_sink(path, now=clock, rowtime="created")
+    sink.sendRow({"created": when("12:00")})
+    sink.sendRow({"rowtime": when("12:01"), "created": when("12:00")})
+    sink.sendRows([{"created": when("12:02")}, {"rowtime": when("12:03"), "created": None}])
+    sink.sendRows(pa.table({"created": [when("12:04")]}))
+    with pytest.raises(rt.SchemaMismatchError):
+        sink.sendRow({})
+    sink.close()
+    assert accepted(path) == ["12:00", "12:01", "12:02", "12:03", "12:04"]
 
 
 # ---- visibility
@@ -623,12 +714,12 @@ def test_the_timer_commits_while_rows_pour_in(path):
 def test_under_load_the_timer_is_woken_once_a_linger(path, monkeypatch):
     """Each look at the clock is a microsecond later, and the timer's thread does what it does between the calls."""
     woken, times = [], itertools.count(us("9:00"))
-    monkeypatch.setattr(Pulse, "wake", lambda _: woken.append(True))
+    monkeypatch.setattr(Timer, "wake", lambda _: woken.append(True))
     sink = new_sink(path, now=lambda: next(times), linger=HOUR)
     sink.sendRow(row("10:00"))
     for minute in range(1, 20):
         sink.sendRows(rows(f"10:{minute:02}"))
-        sink._beat()
+        sink._run_due()
     assert len(woken) == 1
 
 
@@ -1109,7 +1200,7 @@ def test_the_pulse_keeps_the_lease(path, clock):
     for _ in range(6):
         clock.advance(10_000_000)
         with sink._lock:
-            assert sink._beat() == 10.0
+            assert sink._run_due() == 10.0
         assert not store.expire()
     sink.close()
 
@@ -1119,7 +1210,7 @@ def test_a_sink_learns_from_its_pulse_that_it_is_fenced(path, clock):
     new = new_sink(path, "feed", now=clock, linger=HOUR, lease=30_000_000)
     clock.advance(10_000_000)
     with old._lock:
-        old._beat()
+        old._run_due()
     with pytest.raises(rt.ProducerFencedError):
         old.sendRow(row("10:00"))
     new.close()

@@ -9,7 +9,7 @@ from pyspark.sql import types as spark
 from unit_support import us, when
 
 from spark_rowtime import SchemaMismatchError
-from spark_rowtime.schema import (
+from spark_rowtime.types.schema import (
     TIMESTAMP,
     batch_to_schema,
     check_rowtimes,
@@ -19,7 +19,7 @@ from spark_rowtime.schema import (
     show_schema,
     stream_schema,
 )
-from spark_rowtime.timestamps import LARGEST, LEAST
+from spark_rowtime.types.timestamps import LARGEST, LEAST
 
 ROWTIME = pa.field("rowtime", TIMESTAMP, nullable=False)
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, n INT, name STRING NOT NULL")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from unit_support import us, when
 
 from spark_rowtime import InvalidOptionError
-from spark_rowtime.timestamps import LARGEST, LEAST, check_range, from_micros, show_micros, to_interval, to_micros
+from spark_rowtime.types.timestamps import LARGEST, LEAST, check_range, from_micros, show_micros, to_interval, to_micros
 
 NOON = us("12:00")
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from unit_support import clock_times, when
 
 from spark_rowtime import RowtimeBound, Train
-from spark_rowtime.bound import as_bound
-from spark_rowtime.schema import rows_to_batch, stream_schema
-from spark_rowtime.train import floors_between, span
+from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.types.schema import rows_to_batch, stream_schema
 
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, ticker STRING")
 TIMES = st.lists(st.integers(1, 40), max_size=8)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from spark_rowtime import createStream
-from spark_rowtime.disorder import declared
-from spark_rowtime.rowsink import StreamSink
+from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.producer.rowsink import StreamSink
 from spark_rowtime.store import open_store
-from spark_rowtime.timestamps import to_micros
+from spark_rowtime.types.timestamps import to_micros
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, ticker STRING"
 MINUTE = 60_000_000

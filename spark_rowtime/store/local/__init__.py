@@ -1,4 +1,4 @@
-"""Streams in directories of the local file system: the embedded default. The bytes are in FORMAT.md."""
+"""Streams in directories of the local file system: the embedded default store. FORMAT.md specifies the files."""
 
 from spark_rowtime.store.local.directory import check_local, create_local, open_local
 from spark_rowtime.store.local.store import LocalStore

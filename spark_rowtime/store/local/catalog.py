@@ -1,4 +1,4 @@
-"""The catalog of a stream: one SQLite file with everything but the rows."""
+"""The catalog of a stream: one SQLite file that holds everything but the rows."""
 
 import json
 import os
@@ -19,13 +19,13 @@ from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
 
 CATALOG = "catalog.db"
 BUSY_TIMEOUT = 10.0
-"""Seconds that a call waits for another process's transaction; each takes microseconds."""
+"""How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
-"""``rowt``; what ``file catalog.db`` shows."""
-FORMAT = 1
-"""The version that this code writes, and the largest that it reads; see FORMAT.md."""
+"""``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
+FORMAT = 2
+"""The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
-TABLES = """
+TABLES_1 = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE producers (
     name TEXT PRIMARY KEY, status TEXT NOT NULL, floor INTEGER, lease INTEGER, seen INTEGER NOT NULL,
@@ -53,18 +53,26 @@ CREATE TABLE readers (
 ) WITHOUT ROWID;
 CREATE TABLE removed (segment TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID;
 """
+ADDED_2 = """
+CREATE TABLE uptime (boot TEXT NOT NULL, ahead INTEGER NOT NULL, counted INTEGER NOT NULL, seal INTEGER NOT NULL);
+CREATE TABLE checkpoints (producer TEXT PRIMARY KEY, value TEXT NOT NULL, seal INTEGER NOT NULL);
+CREATE TABLE rejected_totals (bytes INTEGER NOT NULL, removed INTEGER NOT NULL, seal INTEGER NOT NULL);
+"""
+"""The tables that format 2 adds to those of format 1."""
+TABLES = TABLES_1 + ADDED_2
 
+_SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 _ODD = re.compile("no such|decode|malformed|unsupported file format")
-"""What SQLite says of a catalog whose tables or texts are not what was written."""
+"""Parts of SQLite's error messages for a catalog whose tables or texts are damaged."""
 STORAGE_ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)
-"""What goes through :func:`storage_error`; the last comes where not even SQLite's own texts are whole."""
+"""The errors that :func:`storage_error` translates. The last occurs if SQLite's own texts are damaged."""
 _WAITING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
 
 class Catalog:
-    """A connection to ``catalog.db``. Its callers raise SQLite's errors through :func:`storage_error`."""
+    """A connection to ``catalog.db``. Its callers translate SQLite's errors with :func:`storage_error`."""
 
     def __init__(self, file: Path, durability: str, busy_timeout: float) -> None:
         self.file = file
@@ -72,7 +80,8 @@ class Catalog:
         self._inode = _inode(file)
         self.execute = self._db.execute
         try:
-            self._check()
+            if self._check() < FORMAT:
+                self._upgrade()
             self.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
         except BaseException:
             self._db.close()
@@ -80,7 +89,10 @@ class Catalog:
 
     @contextmanager
     def transaction(self, kind: str) -> Iterator[None]:
-        """``kind``: IMMEDIATE to write, DEFERRED to read one state. All of it lands, or nothing."""
+        """Runs a transaction, which commits as a whole or not at all.
+
+        ``kind`` is IMMEDIATE to write, or DEFERRED to read one consistent state.
+        """
         try:
             self.execute(f"BEGIN {kind}")
             yield
@@ -91,7 +103,7 @@ class Catalog:
             raise
 
     def meta(self) -> tuple[str, pa.Schema, StreamSettings]:
-        """The stream's id, schema and settings."""
+        """Returns the stream's id, schema and settings."""
         try:
             rows = self.execute("SELECT name, value, seal FROM meta").fetchall()
             meta = {row[0]: row[1] for row in rows if intact((row[0], crc(row[1]), row[2]), "meta")}
@@ -101,20 +113,23 @@ class Catalog:
             raise _damaged(self.file, repr(error)) from error
 
     def verify(self, table: str) -> None:
-        """Damaged where a row of ``table`` or of its indexes is missing, which no seal shows. Reads all of it."""
-        for (said,) in self.execute(f"PRAGMA integrity_check({table})"):
-            if said != "ok":
-                raise Damaged(said)
+        """Raises Damaged if a row of ``table`` or of its indexes is missing, which no seal shows.
+
+        Reads the whole table.
+        """
+        for (problem,) in self.execute(f"PRAGMA integrity_check({table})"):
+            if problem != "ok":
+                raise Damaged(problem)
 
     def version(self) -> int:
-        """Another one each time that another connection has written."""
+        """Returns a number that changes each time another connection has written."""
         (version,) = self.execute("PRAGMA data_version").fetchone()
         return int(version)
 
     def require(self) -> None:
-        """Looks whether the file at the path is still the one that was opened: SQLite would not notice.
+        """Checks that the file at the path is still the one that was opened. SQLite does not notice a change.
 
-        DataLostError where the stream was deleted, or deleted and created again.
+        Raises DataLostError if the stream was deleted, or deleted and created again.
         """
         now = _inode(self.file)
         if now != self._inode:
@@ -126,10 +141,11 @@ class Catalog:
             )
 
     def close(self) -> None:
-        """The last connection to close folds the WAL into the file."""
+        """Closes the connection. The last connection to close merges the WAL into the file."""
         self._db.close()
 
-    def _check(self) -> None:
+    def _check(self) -> int:
+        """Returns the catalog's format, after checking that this code can read it and that its tables match it."""
         (application,) = self.execute("PRAGMA application_id").fetchone()
         (version,) = self.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID or version < 1:
@@ -145,22 +161,31 @@ class Catalog:
                 file=str(self.file),
                 format=version,
             )
-        self._check_tables()
+        self._check_tables(version)
+        return int(version)
 
-    def _check_tables(self) -> None:
-        """Refuses triggers, views and tables of another make: SQLite would run what they say."""
-        found = set(self.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall())
-        if found != _tables():
-            odd = sorted(str(sql)[:80] for (sql,) in found ^ _tables())
-            raise _damaged(self.file.parent, f"its tables are not those of format {FORMAT}: {odd[0]}")
+    def _check_tables(self, version: int) -> None:
+        """Refuses triggers, views and tables that do not belong to the format: SQLite would execute them."""
+        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(TABLES if version == FORMAT else TABLES_1)
+        if found != expected:
+            odd = sorted(str(sql)[:80] for (sql,) in found ^ expected)
+            raise _damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
+
+    def _upgrade(self) -> None:
+        """Upgrades a catalog of format 1 to format 2, unless another process has just done so."""
+        with self.transaction("IMMEDIATE"):
+            if self._check() < FORMAT:
+                for statement in filter(str.strip, ADDED_2.split(";")):
+                    self.execute(statement)
+                self.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @cache
-def _tables() -> frozenset[tuple[str]]:
+def _tables(script: str) -> frozenset[tuple[str]]:
     db = sqlite3.connect(":memory:")
     try:
-        db.executescript(TABLES)
-        return frozenset(db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"))
+        db.executescript(script)
+        return frozenset(db.execute(_SCHEMA))
     finally:
         db.close()
 
@@ -174,7 +199,7 @@ def _inode(file: Path) -> tuple[int, int] | None:
 
 
 def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> None:
-    """Writes the catalog of an empty stream with an id of its own, down to the disk."""
+    """Writes the catalog of an empty stream, with a new id, to the disk."""
     db = _connect(file, "rwc", 0)
     try:
         db.execute("PRAGMA journal_mode = WAL")
@@ -190,7 +215,7 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
 
 
 def _connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
-    """A connection that trusts nothing in the file: its schema calls no function, and broken pages are errors."""
+    """Opens a connection that does not trust the file: its schema may call no function, and broken pages are errors."""
     db = sqlite3.connect(
         f"{file.as_uri()}?mode={mode}", uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False
     )
@@ -200,7 +225,7 @@ def _connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
 
 
 def storage_error(error: Exception, path: str) -> RowtimeError:
-    """What SQLite or the file system said about the stream at ``path``, as an error of the tree."""
+    """Translates an error of SQLite or the file system about the stream at ``path`` into a RowtimeError."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if (
         code in _CORRUPT

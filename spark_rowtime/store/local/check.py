@@ -1,32 +1,30 @@
-"""Verifies a stream on disk: every row of its catalog, every train, and how they fit together."""
+"""Verifies a stream on disk: every row of its catalog, every train, and that they are consistent with each other."""
 
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from spark_rowtime.clock import Detached, Event, Idled, Joined, Left, Sent, StreamClock
+from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
+from spark_rowtime.store.local.checked_log import CheckedLog
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, Location, SegmentReader
-from spark_rowtime.store.local.spans import width_class
-from spark_rowtime.train import span
 
-_KINDS: dict[str, type[Joined | Left | Idled | Detached]] = {
-    "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
-}  # fmt: skip
+RANGE_EVENTS = 10_000
+"""How many events are read, and kept in memory, at a time."""
 _OWN = {CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", SEGMENTS, FREE}
+_LAST = "SELECT seq, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
 
 
 @dataclass(slots=True)
 class Report:
-    """What a check has found: ``damage`` and harmless ``remarks``, one line each; what is there, and is readable."""
+    """The result of a check: ``damage`` and harmless ``remarks``, one line each, and the totals and readable counts."""
 
     trains: int = 0
     rows: int = 0
@@ -36,8 +34,19 @@ class Report:
     remarks: list[str] = field(default_factory=list)
 
 
+class _Totals(NamedTuple):
+    """The end of the log and the totals of the producers at one moment. None marks a total that cannot be read."""
+
+    last: int
+    rows: int
+    accepted: int | None
+    rejected: int | None
+    removed: int
+    newest: int
+
+
 def check_stream(place: Path) -> Report:
-    """Reads the whole stream, as it is at one moment; others may use it meanwhile. Errors of access are raised."""
+    """Reads the whole stream, while other processes may use it. Raises errors of access."""
     report = Report()
     try:
         catalog = Catalog(place / CATALOG, "process", BUSY_TIMEOUT)
@@ -46,94 +55,96 @@ def check_stream(place: Path) -> Report:
         finally:
             catalog.close()
     except (StoreCorruptError, *STORAGE_ERRORS) as error:
-        report.damage.append(_said(error, place))
+        report.damage.append(_damage_in(error, place))
     return report
 
 
-def _said(error: Exception, place: Path) -> str:
-    """The damage that ``error`` speaks of; it is raised where it is none."""
-    known = error if isinstance(error, StoreCorruptError) else storage_error(error, str(place))
-    if not isinstance(known, StoreCorruptError):
-        raise known from error
-    return str(known)
+def _damage_in(error: Exception, place: Path) -> str:
+    """Returns the damage that ``error`` describes. Raises an error that is not about damage."""
+    translated = error if isinstance(error, StoreCorruptError) else storage_error(error, str(place))
+    if not isinstance(translated, StoreCorruptError):
+        raise translated from error
+    return str(translated)
 
 
 def _check(catalog: Catalog, place: Path, report: Report) -> None:
+    """Checks what exists when the check begins, in ranges of events.
+
+    No transaction spans two ranges, so that SQLite can checkpoint the WAL in between.
+    """
+    _, schema, settings = catalog.meta()
+    for (problem,) in catalog.execute("PRAGMA integrity_check(10)"):
+        if problem != "ok":
+            report.damage.append(f"{CATALOG}: {problem}")
+    totals, log, reader = _totals(catalog, report), CheckedLog(settings), SegmentReader(place, schema)
     missing: list[tuple[int, str]] = []
-    with catalog.transaction("DEFERRED"):
-        _, schema, settings = catalog.meta()
-        for (said,) in catalog.execute("PRAGMA integrity_check(10)"):
-            if said != "ok":
-                report.damage.append(f"{CATALOG}: {said}")
-        events = list(_events(catalog, report))
-        report.damage += _log_faults(events, settings)
-        _other_tables(catalog, schema, report, events)
-        reader = SegmentReader(place, schema)
-        for event in events:
-            if event[11] is not None:
-                _train(reader, event, report, missing)
-        reader.close()
-        _files(place, {event[12] for event in events}, report)
-    first = catalog.execute("SELECT MIN(seq) FROM events").fetchone()[0] or 0
-    report.damage += [said for seq, said in missing if seq > first]  # others were removed meanwhile
+    for event in _events(catalog, totals.last, report):
+        report.damage += log.faults(event, _first(catalog) if event[0] != log.last + 1 else 0)
+        if event[11] is not None:
+            _train(reader, event, report, missing)
+    reader.close()
+    first = _first(catalog)
+    report.damage += [problem for seq, problem in missing if seq > first]  # gc has removed the others meanwhile
+    _rejected(catalog, schema, totals, report)
+    _files(catalog, place, log.segments, totals.last, report)
 
 
-def _events(catalog: Catalog, report: Report) -> Iterator[tuple[Any, ...]]:
-    rows = catalog.execute("SELECT * FROM events ORDER BY seq")
-    while True:
+def _totals(catalog: Catalog, report: Report) -> _Totals:
+    last = rows = removed = newest = 0
+    try:
+        with catalog.transaction("DEFERRED"):
+            last, rows = catalog.execute(_LAST).fetchone() or (0, 0)
+            newest, removed = rejections.newest(catalog), rejections.totals(catalog).removed
+            readers.everyone(catalog, 0)
+            every_producer = [producers.info(catalog, producer) for producer in producers.everyone(catalog)]
+    except sqlite3.DatabaseError as error:
+        report.damage.append(f"{CATALOG}: {error}")
+        return _Totals(last, rows, None, None, removed, newest)
+    accepted = sum(producer.accepted for producer in every_producer)
+    if accepted != rows:
+        report.damage.append(f"{CATALOG}: the producers sent {accepted} rows, but the log has {rows}")
+    return _Totals(last, rows, accepted, sum(producer.rejected for producer in every_producer), removed, newest)
+
+
+def _events(catalog: Catalog, last: int, report: Report) -> Iterator[tuple[Any, ...]]:
+    """Yields the events up to ``last``. Reports and skips those that cannot be read."""
+    seq = _first(catalog) - 1
+    while seq < last:
         try:
-            row = rows.fetchone()
-            if row is None:
-                return
-            yield intact(row, "events")
-        except Damaged as error:
-            report.damage.append(f"{CATALOG}: {error}, so that event, or train, cannot be told")
+            upto = min(max(seq, _first(catalog) - 1) + RANGE_EVENTS, last)
+            rows = catalog.execute("SELECT * FROM events WHERE seq > ? AND seq <= ? ORDER BY seq", (seq, upto))
+            found = rows.fetchall()
         except sqlite3.DatabaseError as error:
             report.damage.append(f"{CATALOG}: the log cannot be read any further ({error})")
             return
+        for row in found:
+            try:
+                yield intact(row, "events")
+            except Damaged as error:
+                report.damage.append(f"{CATALOG}: {error}, so that event, or train, cannot be told")
+        seq = upto
 
 
-def _log_faults(events: list[tuple[Any, ...]], settings: StreamSettings) -> Iterator[str]:
-    """Where an event does not follow from those before it."""
-    clock, rows, last = settings.clock(), 0, 0
-    whole = bool(events) and events[0][0] == 1
-    if events and not whole:
-        clock.floor, clock.largest, rows, last = events[0][5], events[0][6], events[0][7], events[0][0]
-        events = events[1:]
-    for seq, kind, producer, _, floor, stream_floor, largest, total, count, *place in events:
-        if seq != last + 1:
-            yield f"{CATALOG}: seq {last + 1} to {seq - 1} are missing from the log"
-            return
-        rows, last = rows + (count or 0), seq
-        if total != rows or (stream_floor or 0) < (clock.floor or 0) or (largest or 0) < (clock.largest or 0):
-            yield f"{CATALOG}: event {seq} does not follow from the one before it (rows, bound or largest rowtime)"
-        if place[2] is not None and place[2] != width_class(place[0], place[1]):
-            yield f"{CATALOG}: train {seq} is in the wrong place of the index"
-        _follow(clock, kind, producer, floor, place[1], whole)
-        if whole and clock.floor != stream_floor:
-            yield f"{CATALOG}: the bound at seq {seq} is not what the events up to it give"
-        clock.floor, clock.largest = stream_floor, largest
+def _first(catalog: Catalog) -> int:
+    (first,) = catalog.execute("SELECT COALESCE(MIN(seq), 1) FROM events").fetchone()
+    return int(first)
 
 
-def _follow(clock: StreamClock, kind: str, producer: str, floor: int | None, largest: int | None, whole: bool) -> None:
-    if whole:
-        event: Event = Sent(producer, floor, largest) if kind == "sent" else _KINDS[kind](producer)
-        clock.apply(event)
-
-
-def _other_tables(catalog: Catalog, schema: pa.Schema, report: Report, events: list[tuple[Any, ...]]) -> None:
-    accepted = 0
+def _rejected(catalog: Catalog, schema: pa.Schema, totals: _Totals, report: Report) -> None:
+    """Reads the rejections that are kept, and compares the number of their rows with the producers' counts."""
+    kept, last = 0, 0
     try:
-        accepted = sum(known.accepted for known in producers.everyone(catalog))
-        rejected = sum(r.rows.num_rows for _, r in rejections.everything(catalog, schema))
-        counted = sum(known.rejected for known in producers.everyone(catalog))
-        readers.everyone(catalog)
-        if rejected != counted:
-            report.damage.append(f"{CATALOG}: {rejected} rejected rows are kept, but {counted} were counted")
-        if events and accepted != events[-1][7]:
-            report.damage.append(f"{CATALOG}: the producers sent {accepted} rows, but the log has {events[-1][7]}")
+        while last < totals.newest:
+            last, rows = rejections.portion(catalog, schema, last, totals.newest)
+            kept += rows
+        meanwhile = rejections.totals(catalog).removed != totals.removed
     except (sqlite3.DatabaseError, pa.ArrowException) as error:
         report.damage.append(f"{CATALOG}: {error}")
+        return
+    if totals.rejected is not None and not meanwhile and kept + totals.removed != totals.rejected:
+        report.damage.append(
+            f"{CATALOG}: {kept} rejected rows are kept and {totals.removed} were removed, but {totals.rejected} counted"
+        )
 
 
 def _train(reader: SegmentReader, event: tuple[Any, ...], report: Report, missing: list[tuple[int, str]]) -> None:
@@ -155,10 +166,12 @@ def _train(reader: SegmentReader, event: tuple[Any, ...], report: Report, missin
     report.readable_rows += rows
 
 
-def _files(place: Path, named: set[str | None], report: Report) -> None:
+def _files(catalog: Catalog, place: Path, named: set[str], last: int, report: Report) -> None:
+    """Remarks on files that neither the checked log names nor any commit since the check began."""
     for file in sorted(place.iterdir()):
         if file.name not in _OWN and not file.name.startswith("host-"):
             report.remarks.append(f"{file.name} is none of the stream's files")
-    segments = {file.name for file in (place / SEGMENTS).iterdir()}
-    for name in sorted(segments - named):
+    segments = {file.name for file in (place / SEGMENTS).iterdir()} - named
+    since = {name for (name,) in catalog.execute("SELECT DISTINCT segment FROM events WHERE seq > ?", (last,))}
+    for name in sorted(segments - since):
         report.remarks.append(f"{SEGMENTS}/{name} has no rows that count; gc removes it when it is nobody's")

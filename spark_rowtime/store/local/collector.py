@@ -1,4 +1,4 @@
-"""Collector: removes the oldest trains of a local stream, when asked and by its settings."""
+"""Collector: removes the oldest trains of a local stream, on request and according to its settings."""
 
 import logging
 from collections.abc import Callable
@@ -6,42 +6,72 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import Collected, Staged, Store
+from spark_rowtime.store.base import Collected, Position, Staged, Store
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.log import Log
-from spark_rowtime.store.local.removal import held_back, last_old, remove_files, remove_trains
+from spark_rowtime.store.local.removal import (
+    PORTION_EVENTS,
+    Limits,
+    Look,
+    least_needed,
+    look,
+    needed,
+    newest,
+    remove_events,
+)
+from spark_rowtime.store.local.sweep import PORTION_FILES, NamedSegments, forget_files, remove_files
 from spark_rowtime.store.retention import needs
 
 LOG = logging.getLogger(__name__)
-PORTION = 8
-"""A stream that keeps so much of it is cleaned after each eighth."""
+LIMIT_PORTIONS = 8
+"""The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
+MOST_PORTIONS = 20
+"""How many portions one commit removes at most. The next commits continue."""
+END = 1 << 60
+"""Greater than every seq."""
 
 
 class Collector:
-    """See ``Store.gc``. ``transaction`` is the store's; both calls come outside one."""
+    """See ``Store.gc``. ``transaction`` and ``uptime`` are the store's. Call the methods outside of a transaction."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, log: Log, transaction: Callable[[], AbstractContextManager[None]]
+        self,
+        store: Store,
+        catalog: Catalog,
+        log: Log,
+        guard: Guard,
+        transaction: Callable[[], AbstractContextManager[None]],
+        uptime: Callable[[], int],
     ) -> None:
-        self._store, self._catalog, self._log, self._transaction = store, catalog, log, transaction
+        self._store, self._catalog, self._log, self._guard = store, catalog, log, guard
+        self._transaction, self._uptime = transaction, uptime
         self._header = store.schema.serialize().size
+        self._named = NamedSegments(catalog)
         self._cleaned: int | None = None
+        self._unfinished = False
 
     def collect(self, age: int | None, size: int | None, force: bool) -> Collected:
-        """``gc``: None is what the stream's settings say."""
+        """Runs ``gc``. An argument that is None takes its value from the stream's settings."""
         settings = self._store.settings
-        age = settings.retainAge if age is None else age
-        size = settings.retainBytes if size is None else size
-        rows, held = self._remove(age, size, force)
-        return Collected(rows, *self._sweep(), held)
+        limits = self._limits(
+            settings.retainAge if age is None else age, settings.retainBytes if size is None else size
+        )
+        rows, found = self._remove(limits, force)
+        return Collected(rows, *self._sweep(), found.held)
 
     def after_commit(self, trains: tuple[Staged, ...]) -> None:
-        """Collects where the stream has settings for it and it is time. The commit landed, whatever comes."""
-        if not self._due(trains):
+        """Removes old trains if the stream has a retention limit and a part of it has passed.
+
+        A failure is only logged, since the commit has landed already.
+        """
+        settings = self._store.settings
+        if (settings.retainAge is None and settings.retainBytes is None) or not self._due(trains):
             return
-        self._cleaned = self._store.now()
         try:
-            rows, _ = self._remove(self._store.settings.retainAge, self._store.settings.retainBytes, force=False)
+            self._cleaned = self._uptime()
+            rows, found = self._remove(self._limits(settings.retainAge, settings.retainBytes), False, MOST_PORTIONS)
+            self._unfinished = not found.end
             if rows:
                 self._sweep()
         except RowtimeError:
@@ -49,25 +79,80 @@ class Collector:
             LOG.warning("Old rows of %s could not be removed; the next commits try again", path, exc_info=True)
 
     def _due(self, trains: tuple[Staged, ...]) -> bool:
-        """By age after each portion of it, and in a process's first commit; by size when a segment is begun."""
+        """Returns whether it is time to remove old trains.
+
+        With an age limit, that is after each part of it, and at the first commit of a store object; with a size
+        limit, when a segment is begun.
+        """
         age, size = self._store.settings.retainAge, self._store.settings.retainBytes
-        if age is not None and (self._cleaned is None or self._store.now() >= self._cleaned + age // PORTION):
+        if self._unfinished or (age is not None and self._cleaned is None):
+            return True
+        if age is not None and self._cleaned is not None and self._uptime() >= self._cleaned + age // LIMIT_PORTIONS:
             return True
         return size is not None and any(train.location.offset == self._header for train in trains)
 
-    def _remove(self, age: int | None, size: int | None, force: bool) -> tuple[int, str | None]:
-        """Takes trains out of the log: how many rows, and who holds the next one."""
-        with self._transaction():
-            before, head = self._log.horizon(), self._log.last
-            last = last_old(self._catalog, head.seq, None if age is None else self._store.now() - age, size)
-            last, held = held_back(self._catalog, last, needs(self._store.readers(), head, force))
-            if last > before.seq:
-                for table in ("readers", "events"):  # what damage hides might be needed
-                    self._catalog.verify(table)
-                remove_trains(self._catalog, last)
-            return self._log.horizon().rows - before.rows, held
+    def _limits(self, age: int | None, size: int | None) -> Limits:
+        now = self._uptime()
+        return Limits(now, None if age is None else now - age, 0 if size is None else self._beyond(size))
+
+    def _beyond(self, size: int) -> int:
+        """Returns the seq up to which trains lie beyond the newest ``size`` bytes; 0 if none does."""
+        before, rest = END, size
+        while True:
+            with self._guard:
+                trains = newest(self._catalog, before)
+            for seq, length in trains:
+                rest -= length
+                if rest < 0:
+                    return seq
+            if not trains:
+                return 0
+            before = trains[-1][0]
+
+    def _remove(self, limits: Limits, force: bool, portions: int = END) -> tuple[int, Look]:
+        """Removes trains from the log. Returns the number of their rows, and the last look at the log."""
+        with self._guard:
+            self._catalog.verify("readers")  # a reader that is missing because of damage may need rows
+            first = self._log.horizon()
+        found, left = Look(first.seq), portions
+        while left and not found.end:
+            found, left = self._portion(found, limits, force), left - 1
+        with self._guard:
+            return self._log.horizon().rows - first.rows, found
+
+    def _portion(self, so_far: Look, limits: Limits, force: bool) -> Look:
+        """Examines the next portion and removes what may go.
+
+        Returns a look at the beginning of the log if another process has removed events, or a reader may need them.
+        """
+        with self._guard, self._catalog.transaction("DEFERRED"):
+            first = self._log.horizon().seq
+            so_far = so_far if so_far.scanned >= first else Look(first)
+            found = look(self._catalog, so_far, limits, self._needs(force))
+        while found.last:
+            with self._transaction():
+                first = self._log.horizon().seq
+                if first >= found.last or needed(least_needed(self._needs(force)), found.last, found.largest):
+                    return Look(first)
+                last = min(found.last, first + PORTION_EVENTS)
+                remove_events(self._catalog, last)
+            if last == found.last:
+                break
+        return found
+
+    def _needs(self, force: bool) -> list[tuple[str, Position]]:
+        return needs(self._store.readers(), self._store.head(), force)
 
     def _sweep(self) -> tuple[int, int]:
-        """Removes the files of trains that are gone, and what crashes left: how many, and their bytes."""
-        with self._transaction():
-            return remove_files(self._catalog, Path(self._store.path), self._header, self._store.now())
+        """Removes the files of removed trains and of crashed writers. Returns how many files, and their bytes."""
+        stream, more, sizes = Path(self._store.path), True, list[int]()
+        while more:
+            with self._guard:
+                more = self._named.read()
+        with self._guard:
+            files = [*self._named.others(stream), *forget_files(self._catalog, stream)]
+        for start in range(0, len(files), PORTION_FILES):
+            some = files[start : start + PORTION_FILES]
+            with self._transaction():
+                sizes += remove_files(self._catalog, some, self._named, self._header, self._store.now())
+        return len(sizes), sum(sizes)

@@ -1,4 +1,4 @@
-"""The directory of a stream: made whole or not at all, and told from other things at its path."""
+"""The directory of a stream: creates it atomically, and distinguishes it from anything else at its path."""
 
 import os
 import shutil
@@ -22,14 +22,16 @@ from spark_rowtime.store.local.catalog import (
 from spark_rowtime.store.local.check import Report, check_stream
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
-from spark_rowtime.timestamps import wall_clock
+from spark_rowtime.store.steady_clock import Reading, machine_reading
+from spark_rowtime.types.timestamps import wall_clock
 
 
 def create_local(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
     """Creates an empty stream at ``path``, and the directories above it.
 
-    It is built beside its place and renamed into it, so that nobody meets half of it; of two
-    processes that create one stream, one succeeds. StreamExistsError where there is something.
+    It builds the stream in a temporary directory beside ``path`` and renames it, so that no process sees
+    an incomplete stream. If two processes create the same stream, one succeeds. Raises StreamExistsError
+    if anything exists at ``path``.
     """
     place = Path(path).absolute()
     if os.path.lexists(place):
@@ -70,12 +72,13 @@ def open_local(
     *,
     busy_timeout: float = BUSY_TIMEOUT,
     now: Callable[[], int] = wall_clock,
+    steady: Callable[[], Reading] = machine_reading,
     pause: Callable[[float], object] = time.sleep,
 ) -> LocalStore:
-    """Opens the stream at ``path``. StreamNotFoundError, which says what is there, if it is none.
+    """Opens the stream at ``path``. Raises StreamNotFoundError, which says what is there, if it is not a stream.
 
-    ``durability``: "process", what was committed survives the end of all processes; "power", also
-    the loss of power, at the price of two disk syncs per commit.
+    With ``durability`` "process", committed data survives the end of all processes. With "power", it also
+    survives a power failure, at the cost of two disk syncs per commit.
     """
     if durability not in ("process", "power"):
         raise InvalidOptionError(f"durability={durability!r} is neither 'process' nor 'power'.", value=durability)
@@ -84,7 +87,7 @@ def open_local(
         _require(place)
         catalog = Catalog(place / CATALOG, durability, busy_timeout)
         try:
-            return LocalStore(str(place), catalog, durability, now, pause)
+            return LocalStore(str(place), catalog, durability, now, steady, pause)
         except BaseException:
             catalog.close()
             raise
@@ -93,7 +96,10 @@ def open_local(
 
 
 def check_local(path: str) -> Report:
-    """Verifies the stream at ``path``. StreamNotFoundError, StoreUnavailableError; damage is in the report."""
+    """Verifies the stream at ``path`` and reports any damage.
+
+    Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
+    """
     place = Path(path).absolute()
     _require(place)
     return check_stream(place)

@@ -1,4 +1,4 @@
-"""What each call on an open stream goes through: one thread, the right process, errors of the tree."""
+"""Guard: each call on an open stream runs in one thread, in the process that opened it, and raises RowtimeErrors."""
 
 import os
 import threading
@@ -8,9 +8,10 @@ from spark_rowtime.store.local.catalog import STORAGE_ERRORS, storage_error
 
 
 class Guard:
-    """``with guard:`` one thread at a time, in the process that opened; SQLite's errors become ours.
+    """``with guard:`` admits one thread at a time, in the process that opened the stream. It is reentrant.
 
-    A connection that crosses a fork corrupts the file, so a forked child is refused. Reentrant.
+    It translates SQLite's errors. It refuses calls in a forked child, since using an SQLite connection
+    after a fork can corrupt the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -35,7 +36,7 @@ class Guard:
             raise storage_error(error, self._path) from error
 
     def shut(self) -> bool:
-        """No call is let in any more; False if that is so already, or in a forked child."""
+        """Refuses all further calls. Returns False if it did so already, or in a forked child."""
         open_here = not self._closed and os.getpid() == self._process
         self._closed = True
         return open_here

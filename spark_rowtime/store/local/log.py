@@ -1,16 +1,16 @@
-"""The log of a stream in its catalog: events in commit order, and the clock folded over them."""
+"""The log of a stream in its catalog: the events in commit order, and the clock that results from them."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from spark_rowtime.clock import Event, ProducerClock, Sent, StreamClock
-from spark_rowtime.shown import shown
+from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, StreamClock
 from spark_rowtime.store.base import Head, Staged, StreamSettings
 from spark_rowtime.store.local import producers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.local.spans import width_class
 from spark_rowtime.store.views import BOUNDS_COLUMNS
+from spark_rowtime.types.short_repr import short_repr
 
 EMPTY = Head(0, None, None, 0)
 _LAST = "SELECT seq, stream_floor, stream_largest, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
@@ -22,40 +22,40 @@ _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * 17)})"  # noqa: S608  (c
 
 
 class Log:
-    """The table ``events``, and the clock as it stands after the last event that this handle knows.
+    """The table ``events``, and the clock after the last event that this object knows.
 
-    ``clock`` is kept between calls; :meth:`catch_up` brings it to the log's end at the start of each
-    transaction. Where another process has written, it is read from the producers' rows, which hold
-    what the fold of all events would give: so the log is never replayed.
+    ``clock`` is kept between calls. :meth:`catch_up` advances it to the log's end at the start of each
+    transaction. If another process has written, the clock is read from the producers' rows, which hold
+    the same state that applying all events would give. The log is therefore never replayed.
     """
 
-    def __init__(self, catalog: Catalog, settings: StreamSettings, now: Callable[[], int]) -> None:
-        self._catalog, self._settings, self._now = catalog, settings, now
+    def __init__(self, catalog: Catalog, settings: StreamSettings, uptime: Callable[[], int]) -> None:
+        self._catalog, self._settings, self._uptime = catalog, settings, uptime
         self.clock, self._head = settings.clock(), EMPTY
 
     def head(self) -> Head:
-        """The end of the log, as it is on disk now."""
+        """Returns the end of the log as it is on disk now."""
         return self._one("ORDER BY seq DESC LIMIT 1") or EMPTY
 
     def at(self, seq: int) -> Head | None:
-        """The log as it was at ``seq``; None before the horizon."""
+        """Returns the log as it was at ``seq``; None before the horizon."""
         found = self._one("WHERE seq = ?", seq) if seq else EMPTY
         if found is None and seq > self.horizon().seq:
             raise Damaged(f"event {seq} is missing from the log")
         return found
 
     def horizon(self) -> Head:
-        """The event that the log begins with where trains were removed, the last of them; otherwise EMPTY."""
+        """Returns the last removed event, with which the log begins; EMPTY if no trains were removed."""
         first = self._one("ORDER BY seq LIMIT 1")
         return first if first and first.seq > 1 else EMPTY
 
     def verify(self) -> None:
-        """Damaged where the producers have sent more than is in the log: its end, or one of them, is missing."""
+        """Raises Damaged if the log and the producers disagree: the end of the log or a producer is missing."""
         sent, rows, last, seq = self._catalog.execute(_TOTALS).fetchone()
         if sent != rows or type(last) is not int or last > seq:
             raise Damaged(
-                f"the log ends at seq {seq} with {shown(rows)} rows, but producers have sent {shown(sent)}, up to seq "
-                f"{shown(last)}"
+                f"the log ends at seq {seq} with {short_repr(rows)} rows, but producers have sent {short_repr(sent)}, "
+                f"up to seq {short_repr(last)}"
             )
 
     def _one(self, which: str, *values: int) -> Head | None:
@@ -66,7 +66,10 @@ class Log:
         return Head(seq, floor, largest, rows)
 
     def catch_up(self) -> None:
-        """Takes in what others wrote. In a transaction; costs as much as there are attached producers, at most."""
+        """Takes over what other processes wrote. Call it in a transaction.
+
+        The cost grows at most with the number of attached producers.
+        """
         if self._catalog.execute(_LAST).fetchone() == self._head:
             return
         head = self.head()
@@ -77,33 +80,35 @@ class Log:
         self._head = head
 
     def forget(self) -> None:
-        """After a transaction that did not land: what is known came from it."""
+        """Discards the cached state. Called after a transaction that was rolled back, from which the state came."""
         self.clock, self._head = self._settings.clock(), EMPTY
 
     def append(self, event: Event, train: Staged | None = None) -> Head:
-        """Adds one event, in a transaction after :meth:`catch_up`; the caller saves the producer's row."""
+        """Adds one event. Call it in a transaction after :meth:`catch_up`. The caller saves the producer's row."""
         floor, last = self.clock.apply(event), self._head
         rows = last.rows + (train.rows if train else 0)
         self._head = Head(last.seq + 1, floor, self.clock.largest, rows)
         kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
-        values = (self._head.seq, kind, event.producer, self._now(), own, *self._head[1:])
+        values = (self._head.seq, kind, event.producer, self._uptime(), own, *self._head[1:])
         row = (*values, *(_train_columns(train) if train else _NO_TRAIN))
         self._catalog.execute(_INSERT, (*row, seal(row)))
         return self._head
 
     def columns(self) -> list[list[object]]:
-        """The log in the columns of BOUNDS_COLUMNS."""
-        found = (intact(row, "events") for row in self._catalog.execute("SELECT * FROM events ORDER BY seq"))
+        """Returns the log as the values of BOUNDS_COLUMNS."""
+        found = [intact(row, "events") for row in self._catalog.execute("SELECT * FROM events ORDER BY seq")]
         rows = [(row[0], row[2], row[1], row[8] or 0, row[4], row[5]) for row in found]
+        if any(row[0] != rows[0][0] + n for n, row in enumerate(rows)):
+            raise Damaged("events are missing from the log")
         return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in BOUNDS_COLUMNS]
 
     @property
     def last(self) -> Head:
-        """The end of the log after :meth:`catch_up` and what was appended since."""
+        """The end of the log after :meth:`catch_up` and all events appended since."""
         return self._head
 
     def copy_clock(self) -> StreamClock:
-        """The clock, for others to keep."""
+        """Returns a copy of the clock that the caller may keep."""
         return replace(self.clock, producers=dict(self.clock.producers))
 
 

@@ -1,13 +1,20 @@
-"""The producers' rows of the catalog."""
+"""The producers' rows in the catalog."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from spark_rowtime.clock import Event, ProducerClock, Status
+from isal.isal_zlib import crc32
+
+from spark_rowtime.bounds.clock import Event, ProducerClock, Status
 from spark_rowtime.store import expiry
 from spark_rowtime.store.base import ProducerInfo
 from spark_rowtime.store.expiry import Ticking
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
+from spark_rowtime.types.short_repr import short_repr
+
+LARGE_CHECKPOINT = 1024
+"""A checkpoint of at least this many characters has a row of its own, which only the next checkpoint rewrites."""
 
 _TICKING = "name, status, floor, lease, seen, sent"
 _REST = "epoch, accepted, rejected, number, checkpoint, declaration, disorder, holder, receipt_seq, receipt_floor"
@@ -20,7 +27,7 @@ _SAVE = (
 
 @dataclass(slots=True)
 class Known:
-    """One producer: what everybody sees of it, who holds it, and the receipt of its last commit."""
+    """One producer: its public state, its holder, and the receipt of its last commit."""
 
     name: str
     status: str
@@ -32,60 +39,106 @@ class Known:
     accepted: int
     rejected: int
     number: int
-    checkpoint: str | None
+    checkpoint: str | bytes | None
+    """For a large checkpoint, its CRC-32; the table ``checkpoints`` holds the checkpoint itself."""
     declaration: str
     disorder: str
     holder: str
     receipt_seq: int
     receipt_floor: int | None
 
-    def info(self) -> ProducerInfo:
-        """What everybody sees."""
-        return ProducerInfo(
-            self.name, Status(self.status), self.epoch, self.floor, self.accepted, self.rejected, self.number,
-            self.checkpoint, self.declaration, self.disorder,
-        )  # fmt: skip
-
     def tick(self, clock: ProducerClock | None, gone: Status) -> None:
-        """Takes over what the clock says of it; ``gone``: what it is where the clock has it no more."""
+        """Takes over the producer's state from the clock. ``gone`` is its status if the clock no longer has it."""
         self.status = clock.status.value if clock else gone.value
         self.floor = clock.floor if clock else self.floor
+        if clock and self.let_go:
+            self.let_go = False
+
+    @property
+    def let_go(self) -> bool:
+        """Whether the producer was detached by hand. Its lease is then stored as ``-1 - lease``."""
+        return self.lease is not None and self.lease < 0
+
+    @let_go.setter
+    def let_go(self, now: bool) -> None:
+        if self.lease is not None and now != self.let_go:
+            self.lease = -1 - self.lease
 
 
 def newcomer(name: str, declaration: str) -> Known:
-    """One that is about to attach for the first time."""
+    """Returns a producer that is about to attach for the first time."""
     status = Status.ATTACHED.value
     return Known(name, status, None, None, 0, 0, 0, 0, 0, 0, None, declaration, "", "", 0, None)
 
 
 def find(catalog: Catalog, name: str) -> Known | None:
-    """The producer, if it ever attached."""
+    """Returns the producer, if it ever attached."""
     row = catalog.execute(f"{_ALL} WHERE name = ?", (name,)).fetchone()
-    return Known(*intact(row, "producers")) if row else None
+    return _known(row) if row else None
 
 
 def everyone(catalog: Catalog) -> list[Known]:
-    """All that ever attached, by name."""
-    return [Known(*intact(row, "producers")) for row in catalog.execute(f"{_ALL} ORDER BY name")]
+    """Returns all producers that ever attached, by name."""
+    return [_known(row) for row in catalog.execute(f"{_ALL} ORDER BY name")]
 
 
-def save(catalog: Catalog, known: Known) -> None:
-    """Writes the producer's row; in a transaction."""
-    ticking = (known.name, known.status, known.floor, known.lease, known.seen, known.sent)
-    values = (
-        *ticking, known.epoch, known.accepted, known.rejected, known.number, known.checkpoint, known.declaration,
-        known.disorder, known.holder, known.receipt_seq, known.receipt_floor,
+def _known(row: tuple[Any, ...]) -> Known:
+    intact((*row[:10], crc(row[10]), *row[11:]), "producers")
+    return Known(*row[:-1])
+
+
+def info(catalog: Catalog, record: Known) -> ProducerInfo:
+    """Returns the public state of the producer."""
+    return ProducerInfo(
+        record.name, Status(record.status), record.epoch, record.floor, record.accepted, record.rejected, record.number,
+        _checkpoint(catalog, record), record.declaration, record.disorder,
     )  # fmt: skip
-    catalog.execute(_SAVE, (*values, seal(ticking), seal(values)))
+
+
+def _checkpoint(catalog: Catalog, record: Known) -> str | None:
+    if not isinstance(record.checkpoint, bytes):
+        return record.checkpoint
+    row = catalog.execute("SELECT producer, value, seal FROM checkpoints WHERE producer = ?", (record.name,)).fetchone()
+    if row is None or _mark(intact(row, "checkpoints")[1]) != record.checkpoint:
+        raise Damaged(f"the checkpoint of producer {short_repr(record.name)} is not the one that was stored")
+    value: str = row[1]
+    return value
+
+
+def set_checkpoint(catalog: Catalog, record: Known, checkpoint: str) -> None:
+    """Replaces the checkpoint. Call it in a transaction, before :func:`save`."""
+    if len(checkpoint) >= LARGE_CHECKPOINT:
+        values = (record.name, checkpoint)
+        catalog.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", (*values, seal(values)))
+        record.checkpoint = _mark(checkpoint)
+        return
+    if isinstance(record.checkpoint, bytes):
+        catalog.execute("DELETE FROM checkpoints WHERE producer = ?", (record.name,))
+    record.checkpoint = checkpoint
+
+
+def _mark(checkpoint: str) -> bytes:
+    return crc32(checkpoint.encode("utf-8", "surrogatepass")).to_bytes(4, "big")
+
+
+def save(catalog: Catalog, record: Known) -> None:
+    """Writes the producer's row. Call it in a transaction."""
+    ticking = (record.name, record.status, record.floor, record.lease, record.seen, record.sent)
+    values = (
+        *ticking, record.epoch, record.accepted, record.rejected, record.number, record.checkpoint, record.declaration,
+        record.disorder, record.holder, record.receipt_seq, record.receipt_floor,
+    )  # fmt: skip
+    sealed = (*values[:10], crc(record.checkpoint), *values[11:])
+    catalog.execute(_SAVE, (*values, seal(ticking), seal(sealed)))
 
 
 def ticking(catalog: Catalog) -> list[Ticking]:
-    """Those that are attached, idle or not; from an index alone."""
+    """Returns the attached producers, idle ones included. Reads only an index."""
     return _ticking(catalog, "TRUE")
 
 
 def overdue(catalog: Catalog, now: int, idle_timeout: int | None) -> list[Event]:
-    """What has become of those whose time is up; see :func:`spark_rowtime.store.expiry.overdue`."""
+    """Returns the events for producers whose time is up; see :func:`spark_rowtime.store.expiry.overdue`."""
     lease, idle = "seen + lease < ?", "sent < ?"
     found = (
         _ticking(catalog, lease, now)

@@ -1,4 +1,4 @@
-"""The registered readers of the catalog."""
+"""The registered readers in the catalog."""
 
 from spark_rowtime.store.base import Position, ReaderInfo
 from spark_rowtime.store.local.catalog import Catalog
@@ -6,18 +6,18 @@ from spark_rowtime.store.local.seal import intact, seal
 
 
 def keep(catalog: Catalog, reader: str, position: Position, now: int) -> None:
-    """Writes where ``reader`` is."""
+    """Writes the position of ``reader`` at the uptime ``now``. Call it in a transaction."""
     values = (reader, position.seq, position.cut, now)
     catalog.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?, ?, ?)", (*values, seal(values)))
 
 
 def forget(catalog: Catalog, reader: str) -> bool:
-    """Removes ``reader``; whether it was there."""
+    """Removes ``reader``. Returns whether it was registered."""
     return catalog.execute("DELETE FROM readers WHERE name = ?", (reader,)).rowcount > 0
 
 
-def everyone(catalog: Catalog) -> list[ReaderInfo]:
-    """All that are registered, by name."""
+def everyone(catalog: Catalog, now: int) -> list[ReaderInfo]:
+    """Returns all registered readers by name, as of the uptime ``now``."""
     rows = catalog.execute("SELECT name, seq, cut, seen, seal FROM readers ORDER BY name")
     found = [intact(row, "readers") for row in rows]
-    return [ReaderInfo(name, Position(seq, cut, None), seen) for name, seq, cut, seen in found]
+    return [ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in found]

@@ -1,26 +1,22 @@
-"""Removing the oldest trains: from the log in one transaction, then the files that hold nothing else.
+"""Removes the oldest trains: finds which part of the log may go, and removes it in portions.
 
-A file that is gone before its trains would be damage; so the log goes first, and what a process that
-died left of the files is removed by the next ``gc``.
+The log is examined outside of a write transaction, because a write transaction blocks every other
+producer. The write transaction repeats only the check that may have changed meanwhile: who needs what.
 """
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
+from typing import NamedTuple
 
 from spark_rowtime.store.base import Position
+from spark_rowtime.store.difference import between
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import intact, seal
-from spark_rowtime.store.local.segment import FREE, SEGMENTS, open_locked
-from spark_rowtime.store.local.spans import first_unread
-from spark_rowtime.store.retention import STAGED_FOR
+from spark_rowtime.store.local.seal import Damaged, intact, seal
 
-_LAST_BEFORE = "SELECT seq FROM events WHERE seq < ? AND width IS NOT NULL ORDER BY seq DESC LIMIT 1"
-_FIRST_YOUNG = "SELECT seq FROM events WHERE width IS NOT NULL AND time > ? ORDER BY seq LIMIT 1"
-_LAST_BEYOND = (
-    "SELECT MAX(seq) FROM (SELECT seq, SUM(length) OVER (ORDER BY seq DESC) AS newest FROM events "
-    "WHERE width IS NOT NULL) WHERE newest > ?"
-)
+PORTION_EVENTS = 1000
+"""How many events one transaction removes at most. This takes a few milliseconds."""
+_SIZES_EVENTS = 10_000
+_EVENTS = "SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+_NEWEST = "SELECT seq, length FROM events WHERE seq < ? AND width IS NOT NULL ORDER BY seq DESC LIMIT ?"
 _COUNT_OUT = (
     "INSERT INTO removed SELECT segment, SUM(length) FROM events WHERE seq <= ? AND width IS NOT NULL "
     "GROUP BY segment ON CONFLICT (segment) DO UPDATE SET bytes = bytes + excluded.bytes"
@@ -28,70 +24,85 @@ _COUNT_OUT = (
 _BEGINNING = (
     "UPDATE events SET (least, largest, width, segment, offset, length, checksum, seal) = (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_EVER = 1 << 60
+_AFTER_ALL = Position(_EVER, None, None)
+
+Needs = Sequence[tuple[str, Position]]
+"""The positions after which nothing may be removed, each with the reason why."""
 
 
-def last_old(catalog: Catalog, end: int, before: int | None, size: int | None) -> int:
-    """The seq up to which trains were committed up to the time ``before``, or lie beyond the newest ``size`` bytes."""
-    last = 0
-    if before is not None:
-        young = catalog.execute(_FIRST_YOUNG, (before,)).fetchone()
-        last = _last_before(catalog, young[0] if young else end + 1)
-    if size is not None:
-        (beyond,) = catalog.execute(_LAST_BEYOND, (size,)).fetchone()
-        last = max(last, beyond or 0)
-    return last
+class Limits(NamedTuple):
+    """Which trains are old enough: those of the uptime ``before`` or earlier, and those up to the seq ``beyond``."""
+
+    now: int
+    before: int | None
+    beyond: int
 
 
-def held_back(catalog: Catalog, last: int, needs: Sequence[tuple[str, Position]]) -> tuple[int, str | None]:
-    """``last``, or the train before the first one up to it that is needed, and by whom."""
-    firsts = ((first_unread(catalog, position), who) for who, position in needs)
-    needed = [(seq, who) for seq, who in firsts if seq is not None]
-    first, who = min(needed, key=lambda pair: pair[0], default=(last + 1, None))
-    return (last, None) if first > last else (_last_before(catalog, first), who)
+class Look(NamedTuple):
+    """How far the log has been examined: the events up to ``scanned``, with rowtimes up to ``reaches``.
+
+    Trains up to ``last``, with rowtimes up to ``largest``, may go. ``last`` is 0 if the portion examined
+    last has none. ``end`` is true if no train after them may go; ``held`` says who needs the next one.
+    """
+
+    scanned: int
+    reaches: int = -_EVER
+    last: int = 0
+    largest: int = -_EVER
+    end: bool = False
+    held: str | None = None
 
 
-def _last_before(catalog: Catalog, seq: int) -> int:
-    found = catalog.execute(_LAST_BEFORE, (seq,)).fetchone()
-    return found[0] if found else 0
+def newest(catalog: Catalog, before: int) -> list[tuple[int, int]]:
+    """Returns the seq and the length of the newest trains below the seq ``before``, as many as are read at a time."""
+    return catalog.execute(_NEWEST, (before, _SIZES_EVENTS)).fetchall()
 
 
-def remove_trains(catalog: Catalog, last: int) -> None:
-    """Takes the log up to the train ``last`` away; its own row stays as the log's beginning. In a transaction."""
+def look(catalog: Catalog, so_far: Look, limits: Limits, needs: Needs) -> Look:
+    """Examines the next portion of the log, and verifies the checksum of each row."""
+    rows = catalog.execute(_EVENTS, (so_far.scanned, PORTION_EVENTS)).fetchall()
+    found, least = Look(so_far.scanned, so_far.reaches), least_needed(needs)
+    for row in rows:
+        seq, _, _, time, *_ = event = intact(row, "events")
+        if seq != found.scanned + 1:
+            raise Damaged(f"events {found.scanned + 1} to {seq - 1} are missing from the log")
+        if event[11] is None:
+            found = found._replace(scanned=seq)
+            continue
+        if seq > limits.beyond and (limits.before is None or limits.before < time <= limits.now):
+            return found._replace(end=True)
+        reaches = max(found.reaches, event[10])
+        if needed(least, seq, reaches):
+            return found._replace(end=True, held=_who(needs, seq, event[9], event[10]))
+        found = found._replace(scanned=seq, reaches=reaches)
+        if seq <= limits.beyond or time <= limits.now:  # a time in the future is a clock error: the next train decides
+            found = found._replace(last=seq, largest=reaches)
+    return found._replace(end=len(rows) < PORTION_EVENTS)
+
+
+def least_needed(needs: Needs) -> tuple[int, int]:
+    """Returns the seq after which, and the rowtime from which on, trains are needed."""
+    cuts = [at.cut for _, at in needs if at.cut is not None]
+    return min(at.seq for _, at in needs), min(cuts, default=_EVER)
+
+
+def needed(least: tuple[int, int], last: int, largest: int) -> bool:
+    """Returns whether one of the trains up to ``last``, whose rowtimes end at ``largest``, may be needed."""
+    return last > least[0] or largest >= least[1]
+
+
+def _who(needs: Needs, seq: int, least: int, largest: int) -> str:
+    return next(who for who, at in needs if between(at, _AFTER_ALL, seq, least, largest))
+
+
+def remove_events(catalog: Catalog, last: int) -> None:
+    """Removes the log up to the event ``last``, whose own row stays as the log's beginning.
+
+    Call it in a transaction.
+    """
     catalog.execute(_COUNT_OUT, (last,))
     row = intact(catalog.execute("SELECT * FROM events WHERE seq = ?", (last,)).fetchone(), "events")
     gone = (None,) * 7
     catalog.execute(f"{_BEGINNING} WHERE seq = ?", (*gone, seal(row[: -len(gone)] + gone), last))
     catalog.execute("DELETE FROM events WHERE seq < ?", (last,))
-
-
-def remove_files(catalog: Catalog, stream: Path, header: int, now: int) -> tuple[int, int]:
-    """Removes the segments that nobody needs; how many files and bytes. In a transaction, so that none is committed.
-
-    One that a writer has open stays, and for a day after its last write one with bytes beside the
-    ``header`` that were never committed.
-    """
-    named = {name for (name,) in catalog.execute("SELECT DISTINCT segment FROM events WHERE width IS NOT NULL")}
-    committed = dict(catalog.execute("SELECT segment, bytes FROM removed").fetchall())
-    found = {file.name: file for file in (stream / SEGMENTS).iterdir()}
-    sizes = [_remove(found[name], stream, header + committed.get(name, 0), now) for name in found.keys() - named]
-    for name in committed:
-        if not (stream / SEGMENTS / name).exists():
-            catalog.execute("DELETE FROM removed WHERE segment = ?", (name,))
-    gone = [size for size in sizes if size is not None]
-    return len(gone), sum(gone)
-
-
-def _remove(file: Path, stream: Path, accounted: int, now: int) -> int | None:
-    """Removes one segment and its mark; its size, None where it must stay."""
-    fd = open_locked(file)
-    if fd is None:
-        return None
-    try:
-        stat = os.fstat(fd)
-        if stat.st_size != accounted and stat.st_mtime_ns // 1000 > now - STAGED_FOR:
-            return None
-        (stream / FREE / file.name).unlink(missing_ok=True)
-        file.unlink()
-        return stat.st_size
-    finally:
-        os.close(fd)

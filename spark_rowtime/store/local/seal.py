@@ -1,11 +1,11 @@
-"""Checksums of the catalog's rows: SQLite has none of its own, and would hand out what a disk made of them."""
+"""Checksums of the catalog's rows. SQLite has none of its own, and would return rows that the disk has changed."""
 
 import sqlite3
 from typing import Any
 
 from isal.isal_zlib import crc32
 
-from spark_rowtime.shown import shown
+from spark_rowtime.types.short_repr import short_repr
 
 _FORMATS = ["|".join(["%s"] * count) for count in range(20)]
 
@@ -15,20 +15,23 @@ class Damaged(sqlite3.DatabaseError):
 
 
 def seal(values: tuple[Any, ...]) -> int:
-    """The CRC-32 of ``values`` as UTF-8 text, joined by ``|``: numbers in decimal, NULL as ``None``.
+    """Returns the CRC-32 of ``values`` as UTF-8 text joined by ``|``, with numbers in decimal and NULL as ``None``.
 
-    In place of a BLOB its own CRC-32.
+    The CRC-32 of a BLOB takes the place of the BLOB.
     """
     return crc32((_FORMATS[len(values)] % values).encode("utf-8", "surrogatepass"))
 
 
 def crc(blob: Any) -> Any:
-    """What stands for ``blob`` in a seal."""
+    """Returns the value that stands for ``blob`` in a seal."""
     return crc32(blob) if isinstance(blob, bytes) else blob
 
 
 def intact(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:
-    """``row`` without its last column, its seal. Damaged if that does not fit; ``table`` and the first say which."""
+    """Returns ``row`` without its last column, the seal. Raises Damaged if the seal does not match.
+
+    The error names ``table`` and the first column.
+    """
     if seal(row[:-1]) != row[-1]:
-        raise Damaged(f"row {shown(row[0])} of the table {table} does not fit its checksum")
+        raise Damaged(f"row {short_repr(row[0])} of the table {table} does not fit its checksum")
     return row[:-1]

@@ -14,17 +14,19 @@ from isal.isal_zlib import crc32
 from spark_rowtime.errors import StoreCorruptError
 
 SEGMENTS, FREE = "segments", "free"
-"""The folders of a stream: its segments, and an empty file per segment that is free to be appended to."""
-FULL = 256 << 20
-"""A segment of so many bytes is not appended to."""
+"""The folders of a stream: its segments, and an empty marker file per segment that is free for appending."""
+FULL_SEGMENT_BYTES = 256 << 20
+"""A segment of at least this many bytes is full: nothing more is appended to it."""
 LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
-"""Before a train of so many bytes, so many are reserved on the disk, if so many are free: in pieces, the system takes
-longer for it."""
+"""Before a train of at least LARGE bytes, AHEAD bytes are reserved on the disk if PLENTY bytes are free. To allocate
+them in small pieces takes the system longer."""
 OPEN_FILES = 64
+NO_LINK = os.O_CLOEXEC | os.O_NOFOLLOW
+"""A stream's files are never symbolic links, so the target of such a link is never touched."""
 
 
 class Location(NamedTuple):
-    """Where the bytes of a train are. With the directory and the schema, enough to read it anywhere."""
+    """Where the bytes of a train are. With the directory and the schema, this is enough to read the train."""
 
     segment: str
     offset: int
@@ -34,22 +36,22 @@ class Location(NamedTuple):
 
 
 class SegmentWriter:
-    """Appends record batches to segments that nobody else writes to meanwhile.
+    """Appends record batches to segments that no other writer uses meanwhile.
 
-    A new file begins with the schema, so that any Arrow tool can read it. Nothing is created before
-    the first batch. A segment that is closed below its full size is marked as free and is claimed by
-    the next writer, so that many short-lived writers do not leave many small files; one whose writer
-    died is not. While a segment is open it is locked, so that it is not removed.
-    ``durable``: the bytes are on the disk, not only in the system, when ``append`` returns.
+    A new file begins with the schema, so that any Arrow tool can read it. No file is created before
+    the first batch. A segment that is closed before it is full is marked as free, and the next writer
+    claims it; so many short-lived writers do not leave many small files. A segment whose writer
+    died is not marked. An open segment is locked, so that it is not removed.
+    With ``durable``, the bytes are on the disk, not only in the page cache, when ``append`` returns.
     """
 
-    def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL, durable: bool = False) -> None:
+    def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
         self._folder, self._free = stream / SEGMENTS, stream / FREE
         self._schema, self._full, self._durable = schema, full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
 
     def append(self, rows: pa.RecordBatch) -> Location:
-        """Puts ``rows`` down. After an error nothing of them counts, and the next call overwrites them."""
+        """Writes ``rows``. After an error nothing of them counts, and the next call overwrites them."""
         if self._fd < 0 or self._end >= self._full:
             self._roll()
         message, offset = rows.serialize(), self._end
@@ -58,11 +60,11 @@ class SegmentWriter:
         return Location(self._name, offset, message.size, crc32(message))
 
     def holds(self, segment: str) -> bool:
-        """Whether it is the one that is open."""
+        """Returns whether ``segment`` is the one that is open."""
         return self._fd >= 0 and self._name == segment
 
     def close(self) -> None:
-        """Closes the file, if there is one, and leaves it to the next writer if it is not full."""
+        """Closes the open file, if any, and marks it as free if it is not full."""
         if self._fd < 0:
             return
         fd, self._fd = self._fd, -1
@@ -75,7 +77,7 @@ class SegmentWriter:
                 (self._free / self._name).touch()
 
     def _reserve(self, end: int) -> None:
-        """Room on the disk for a large train and those after it, where there is plenty: the catalog grows, too."""
+        """Reserves disk space for a large train and those after it, if enough is free. The catalog needs space, too."""
         if sys.platform != "linux" or end - self._end < LARGE or end <= self._reserved:
             return
         self._reserved = max(end, min(self._end + AHEAD, self._full))
@@ -84,7 +86,7 @@ class SegmentWriter:
             return
         try:
             os.posix_fallocate(self._fd, self._end, self._reserved - self._end)
-        except OSError:  # what it got is given back; the write will say what is wrong
+        except OSError:  # frees what was allocated; the write will report the error
             os.ftruncate(self._fd, self._end)
 
     def _roll(self) -> None:
@@ -94,13 +96,13 @@ class SegmentWriter:
             self._create(os.urandom(8).hex() + ".arrow")
 
     def _claim(self) -> bool:
-        """Opens a free segment, if there is one: whoever removes its mark owns it."""
+        """Opens a free segment, if there is one. The process that removes its marker owns the segment."""
         for mark in self._free.iterdir():
             try:
                 mark.unlink()
             except FileNotFoundError:
                 continue
-            if self._durable:  # whoever made it may not have
+            if self._durable:  # its creator may not have synced the folder
                 sync_folder(self._folder)
             fd = open_locked(self._folder / mark.name)
             if fd is not None:
@@ -133,14 +135,17 @@ class SegmentWriter:
 
 
 class SegmentReader:
-    """Reads record batches back, checked; keeps the last files open."""
+    """Reads and verifies record batches. It keeps the last files open."""
 
     def __init__(self, stream: Path, schema: pa.Schema) -> None:
         self._folder, self._schema = stream / SEGMENTS, schema
         self._fds: OrderedDict[str, int] = OrderedDict()
 
     def read(self, location: Location, rows: int, train: str) -> pa.RecordBatch:
-        """The ``rows`` rows at ``location``. StoreCorruptError, which names ``train``, if they are not there."""
+        """Returns the ``rows`` rows at ``location``.
+
+        Raises StoreCorruptError, which names ``train``, if they are not there.
+        """
         message = self._bytes(location, train)
         if crc32(message) != location.checksum:
             raise self._corrupt(location, train, "the checksum does not fit")
@@ -153,8 +158,14 @@ class SegmentReader:
         return batch
 
     def has(self, segment: str) -> bool:
-        """Whether the file is there, or open."""
+        """Returns whether the file exists, or is open."""
         return segment in self._fds or (self._folder / segment).exists()
+
+    def close_removed(self) -> None:
+        """Closes the files that gc has removed. The system frees their disk space only then."""
+        for segment, fd in list(self._fds.items()):
+            if os.fstat(fd).st_nlink == 0:
+                os.close(self._fds.pop(segment))
 
     def close(self) -> None:
         """Closes all files."""
@@ -165,7 +176,7 @@ class SegmentReader:
         message = pa.allocate_buffer(location.length)
         try:
             fd, rest, length = self._open(location.segment), memoryview(message), 0
-            while rest and (got := os.preadv(fd, [rest], location.offset + length)):  # 2 GiB in a call, at most
+            while rest and (got := os.preadv(fd, [rest], location.offset + length)):  # a call reads at most 2 GiB
                 rest, length = rest[got:], length + got
         except FileNotFoundError:
             raise self._corrupt(location, train, "the file is gone") from None
@@ -176,7 +187,7 @@ class SegmentReader:
     def _open(self, segment: str) -> int:
         fd = self._fds.get(segment)
         if fd is None:
-            fd = self._fds[segment] = os.open(self._folder / segment, os.O_RDONLY | os.O_CLOEXEC)
+            fd = self._fds[segment] = os.open(self._folder / segment, os.O_RDONLY | NO_LINK)
             if len(self._fds) > OPEN_FILES:
                 os.close(self._fds.popitem(last=False)[1])
         return fd
@@ -192,9 +203,9 @@ class SegmentReader:
 
 
 def open_locked(file: Path) -> int | None:
-    """Opens a segment that nobody else has open for writing or removes; None where somebody does, or it is gone."""
+    """Opens and locks a segment. Returns None if another process writes or removes it, or if it is gone."""
     try:
-        fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(file, os.O_RDWR | NO_LINK)
     except FileNotFoundError:
         return None
     try:

@@ -1,11 +1,12 @@
-"""The train index: which trains have a row between two positions, found without a scan.
+"""The train index: finds the trains with a row between two positions without a scan.
 
 Trains that are new since a position are a range of seq. Older trains with unread rows are those
-whose span of rowtimes [least, largest] overlaps [after.cut, upto.cut). No sort order of spans
-answers that, as trains of producers without order may span anything. So spans are put into classes
-by width: class k holds widths below 4 ** k. Within a class, the largest rowtime of a span that has
-a row before the cut lies less than 4 ** k after it, which is one short range of the index (width
-class, largest, least) per class, whatever the number of trains on either side of it.
+whose span of rowtimes [least, largest] overlaps [after.cut, upto.cut). No sort order of the spans
+answers that query, because a train of a producer without order may span any times. So spans are
+divided into classes by width: class k holds widths below 4 ** k. Within a class, the largest rowtime
+of a span that has a row before the cut lies less than 4 ** k after the cut. The query is therefore
+one short range of the index (width class, largest, least) per class, however many trains lie on
+either side of that range.
 """
 
 from spark_rowtime.store.base import Position, Slice
@@ -13,8 +14,8 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact
 from spark_rowtime.store.local.segment import Location
 
-FOREVER = 1 << 60
-"""Later than every rowtime: the cut of a position without one."""
+NEVER_SEQ = 1 << 60
+"""Later than every rowtime. Stands for the cut of a position without one."""
 _CLASSES = 31
 _NEW = "SELECT e.* FROM events e WHERE e.seq > ? AND e.seq <= ? AND e.least < ? ORDER BY e.seq"
 _REACHES = ", ".join(f"({k}, {4**k - 2})" for k in range(_CLASSES))
@@ -24,8 +25,9 @@ _OLD = (
     "WHERE e.width = c.width AND e.largest >= ?1 AND e.largest <= ?2 + c.reach AND e.least < ?2 AND e.seq <= ?3 "
     "ORDER BY e.seq"
 )
-_MISSING = (
-    "SELECT MAX(0, MIN(?2, (SELECT MAX(seq) FROM events)) - ?1) - COUNT(*) FROM events WHERE seq > ?1 AND seq <= ?2"
+_COUNT = (
+    "SELECT COUNT(*), COALESCE(SUM(seq), 0), (SELECT COALESCE(MAX(seq), 0) FROM events) FROM events NOT INDEXED "
+    "WHERE seq > ? AND seq <= ?"
 )
 _FIRST_NEW = "SELECT seq FROM events WHERE seq > ? AND width IS NOT NULL ORDER BY seq LIMIT 1"
 _FIRST_OLD = (
@@ -36,23 +38,25 @@ _FIRST_OLD = (
 
 
 def width_class(least: int, largest: int) -> int:
-    """The class of a span: the least k with largest - least < 4 ** k."""
+    """Returns the class of a span: the least k with largest - least < 4 ** k."""
     return ((largest - least).bit_length() + 1) // 2
 
 
 def slices_between(catalog: Catalog, after: Position, upto: Position) -> list[Slice]:
     """See :meth:`Store.slices`."""
-    cut = FOREVER if upto.cut is None else upto.cut
+    cut = NEVER_SEQ if upto.cut is None else upto.cut
     rows = catalog.execute(_NEW, (after.seq, upto.seq, cut)).fetchall()
     if after.cut is not None and after.cut < cut:
         rows = catalog.execute(_OLD, (after.cut, cut, min(after.seq, upto.seq))).fetchall() + rows
     return [_slice(*intact(row, "events")) for row in rows]
 
 
-def missing_between(catalog: Catalog, after: Position, upto: Position) -> int:
-    """How many of the events that are new between two positions are not there."""
-    (missing,) = catalog.execute(_MISSING, (after.seq, upto.seq)).fetchone()
-    return missing or 0
+def all_there(catalog: Catalog, after: int, upto: int) -> bool:
+    """Returns whether each event after ``after`` up to ``upto``, or to the end of the log, exists exactly once."""
+    count, total, end = catalog.execute(_COUNT, (after, upto)).fetchone()
+    last = min(upto, end)
+    expected = max(last - after, 0)
+    return bool(count == expected and total == expected * (after + 1 + last) // 2)
 
 
 def _slice(
@@ -64,7 +68,7 @@ def _slice(
 
 
 def first_unread(catalog: Catalog, position: Position) -> int | None:
-    """The seq of the first train with a row that is unread at ``position``; None where all are read."""
+    """Returns the seq of the first train with a row that is unread at ``position``; None if all are read."""
     found = catalog.execute(_FIRST_NEW, (position.seq,)).fetchone()
     if position.cut is not None:
         (old,) = catalog.execute(_FIRST_OLD, (position.cut, position.seq)).fetchone()

@@ -1,4 +1,4 @@
-"""LocalStore: a stream in a directory, for all processes of one machine."""
+"""LocalStore: a stream in a directory, shared by all processes of one machine."""
 
 import math
 import time
@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_rowtime.bound import stronger
-from spark_rowtime.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -27,24 +28,30 @@ from spark_rowtime.store.base import (
 )
 from spark_rowtime.store.local import producers, readers, rejections
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.collector import PORTION, Collector
+from spark_rowtime.store.local.collector import LIMIT_PORTIONS, Collector
 from spark_rowtime.store.local.guard import Guard
+from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import FULL, SEGMENTS, SegmentReader, SegmentWriter
-from spark_rowtime.store.local.spans import missing_between, slices_between
+from spark_rowtime.store.local.segment import FULL_SEGMENT_BYTES, SEGMENTS, SegmentReader, SegmentWriter
+from spark_rowtime.store.local.spans import all_there, slices_between
+from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
+from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
-from spark_rowtime.train import floors_between, span
+
+REMOVED_SECONDS = 1.0
+"""The interval between two checks whether open segments were removed."""
 
 
 class LocalStore(Store):
-    """See :class:`Store` and FORMAT.md beside this file.
+    """See :class:`Store`, and FORMAT.md beside this file.
 
-    ``catalog.db`` decides: what no transaction of it names has not happened. ``now`` gives the wall
-    clock in microseconds, for what is recorded and for leases; ``pause`` waits for so many seconds.
+    ``catalog.db`` decides: what none of its transactions names has not happened. ``now`` gives the wall
+    clock in microseconds, for what is recorded. ``steady`` is the clock for leases and ages, see
+    :class:`Uptime`. ``pause`` waits for a number of seconds.
     """
 
     def __init__(
@@ -53,68 +60,107 @@ class LocalStore(Store):
         catalog: Catalog,
         durability: str,
         now: Callable[[], int],
+        steady: Callable[[], Reading] = machine_reading,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        self.path, self._catalog, self.now = path, catalog, now
+        self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
         self._guard = Guard(path)
-        self._log = Log(catalog, self.settings, lambda: self.now())  # noqa: PLW0108  (``now`` may be replaced)
-        full = FULL if self.settings.retainBytes is None else min(FULL, self.settings.retainBytes // PORTION)
+        # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
+        self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
+        self._log = Log(catalog, self.settings, self._uptime.now)
+        full = (
+            FULL_SEGMENT_BYTES
+            if self.settings.retainBytes is None
+            else min(FULL_SEGMENT_BYTES, self.settings.retainBytes // LIMIT_PORTIONS)
+        )
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
         self._watch = Watch(Path(path), pause)
-        self._collector = Collector(self, catalog, self._log, self._transaction)
-        self._indexed = False
+        self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
+        self._indexed = IndexedTrains(catalog)
+        self._looked_at = 0.0
         for table in ("meta", "producers", "readers"):
             catalog.verify(table)
         self._log.verify()
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        """Runs a transaction with the current log and clock. A DEFERRED transaction only reads."""
         with self._guard:
             self._catalog.require()
+            writes = kind == "IMMEDIATE"
+            if writes:
+                self._uptime.ask()
             try:
                 with self._catalog.transaction(kind):
+                    if writes:
+                        self._uptime.begin()
                     self._log.catch_up()
                     yield
             except BaseException:
                 self._log.forget()
                 raise
 
+    def _close_removed(self) -> None:
+        """Closes open segments that other processes have removed, at most once per REMOVED_SECONDS."""
+        with self._guard:
+            at = time.monotonic()
+            if at - self._looked_at >= REMOVED_SECONDS:
+                self._looked_at = at
+                self._reader.close_removed()
+
+    def _look_at_uptime(self) -> int:
+        with self._guard:
+            return self._uptime.look()
+
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._transaction():
             self._expire()
-            known = producers.find(self._catalog, producer)
-            if known is None:
-                known = producers.newcomer(producer, declaration)
-            if known.declaration != declaration:
-                raise redeclared(producer, known.declaration, declaration)
-            known.lease, known.seen = lease, self.now()
-            if known.holder != holder or known.status in (Status.LEFT, Status.DETACHED):
-                known.holder, known.epoch, known.sent = holder, known.epoch + 1, self.now()
-                self._tick(Joined(producer), known)
+            record = producers.find(self._catalog, producer)
+            if record is None:
+                record = producers.newcomer(producer, declaration)
+            if record.declaration != declaration:
+                raise redeclared(producer, record.declaration, declaration)
+            record.lease, record.seen = lease, self._uptime.now()
+            if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
+                record.holder, record.epoch, record.sent = holder, record.epoch + 1, record.seen
+                self._tick(Joined(producer), record)
             else:
-                producers.save(self._catalog, known)
-            return known.info()
+                producers.save(self._catalog, record)
+            return producers.info(self._catalog, record)
 
-    def renew(self, producer: str, epoch: int) -> None:
+    def renew(self, producer: str, epoch: int) -> bool:
         with self._transaction():
-            known = self._current(producer, epoch)
-            known.seen = self.now()
-            producers.save(self._catalog, known)
+            self._close_removed()
+            record = self._current(producer, epoch)
+            record.seen = self._uptime.now()
+            again = record.status == Status.DETACHED and not record.let_go
+            if again:
+                self._join_again(record)
+            producers.save(self._catalog, record)
+            return again
+
+    def _join_again(self, record: Known) -> None:
+        promised, record.sent = record.floor, record.seen
+        self._tick(Joined(record.name), record)
+        if stronger(promised, record.floor) != record.floor:
+            self._tick(Sent(record.name, promised), record)
+
+    def due(self) -> list[Event]:
+        with self._guard:
+            return producers.overdue(self._catalog, self._uptime.look(), self.settings.idleTimeout)
 
     def expire(self) -> bool:
-        with self._guard:
-            if not self._overdue():
-                return False
+        self._close_removed()
+        if not self.due():
+            return False
         with self._transaction():
             return self._expire()
 
-    def _overdue(self) -> list[Event]:
-        return producers.overdue(self._catalog, self.now(), self.settings.idleTimeout)
-
     def _expire(self, but: str = "") -> bool:
-        due = [event for event in self._overdue() if event.producer != but]
+        overdue = producers.overdue(self._catalog, self._uptime.now(), self.settings.idleTimeout)
+        due = [event for event in overdue if event.producer != but]
         for event in due:
             self._tick(event, self._find(event.producer))
         return bool(due)
@@ -127,24 +173,26 @@ class LocalStore(Store):
 
     def commit(self, commit: Commit) -> Receipt:
         with self._transaction():
-            known = self._current(commit.producer, commit.epoch)
+            record = self._current(commit.producer, commit.epoch)
             self._expire(but=commit.producer)
-            if commit.number <= known.number:
-                return self._receipt(known)
+            if commit.number <= record.number:
+                return self._receipt(record)
             self._require_staged(commit)
             trains, late = admit(self, commit.trains, self._log.clock.floor)
-            known.seen = self.now()
-            if self._land(commit, trains, known):
-                known.sent = known.seen
+            require_whole(commit, late)
+            record.seen = self._uptime.now()
+            if self._land(commit, trains, record):
+                record.sent = record.seen
             self._reject(commit, late)
-            known.accepted += sum(t.rows for t in trains)
-            known.rejected += sum(r.rows.num_rows for r in commit.rejected + late)
-            known.number, known.disorder = commit.number, commit.disorder
-            known.checkpoint = known.checkpoint if commit.checkpoint is None else commit.checkpoint
-            known.receipt_seq, known.receipt_floor = self._log.last.seq, self._log.last.floor
-            producers.save(self._catalog, known)
+            record.accepted += sum(t.rows for t in trains)
+            record.rejected += sum(r.rows.num_rows for r in commit.rejected + late)
+            record.number, record.disorder = commit.number, commit.disorder
+            if commit.checkpoint is not None:
+                producers.set_checkpoint(self._catalog, record, commit.checkpoint)
+            record.receipt_seq, record.receipt_floor = self._log.last.seq, self._log.last.floor
+            producers.save(self._catalog, record)
         self._collector.after_commit(trains)
-        return Receipt(known.receipt_seq, known.receipt_floor, late)
+        return Receipt(record.receipt_seq, record.receipt_floor, late)
 
     def _require_staged(self, commit: Commit) -> None:
         for segment in {train.location.segment for train in commit.trains}:
@@ -152,53 +200,58 @@ class LocalStore(Store):
                 raise staged_gone(self.path)
 
     def _current(self, producer: str, epoch: int) -> Known:
-        known = self._find(producer)
-        if known.epoch != epoch:
-            raise fenced(producer, epoch, known.epoch)
-        return known
+        record = self._find(producer)
+        if record.epoch != epoch:
+            raise fenced(producer, epoch, record.epoch)
+        return record
 
     def _find(self, producer: str) -> Known:
-        known = producers.find(self._catalog, producer)
-        if known is None:
+        record = producers.find(self._catalog, producer)
+        if record is None:
             raise never_attached(producer)
-        return known
+        return record
 
-    def _receipt(self, known: Known) -> Receipt:
-        late = rejections.of_receipt(self._catalog, self.schema, known.name, known.number)
-        return Receipt(known.receipt_seq, known.receipt_floor, late)
+    def _receipt(self, record: Known) -> Receipt:
+        late = rejections.of_receipt(self._catalog, self.schema, record.name, record.number)
+        return Receipt(record.receipt_seq, record.receipt_floor, late)
 
-    def _land(self, commit: Commit, trains: tuple[Staged, ...], known: Known) -> bool:
-        """Logs rows and bound; whether there were any."""
-        before, own = self._log.clock.in_force(commit.producer), known.floor
+    def _land(self, commit: Commit, trains: tuple[Staged, ...], record: Known) -> bool:
+        """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
+        before, own = self._log.clock.in_force(commit.producer), record.floor
         floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
         for train, floor in zip(trains, floors, strict=True):
             self._log.append(Sent(commit.producer, floor, train.largest), train)
         news = stronger(own, commit.floor) != own
-        if not trains and (news or known.status != Status.ATTACHED):
+        if not trains and (news or record.status != Status.ATTACHED):
             self._log.append(Sent(commit.producer, stronger(before, commit.floor)))
-        known.tick(self._log.clock.producers.get(commit.producer), Status(known.status))
+        record.tick(self._log.clock.producers.get(commit.producer), Status(record.status))
         return bool(trains) or news
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
+        if not commit.rejected and not late:
+            return
+        before, first = rejections.totals(self._catalog), rejections.newest(self._catalog)
         for rejected, at_commit in [(r, False) for r in commit.rejected] + [(r, True) for r in late]:
             rejections.add(self._catalog, commit.producer, commit.number, self.now(), rejected, at_commit)
+        rejections.limit(self._catalog, self.schema, before, first, self.settings.retainRejected)
 
-    def _tick(self, event: Event, known: Known) -> None:
+    def _tick(self, event: Event, record: Known) -> None:
         self._log.append(event)
-        known.tick(self._log.clock.producers.get(known.name), GONE.get(type(event), Status.ATTACHED))
-        producers.save(self._catalog, known)
+        record.tick(self._log.clock.producers.get(record.name), GONE.get(type(event), Status.ATTACHED))
+        producers.save(self._catalog, record)
 
     def leave(self, producer: str, epoch: int) -> None:
         with self._transaction():
-            known = self._current(producer, epoch)
-            if known.status != Status.LEFT:
-                self._tick(Left(producer), known)
+            record = self._current(producer, epoch)
+            if record.status != Status.LEFT:
+                self._tick(Left(producer), record)
 
     def detach(self, producer: str) -> None:
         with self._transaction():
-            known = self._find(producer)
-            if known.status in (Status.ATTACHED, Status.IDLE):
-                self._tick(Detached(producer), known)
+            record = self._find(producer)
+            if record.status in (Status.ATTACHED, Status.IDLE):
+                record.let_go = True
+                self._tick(Detached(producer), record)
 
     def head(self) -> Head:
         with self._guard:
@@ -214,15 +267,12 @@ class LocalStore(Store):
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         with self._guard:
-            if after.cut is not None and not self._indexed:
-                self._catalog.verify("events")
-                self._indexed = True
-            found, missing = slices_between(self._catalog, after, upto), missing_between(self._catalog, after, upto)
-            require_kept(
-                after, self._log.horizon(), self.path
-            )  # behind: what was found is whole if nothing is lost now
-            if missing:
-                raise Damaged(f"{missing} events between seq {after.seq} and {upto.seq} are missing from the log")
+            self._indexed.require(after)
+            found, whole = slices_between(self._catalog, after, upto), all_there(self._catalog, after.seq, upto.seq)
+            # Checked last: if nothing is lost now, the slices found are complete.
+            require_kept(after, self._log.horizon(), self.path)
+            if not whole:
+                raise Damaged(f"events between seq {after.seq} and {upto.seq} are missing from the log")
             return found
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
@@ -236,9 +286,8 @@ class LocalStore(Store):
                 raise
 
     def keep(self, reader: str, position: Position) -> None:
-        with self._guard:
-            self._catalog.require()
-            readers.keep(self._catalog, reader, position, self.now())
+        with self._transaction():
+            readers.keep(self._catalog, reader, position, self._uptime.now())
 
     def forget(self, reader: str) -> None:
         with self._guard:
@@ -247,7 +296,7 @@ class LocalStore(Store):
 
     def readers(self) -> list[ReaderInfo]:
         with self._guard:
-            return readers.everyone(self._catalog)
+            return readers.everyone(self._catalog, self._uptime.look())
 
     def horizon(self) -> Head:
         with self._guard:
@@ -258,7 +307,12 @@ class LocalStore(Store):
 
     def producers(self) -> list[ProducerInfo]:
         with self._guard:
-            return [known.info() for known in producers.everyone(self._catalog)]
+            return [producers.info(self._catalog, record) for record in producers.everyone(self._catalog)]
+
+    def producer(self, name: str) -> ProducerInfo | None:
+        with self._guard:
+            record = producers.find(self._catalog, name)
+            return producers.info(self._catalog, record) if record else None
 
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):
@@ -271,25 +325,29 @@ class LocalStore(Store):
             found = [rejected_table(n, r, schema) for n, r in rejections.everything(self._catalog, self.schema)]
         return pa.concat_tables([schema.empty_table(), *found])
 
+    def rejected_removed(self) -> int:
+        with self._guard:
+            return rejections.totals(self._catalog).removed
+
     def bounds(self) -> pa.Table:
         with self._guard:
-            self._catalog.verify("events")
             return bounds_table(self._log.columns())
 
     def wait(self, seq: int, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
-        known = self._version()
+        record = self._version()
+        self._watch.begin()
         while self.head().seq <= seq:
-            while (version := self._version()) == known:
+            while (version := self._version()) == record:
                 left = math.inf if deadline is None else deadline - time.monotonic()
                 if left <= 0:
                     return False
                 self._watch.pause(left)
-            known = version
+            record = version
         return True
 
     def _version(self) -> tuple[int, int]:
-        """Another after each commit, of this handle or any other; much cheaper than to read the log's end."""
+        """Returns a value that changes with each commit of any process. Much cheaper than reading the log's end."""
         with self._guard:
             return self._catalog.version(), self._log.last.seq
 

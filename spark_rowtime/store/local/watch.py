@@ -1,4 +1,4 @@
-"""Watch: when to look for news from other processes."""
+"""Watch: decides when to check for commits of other processes."""
 
 import sys
 import time
@@ -9,53 +9,59 @@ if sys.platform == "linux":
     from inotify_simple import INotify, flags
 
 FIRST, POLL, CALM = 0.000_05, 0.001, 0.02
-"""Seconds: between the first two looks after the folder was written to; between two looks where the system tells
-nothing of that; between two looks at the most."""
+"""Pauses in seconds: FIRST is the first one after a write to the folder, POLL the first one if the system does not
+report writes, and CALM the longest."""
 
 
 class Watch:
-    """Paces the looks of one thread that waits for a commit.
+    """Paces the checks of one thread that waits for a commit.
 
-    Linux tells when a file of the stream's folder was written to (inotify). That is not yet the
-    commit, so after it the pauses begin at FIRST and double; and it may be missed, on some file
-    systems always, so they end at CALM. Where the system has no more such watches, or is another,
-    each pause is POLL. ``sleep`` waits for so many seconds.
+    Linux reports when a file of the stream's folder is written (inotify). The write precedes the
+    commit, so after it the pauses start at FIRST and double. A report may be missed, on some file
+    systems always, so no pause is longer than CALM. If the system has no free inotify watches, or is
+    not Linux, the pauses start at POLL with each wait and double up to CALM. ``sleep`` waits for a
+    number of seconds.
     """
 
     def __init__(self, folder: Path, sleep: Callable[[float], object] = time.sleep) -> None:
         self._folder, self._sleep = folder, sleep
-        self._step = FIRST
-        self._told: INotify | None = None
+        self._step, self._blind_step = FIRST, POLL
+        self._notifier: INotify | None = None
         self._tried = False
 
+    def begin(self) -> None:
+        """Starts a new wait. If the system does not report writes, the pauses are short again."""
+        self._blind_step = POLL
+
     def pause(self, most: float) -> None:
-        """Returns when a look is worth it, after ``most`` seconds at the latest. The first pause is short."""
+        """Waits until a check is worthwhile, at most ``most`` seconds. The first pause is short."""
         if not self._tried:
-            self._tried, self._told = True, _begin(self._folder)
+            self._tried, self._notifier = True, _begin(self._folder)
         step, self._step = min(self._step, most), min(2 * self._step, CALM)
-        if self._told is None:
-            self._sleep(min(POLL, most))
+        if self._notifier is None:
+            self._sleep(min(self._blind_step, most))
+            self._blind_step = min(2 * self._blind_step, CALM)
         elif step < POLL:
             self._sleep(step)
-        elif self._told.read(timeout=round(1000 * step)):
+        elif self._notifier.read(timeout=round(1000 * step)):
             self._step = FIRST
 
     def close(self) -> None:
-        """Ends the watch, if it has begun."""
-        if self._told is not None:
-            self._told.close()
+        """Ends the watch, if it was started."""
+        if self._notifier is not None:
+            self._notifier.close()
 
 
 def _begin(folder: Path) -> "INotify | None":
     if sys.platform != "linux":
         return None
     try:
-        told = INotify()
-    except OSError:  # a user may have only so many
+        notifier = INotify()
+    except OSError:  # the number of inotify instances per user is limited
         return None
     try:
-        told.add_watch(folder, flags.MODIFY)
+        notifier.add_watch(folder, flags.MODIFY)
     except OSError:
-        told.close()
+        notifier.close()
         return None
-    return told
+    return notifier

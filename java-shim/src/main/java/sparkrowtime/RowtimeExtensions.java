@@ -3,17 +3,28 @@ package sparkrowtime;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
+import sparkrowtime.analysis.QueryStart;
+import sparkrowtime.analysis.RefuseDelaylessDedup;
+import sparkrowtime.analysis.RowtimeRelations;
+import sparkrowtime.query.JoinEviction;
+import sparkrowtime.query.StateTimeouts;
+import sparkrowtime.sink.SinkWriters;
+import sparkrowtime.support.Scala;
 
 /**
- * The entry point: Spark creates one for each session whose {@code spark.sql.extensions} names it,
- * and calls {@link #apply} once, in the thread that builds the session.
+ * The entry point. Spark creates one instance for each session whose {@code spark.sql.extensions}
+ * names this class, and calls {@link #apply} once, in the thread that builds the session.
+ *
+ * <p>Users write the name of this class into their settings, so it stays in this package.
  */
 public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectResolutionRule(Scala.function(RowtimeRelations::new));
+    extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
+    extensions.injectColumnar(Scala.function(session -> new StateTimeouts()));
     extensions.injectColumnar(Scala.function(session -> new SinkWriters()));
     return BoxedUnit.UNIT;
   }

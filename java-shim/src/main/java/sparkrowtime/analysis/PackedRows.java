@@ -1,0 +1,62 @@
+package sparkrowtime.analysis;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark;
+import org.apache.spark.sql.types.BinaryType;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * The operators of this library in an analyzed plan. Rows are packed into chunks (mapInArrow), kept and
+ * output by a state function (transformWithState), and unpacked again (mapInArrow). The metadata of the
+ * columns that these create names the column of the input that they follow.
+ *
+ * <p>Law: the metadata counts only where the plan has that shape. Metadata is copied with a schema, but no
+ * DataFrame that users get has a chunk column with it.
+ */
+public final class PackedRows {
+  private static final String CHUNK = "chunk";
+
+  private PackedRows() {}
+
+  /** Whether this is a column of packed rows, created by packing or by a state function. */
+  public static boolean isChunk(Attribute column) {
+    return column.name().equals(CHUNK) && column.dataType() instanceof BinaryType && Rowtime.follows(column);
+  }
+
+  /**
+   * The input column that a column created by {@code node} follows; null if the node is not one of these
+   * operators.
+   */
+  public static Attribute followed(Attribute column, LogicalPlan node) {
+    if (!Rowtime.follows(column) || node.children().size() == 0) {
+      return null;
+    }
+    LogicalPlan input = node.children().apply(0);
+    boolean packs = node instanceof MapInArrow && isChunk(column);
+    boolean unpacks = node instanceof MapInArrow && isStateFunction(input);
+    boolean keeps = isStateFunction(node) && isChunk(column) && isPacked(input);
+    return packs || unpacks || keeps ? named(column.metadata().getString(Rowtime.FOLLOWS), input) : null;
+  }
+
+  private static boolean isStateFunction(LogicalPlan node) {
+    return node instanceof TransformWithStateInPySpark && hasChunk(node);
+  }
+
+  private static boolean isPacked(LogicalPlan plan) {
+    return plan instanceof Project project ? isPacked(project.child()) : plan instanceof MapInArrow && hasChunk(plan);
+  }
+
+  private static boolean hasChunk(LogicalPlan plan) {
+    return Scala.list(plan.output()).stream().anyMatch(PackedRows::isChunk);
+  }
+
+  private static Attribute named(String name, LogicalPlan input) {
+    List<Attribute> found = Scala.list(input.output()).stream().filter(a -> a.name().equals(name)).toList();
+    return found.isEmpty() ? null : found.get(0);
+  }
+}

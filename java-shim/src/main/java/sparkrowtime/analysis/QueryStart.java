@@ -1,0 +1,42 @@
+package sparkrowtime.analysis;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.streaming.OutputMode;
+import sparkrowtime.query.BoundedQuery;
+import sparkrowtime.support.ShimMismatch;
+
+/**
+ * The checks of a streaming query that reads rowtime streams. Spark analyzes the statement that starts a
+ * query in the user's thread, inside {@code start()}, and applies the rules for hints before its own check
+ * of streaming operations. So {@code start()} raises these errors, and raises them before Spark's, which
+ * do not name the expression.
+ *
+ * <p>Law: whatever can be refused by the plan and the output mode is refused here, before the first batch.
+ */
+public final class QueryStart extends Rule<LogicalPlan> {
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    ShimMismatch.guarded(
+        () -> {
+          if (plan instanceof WriteToStreamStatement query && plan.exists(RowtimeRelations::isRowtime)) {
+            check(query.inputQuery(), query.outputMode());
+          }
+        });
+    return plan;
+  }
+
+  private static void check(LogicalPlan plan, OutputMode mode) {
+    BoundedQuery.refuseSettings(SQLConf.get());
+    RefuseGroupFunctions.check(plan);
+    RefuseSecondWatermark.check(plan);
+    if (mode.equals(OutputMode.Append())) {
+      RefuseLostTotals.check(plan);
+      RefuseMissingWatermark.check(plan);
+      RefuseNullGroups.check(plan);
+    }
+    RefuseUnknownTimes.check(plan);
+  }
+}

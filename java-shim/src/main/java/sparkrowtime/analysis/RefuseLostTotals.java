@@ -1,0 +1,47 @@
+package sparkrowtime.analysis;
+
+import java.util.List;
+import java.util.stream.IntStream;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * Refuses CUBE, ROLLUP and GROUPING SETS in append mode if one of their sets lacks the time column. Such a
+ * set is never complete, and Spark would keep its totals forever without a warning.
+ */
+final class RefuseLostTotals {
+  private RefuseLostTotals() {}
+
+  static void check(LogicalPlan plan) {
+    plan.foreach(Scala.each(RefuseLostTotals::checkNode));
+  }
+
+  private static void checkNode(LogicalPlan node) {
+    if (node instanceof Aggregate aggregate
+        && aggregate.child() instanceof Expand sets
+        && sets.isStreaming()
+        && losesTime(sets)) {
+      throw new IllegalArgumentException(
+          "A grouping set without the event time column is never complete, so in append mode its results"
+              + " would never come out: " + aggregate.simpleString(20) + ". Write GROUPING SETS that all have"
+              + " the window or rowtime in them; CUBE and ROLLUP always make one that has not.");
+    }
+  }
+
+  private static boolean losesTime(Expand sets) {
+    List<Attribute> output = Scala.list(sets.output());
+    return IntStream.range(0, output.size())
+        .filter(i -> Rowtime.isWatermarked(output.get(i)))
+        .anyMatch(i -> Scala.list(sets.projections()).stream().anyMatch(p -> isNull(p.apply(i))));
+  }
+
+  private static boolean isNull(Expression value) {
+    return value instanceof Literal literal && literal.value() == null;
+  }
+}

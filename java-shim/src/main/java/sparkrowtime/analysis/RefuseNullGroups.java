@@ -1,0 +1,43 @@
+package sparkrowtime.analysis;
+
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import sparkrowtime.bounds.Definitions;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * Refuses an aggregation in append mode by a time that can be NULL, such as that of the right side of a
+ * left outer join. No watermark ever passes NULL, so the group of NULL would never be output, and its
+ * state would stay.
+ */
+final class RefuseNullGroups {
+  private final Definitions definitions;
+
+  private RefuseNullGroups(LogicalPlan plan) {
+    definitions = new Definitions(plan);
+  }
+
+  static void check(LogicalPlan plan) {
+    plan.foreach(Scala.each(new RefuseNullGroups(plan)::checkNode));
+  }
+
+  private void checkNode(LogicalPlan node) {
+    if (node instanceof Aggregate aggregate && aggregate.isStreaming()) {
+      Scala.list(aggregate.groupingExpressions()).forEach(e -> checkGroup(e, aggregate));
+    }
+  }
+
+  private void checkGroup(Expression group, Aggregate aggregate) {
+    NullableTimes times = new NullableTimes(definitions);
+    if (group instanceof Attribute time && Rowtime.isWatermarked(time) && times.canBeNull(time, aggregate.child())) {
+      throw new IllegalArgumentException(
+          "GROUP BY " + time.sql() + ": this time can be NULL, since " + times.reason() + ", and in append mode the"
+              + " group of NULL is never complete, so its rows would never come out. Leave them out below the"
+              + " aggregation (WHERE " + time.sql() + " IS NOT NULL), or group by a time that every row has, such as"
+              + " that of the join's other side.");
+    }
+  }
+}

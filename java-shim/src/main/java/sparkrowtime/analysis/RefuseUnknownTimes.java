@@ -1,0 +1,63 @@
+package sparkrowtime.analysis;
+
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import sparkrowtime.bounds.Definitions;
+import sparkrowtime.bounds.Origin;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * Refuses an operator that keeps rows by a time that has only Spark's mark of a watermark, and not a
+ * watermark. It would drop the rows that are late by the watermark of another column.
+ */
+final class RefuseUnknownTimes {
+  private final KnownTimes times;
+
+  private RefuseUnknownTimes(LogicalPlan plan) {
+    times = new KnownTimes(new Definitions(plan));
+  }
+
+  static void check(LogicalPlan plan) {
+    plan.foreach(Scala.each(new RefuseUnknownTimes(plan)::checkNode));
+  }
+
+  private void checkNode(LogicalPlan node) {
+    times(node)
+        .filter(a -> Rowtime.isWatermarked(a) && !times.isKnownBelow(a, node))
+        .findFirst()
+        .ifPresent(a -> refuse(a, node));
+  }
+
+  private static void refuse(Attribute time, LogicalPlan node) {
+    throw new IllegalArgumentException(
+        node.nodeName() + " keeps rows by the time " + time.name() + " (" + Origin.of(time, node) + "), but no"
+            + " watermark says how far that has come: the column only has the mark of one. A mark comes along with"
+            + " a schema or with metadata (give mapInPandas its schema as text, and alias no metadata), out of a"
+            + " struct that was aggregated, and from a union with a stream or a column that has no watermark. Call"
+            + " withWatermark on it, after that; of a union, option punctuate=true on the rowtime stream says that"
+            + " its bound speaks for the other too.");
+  }
+
+  /** The columns by which a node may keep rows. */
+  private static Stream<Attribute> times(LogicalPlan node) {
+    if (!StatefulNodes.keepsRows(node) || node instanceof GlobalLimit) {
+      return Stream.of();
+    } else if (node instanceof Aggregate aggregate) {
+      return references(Scala.list(aggregate.groupingExpressions()).stream());
+    } else if (node instanceof Deduplicate deduplicate) {
+      return Scala.list(deduplicate.keys()).stream();
+    } else if (node instanceof Join join) {
+      return references(Stream.ofNullable(Scala.orNull(join.condition())));
+    }
+    return Scala.list(node.children()).stream()
+        .filter(LogicalPlan::isStreaming)
+        .flatMap(c -> Scala.list(c.output()).stream());
+  }
+
+  private static Stream<Attribute> references(Stream<? extends Expression> expressions) {
+    return expressions.flatMap(e -> Scala.list(e.references().toSeq()).stream());
+  }
+}

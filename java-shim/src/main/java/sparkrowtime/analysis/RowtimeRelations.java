@@ -1,0 +1,87 @@
+package sparkrowtime.analysis;
+
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.connector.catalog.Table;
+import sparkrowtime.source.BoundedTable;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
+
+/**
+ * The resolution rule that gives each streaming relation of a rowtime source a bounded table and the
+ * automatic watermark. Spark applies it to every plan that it analyzes, in the user's thread.
+ *
+ * <p>Law: the rule is idempotent. It does not change plans without a rowtime stream, streams that are read
+ * with option bounds=ignore, and the plans of batches, which Spark analyzes again.
+ */
+public final class RowtimeRelations extends Rule<LogicalPlan> {
+  private final SparkSession session;
+
+  public RowtimeRelations(SparkSession session) {
+    this.session = session;
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    return ShimMismatch.guarded(() -> bounded(plan.exists(TableOptions::concern) ? withTableOptions(plan) : plan));
+  }
+
+  /** The session has its catalog only when the first plan is analyzed, not when the rule is created. */
+  private LogicalPlan withTableOptions(LogicalPlan plan) {
+    SessionCatalog tables = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
+    return plan.resolveOperatorsUp(Scala.rewriting(node -> TableOptions.given(node, tables)));
+  }
+
+  private static LogicalPlan bounded(LogicalPlan plan) {
+    if (!plan.exists(RowtimeRelations::isRowtime)) {
+      return plan;
+    }
+    LogicalPlan bounded = plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite));
+    LogicalPlan grouped =
+        GroupedTimes.isAwaited(plan)
+            ? bounded
+            : bounded.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::grouped));
+    return grouped == bounded ? bounded : Marks.refreshed(grouped);
+  }
+
+  private static LogicalPlan grouped(LogicalPlan node) {
+    if (node instanceof Aggregate aggregate) {
+      LogicalPlan windowed = WindowedTimes.asColumn(aggregate);
+      return windowed == aggregate ? GroupedTimes.asColumn(aggregate) : windowed;
+    }
+    return node;
+  }
+
+  /** Whether a node is the relation in a user's plan. In the plan of a batch Spark has replaced it. */
+  public static boolean isRowtime(Object node) {
+    return node instanceof StreamingRelationV2 relation
+        && relation.sourceName().equalsIgnoreCase(Rowtime.SOURCE)
+        && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"));
+  }
+
+  private static LogicalPlan rewrite(LogicalPlan node) {
+    if (node instanceof StreamingRelationV2 relation) {
+      boolean isNew = isRowtime(relation) && !(relation.table() instanceof BoundedTable);
+      return isNew ? AutoWatermark.above(bounded(relation)) : relation;
+    } else if (node instanceof EventTimeWatermark watermark) {
+      return AutoWatermark.replacedBy(watermark);
+    } else if (node instanceof Project project) {
+      return AutoWatermark.movedUp(project);
+    } else if (node instanceof Union union) {
+      return AutoWatermark.notBesideOrdinary(union);
+    }
+    return node;
+  }
+
+  private static StreamingRelationV2 bounded(StreamingRelationV2 relation) {
+    return Scala.copy(relation, Table.class, BoundedTable.over(relation.table()));
+  }
+}

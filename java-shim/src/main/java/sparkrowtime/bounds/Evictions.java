@@ -1,0 +1,84 @@
+package sparkrowtime.bounds;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateKeyWatermarkPredicate;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicate;
+import sparkrowtime.query.JoinSides;
+import sparkrowtime.query.Operators;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * What the stateful operators of a batch have evicted. For each time column this is a time in
+ * microseconds; all that the operators still keep is later (for a window, its end is).
+ *
+ * <p>Law: if several operators keep state by one column, the earliest time counts. If one of them evicts
+ * by something else, nothing is known.
+ */
+public class Evictions {
+  private static final long NOTHING = Long.MIN_VALUE;
+
+  private final Map<ExprId, Long> groups = new HashMap<>();
+  private final Map<ExprId, Long> joins = new HashMap<>();
+  private Long followed;
+
+  /** All later results of the aggregations by this column are above this time; null if not known. */
+  public Long ofGroups(Attribute by) {
+    return groups.get(by.exprId());
+  }
+
+  /** All rows that joins still keep have this column above this time; null if not known. */
+  public Long ofJoins(Attribute time) {
+    Long above = joins.get(time.exprId());
+    return above == null || above == NOTHING ? null : above;
+  }
+
+  /** The floor below which this library's state functions have output all rows; null without such functions. */
+  public Long followed() {
+    return followed;
+  }
+
+  public void followed(long floor) {
+    followed = followed == null ? floor : Math.min(followed, floor);
+  }
+
+  public void aggregated(StateStoreWriter operator, long watermarkMs) {
+    for (Attribute key : Operators.times((SparkPlan) operator)) {
+      if (watermarkMs > 0) {
+        groups.merge(key.exprId(), watermarkMs * 1000, Math::min);
+      }
+    }
+  }
+
+  public void joined(StreamingSymmetricHashJoinExec join, JoinSides sides) {
+    joined(join.left(), Scala.list(join.leftKeys()), Scala.orNull(sides.predicates().left()));
+    joined(join.right(), Scala.list(join.rightKeys()), Scala.orNull(sides.predicates().right()));
+  }
+
+  private void joined(SparkPlan side, List<Expression> keys, JoinStateWatermarkPredicate by) {
+    for (Attribute time : Scala.list(side.output())) {
+      if (Rowtime.isWatermarked(time)) {
+        long evictedMs = by == null ? 0 : JoinSides.evictedMs(by);
+        long above = evictedMs > 0 && isBy(time, keys, by) ? evictedMs * 1000 : NOTHING;
+        joins.merge(time.exprId(), above, Math::min);
+      }
+    }
+  }
+
+  private static boolean isBy(Attribute time, List<Expression> keys, JoinStateWatermarkPredicate by) {
+    if (by instanceof JoinStateKeyWatermarkPredicate) {
+      return Scala.list(by.expr().collect(Scala.only(BoundReference.class))).stream()
+          .anyMatch(key -> keys.get(key.ordinal()).semanticEquals(time));
+    }
+    return by.expr().references().contains(time);
+  }
+}

@@ -1,0 +1,153 @@
+package sparkrowtime.bounds;
+
+import java.util.List;
+import java.util.function.BinaryOperator;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.unsafe.types.UTF8String;
+import sparkrowtime.support.Scala;
+
+/**
+ * The bound of an expression over columns with bounds. Called in the query's thread when a bound has
+ * moved, and at analysis to decide whether a derived rowtime keeps its watermark.
+ *
+ * <p>Law: a function g maps the floor f to the least g(t) of all t at or after f, in microseconds. If g
+ * is non-decreasing this is g(f), so strictness is preserved exactly if g is injective. {@link
+ * Monotonic} is the closed list of functions. {@link LeastLater} handles those that are monotonic only
+ * between the transitions of a zone. Any other function has no bound (null).
+ */
+public final class ExprBounds {
+  private final Columns columns;
+
+  public ExprBounds(Columns columns) {
+    this.columns = columns;
+  }
+
+  public Bound of(Expression e) {
+    Bound known = known(e);
+    return known != null ? known : onlyOrdinary(e) ? Bound.ORDINARY : null;
+  }
+
+  private Bound known(Expression e) {
+    if (e instanceof Attribute a) {
+      return columns.get(a);
+    } else if (e instanceof Literal literal) {
+      return constant(literal);
+    } else if (e instanceof GetStructField field) {
+      return ofField(field.child(), field.childSchema().apply(field.ordinal()).name());
+    } else if (e instanceof RuntimeReplaceable replaced) {
+      return of(replaced.replacement());
+    } else if (e instanceof Greatest) {
+      return strongest(Scala.list(e.children()));
+    } else if (e instanceof Least || e instanceof Coalesce) {
+      return weakest(Scala.list(e.children()));
+    } else if (e instanceof If choice) {
+      return weakest(List.of(choice.trueValue(), choice.falseValue()));
+    } else if (e instanceof CaseWhen choice) {
+      return weakest(values(choice));
+    }
+    int moving = Monotonic.argument(e);
+    return moving < 0 ? null : moved(e, moving);
+  }
+
+  /** The bound of a field of a struct, which is a column or is made by this expression. */
+  Bound ofField(Expression struct, String field) {
+    if (struct instanceof Attribute a) {
+      return columns.get(a.exprId(), field);
+    } else if (struct instanceof Alias alias) {
+      return ofField(alias.child(), field);
+    } else if (struct instanceof CreateNamedStruct made) {
+      return ofMade(made, Scala.list(made.names()).indexOf(UTF8String.fromString(field)));
+    }
+    return null;
+  }
+
+  private Bound ofMade(CreateNamedStruct made, int field) {
+    Bound direct = field < 0 ? null : of(made.valExprs().apply(field));
+    return field < 0 || direct != null ? direct : WindowBounds.of(made, field, this);
+  }
+
+  private Bound moved(Expression e, int argument) {
+    Bound bound = of(e.children().apply(argument));
+    if (bound == null || !bound.isKnown()) {
+      return bound;
+    }
+    Long least = least(e, argument, bound.floor());
+    return least == null ? null : bound.withFloor(least);
+  }
+
+  /** The least value of {@code e} for any argument at or after {@code floor}; null if there is none. */
+  private static Long least(Expression e, int argument, long floor) {
+    Long first = value(e, argument, floor);
+    return first == null || !LeastLater.rounds(e)
+        ? first
+        : (Long) LeastLater.from(e, micros -> value(e, argument, micros), floor);
+  }
+
+  private static Long value(Expression e, int argument, long at) {
+    Object value = e.withNewChildren(replaced(e, argument, at)).eval(InternalRow.empty());
+    return value == null ? null : (Long) ((Number) value).longValue();
+  }
+
+  private static scala.collection.immutable.IndexedSeq<Expression> replaced(
+      Expression e, int argument, long floor) {
+    List<Expression> children = Scala.list(e.children());
+    return Scala.seq(
+            IntStream.range(0, children.size())
+                .mapToObj(i -> i == argument ? literal(floor, children.get(i).dataType()) : children.get(i))
+                .toList())
+        .toIndexedSeq();
+  }
+
+  static Expression literal(long value, DataType type) {
+    return new Literal(type instanceof DateType ? (Object) (int) value : (Object) value, type);
+  }
+
+  /** The possible values of CASE WHEN, among them NULL if it has no ELSE. */
+  public static List<Expression> values(CaseWhen choice) {
+    Expression otherwise = Scala.orNull(choice.elseValue());
+    return Stream.concat(
+            Scala.list(choice.branches()).stream().map(branch -> branch._2()),
+            Stream.of(otherwise == null ? Literal.create(null, choice.dataType()) : otherwise))
+        .toList();
+  }
+
+  private static Bound constant(Literal literal) {
+    boolean time = literal.dataType() instanceof TimestampType && literal.value() != null;
+    return time ? Bound.of((Long) literal.value()) : null;
+  }
+
+  private Bound weakest(List<Expression> arguments) {
+    return fold(arguments, Bound::weakest, true);
+  }
+
+  /** greatest(rowtime, x) is never below rowtime, whatever x is. */
+  private Bound strongest(List<Expression> arguments) {
+    List<Expression> always = arguments.stream().filter(e -> !e.nullable()).toList();
+    return always.isEmpty()
+        ? weakest(arguments)
+        : fold(always, (a, b) -> a.floor() >= b.floor() ? a : b, false);
+  }
+
+  private Bound fold(List<Expression> arguments, BinaryOperator<Bound> combine, boolean all) {
+    List<Bound> bounds = arguments.stream().map(this::of).toList();
+    boolean missing = all && bounds.contains(null);
+    return missing
+        ? null
+        : bounds.stream()
+            .filter(b -> b != null && (all || !b.isOrdinary()))
+            .reduce(combine)
+            .orElse(null);
+  }
+
+  private boolean onlyOrdinary(Expression e) {
+    List<Attribute> used = Scala.list(e.references().toSeq());
+    return !used.isEmpty()
+        && used.stream().map(columns::get).allMatch(b -> b != null && b.isOrdinary());
+  }
+}

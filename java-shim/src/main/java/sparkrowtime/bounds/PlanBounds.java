@@ -1,0 +1,255 @@
+package sparkrowtime.bounds;
+
+import java.util.List;
+import java.util.function.ToLongFunction;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampType;
+import sparkrowtime.analysis.PackedRows;
+import sparkrowtime.analysis.RowtimeRelations;
+import sparkrowtime.source.BoundedStream;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * The bounds of the columns of each node of a streaming query. They are computed on the analyzed plan.
+ * Unlike the physical plan, it shows every source in every batch, also a source without news, so a bound
+ * never depends on what the optimizer leaves out.
+ *
+ * <p>Called in the query's thread, when a bound has moved (for the watermark nodes) and before each
+ * batch (for the output).
+ */
+public final class PlanBounds {
+  private final ToLongFunction<BoundedStream> floors;
+  private final Evictions evicted;
+  private final RowsSeen seen;
+  private final Definitions definitions;
+
+  /**
+   * @param definitions the definitions of WITH in the whole query
+   * @param floors the floor of each rowtime stream
+   * @param evicted what the stateful operators have evicted
+   * @param seen the rows that the operators can have kept
+   */
+  public PlanBounds(Definitions definitions, ToLongFunction<BoundedStream> floors, Evictions evicted, RowsSeen seen) {
+    this.definitions = definitions;
+    this.floors = floors;
+    this.evicted = evicted;
+    this.seen = seen;
+  }
+
+  /** For columns below all operators that keep rows: nothing is known of the columns above such an operator. */
+  public PlanBounds(Definitions definitions, ToLongFunction<BoundedStream> floors) {
+    this(definitions, floors, new Evictions(), new RowsSeen(stream -> null));
+  }
+
+  public Columns of(LogicalPlan plan) {
+    if (!plan.isStreaming()) {
+      return new Columns();
+    } else if (plan instanceof WithCTE with) {
+      return of(with.plan());
+    } else if (definitions.body(plan) != null) {
+      return byPlace(plan, List.of(definitions.body(plan)));
+    } else if (plan instanceof LeafNode) {
+      return ofSource(plan);
+    } else if (plan instanceof Project project) {
+      return ofList(Scala.list(project.projectList()), of(project.child()));
+    } else if (plan instanceof Expand expand) {
+      return ofExpand(expand);
+    } else if (plan instanceof Aggregate aggregate) {
+      return ofList(Scala.list(aggregate.aggregateExpressions()), ofGroups(aggregate));
+    } else if (PassingOperators.isDistinct(plan)) {
+      return groups(Scala.list(plan.output()), of(plan.children().apply(0)));
+    } else if (plan instanceof Union union) {
+      return byPlace(union, Scala.list(union.children()));
+    } else if (plan instanceof Join join) {
+      return ofJoin(join);
+    }
+    return ofOneInput(plan);
+  }
+
+  /** The operators that pass bounds are a closed list. Any other operator may keep rows, or create times. */
+  private Columns ofOneInput(LogicalPlan plan) {
+    LogicalPlan input = onlyStream(plan);
+    if (input == null) {
+      return new Columns();
+    }
+    Columns columns = of(input);
+    return PassingOperators.has(plan) ? columns : ofFollowing(plan, input, columns);
+  }
+
+  /**
+   * The columns that an operator of this library creates follow a column of its input. A state function
+   * has output all rows below the floor that it was given, and no others.
+   */
+  private Columns ofFollowing(LogicalPlan plan, LogicalPlan input, Columns below) {
+    Columns columns = new Columns();
+    for (Attribute a : Scala.list(plan.output())) {
+      Attribute followed = input.outputSet().contains(a) ? null : PackedRows.followed(a, plan);
+      if (followed != null) {
+        Bound bound = below.get(followed);
+        columns.put(a.exprId(), "", plan instanceof TransformWithStateInPySpark ? given(bound) : bound);
+      }
+    }
+    return columns;
+  }
+
+  private Bound given(Bound bound) {
+    return bound == null || evicted.followed() == null ? null : bound.weakest(Bound.of(evicted.followed()));
+  }
+
+  /** The only streaming input; null if there are several. A state function also has an initial state, a table. */
+  private static LogicalPlan onlyStream(LogicalPlan plan) {
+    List<LogicalPlan> streams = Scala.list(plan.children()).stream().filter(c -> c.isStreaming()).toList();
+    return streams.size() == 1 ? streams.get(0) : null;
+  }
+
+  private Columns ofSource(LogicalPlan source) {
+    Columns columns = new Columns();
+    for (Attribute a : Scala.list(source.output())) {
+      if (RowtimeRelations.isRowtime(source)) {
+        // At analysis no floor is known. Any floor shows which columns can have a bound.
+        columns.put(a.exprId(), "", Rowtime.isRowtime(a) ? Bound.of(0L) : null);
+      } else if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
+        columns.put(a.exprId(), "", isSource(source) ? Bound.ORDINARY : null);
+      } else if (Rowtime.isRowtime(a)) {
+        columns.put(a.exprId(), "", new Bound(floors.applyAsLong(s), false, s.speaks()));
+      }
+    }
+    return columns;
+  }
+
+  private static boolean isSource(LogicalPlan leaf) {
+    return leaf instanceof StreamingDataSourceV2ScanRelation || leaf instanceof StreamingExecutionRelation;
+  }
+
+  private Columns ofList(List<NamedExpression> list, Columns input) {
+    Columns columns = new Columns();
+    list.forEach(e -> put(columns, e.exprId(), (Expression) e, input));
+    return columns;
+  }
+
+  private static void put(Columns columns, ExprId id, Expression e, Columns input) {
+    ExprBounds bounds = new ExprBounds(input);
+    if (e.dataType() instanceof StructType) {
+      for (String field : ((StructType) e.dataType()).fieldNames()) {
+        columns.put(id, field, field.isEmpty() ? null : bounds.ofField(e, field));
+      }
+    } else if (e.dataType() instanceof TimestampType || e instanceof Attribute || bounds.of(e) == Bound.ORDINARY) {
+      columns.put(id, "", bounds.of(e));
+    }
+  }
+
+  /** A sliding window puts every row into several windows. The earliest of them counts. */
+  private Columns ofExpand(Expand expand) {
+    Columns input = of(expand.child());
+    List<Attribute> output = Scala.list(expand.output());
+    Columns all = null;
+    for (scala.collection.immutable.Seq<Expression> projection : Scala.list(expand.projections())) {
+      Columns one = new Columns();
+      for (int i = 0; i < output.size(); i++) {
+        put(one, output.get(i).exprId(), projection.apply(i), input);
+      }
+      all = all == null ? one : weakest(output, all, output, one, output);
+    }
+    return all;
+  }
+
+  /** For a union, or a name of WITH: its columns are those of its parts, in the same order. */
+  private Columns byPlace(LogicalPlan plan, List<LogicalPlan> parts) {
+    List<Attribute> output = Scala.list(plan.output());
+    Columns all = null;
+    for (LogicalPlan part : parts) {
+      List<Attribute> own = Scala.list(part.output());
+      Columns one = of(part);
+      all = weakest(output, all == null ? one : all, all == null ? own : output, one, own);
+    }
+    return all;
+  }
+
+  private static Columns weakest(
+      List<Attribute> to, Columns one, List<Attribute> a, Columns two, List<Attribute> b) {
+    Columns columns = new Columns();
+    for (int i = 0; i < to.size(); i++) {
+      columns.merge(to.get(i), one, a.get(i), two, b.get(i), Bound::weakest);
+    }
+    return columns;
+  }
+
+  private Columns ofGroups(Aggregate aggregate) {
+    return groups(Scala.list(aggregate.groupingExpressions()), of(aggregate.child()));
+  }
+
+  private Columns groups(List<? extends Expression> by, Columns input) {
+    Columns groups = new Columns();
+    for (Expression e : by) {
+      if (e instanceof Attribute a) {
+        keep(groups, a, input, above(evicted.ofGroups(a)), false);
+      }
+    }
+    return groups;
+  }
+
+  /** A join of two streams also outputs rows that it has kept. A join with a table outputs only new rows. */
+  private Columns ofJoin(Join join) {
+    Columns columns = new Columns();
+    if (join.left().isStreaming() && join.right().isStreaming()) {
+      columns.putAll(kept(join.left()));
+      columns.putAll(kept(join.right()));
+    } else {
+      columns.putAll(of(join.left()));
+      columns.putAll(of(join.right()));
+    }
+    return columns;
+  }
+
+  private Columns kept(LogicalPlan side) {
+    Columns input = of(side);
+    Columns columns = new Columns();
+    Scala.list(side.output())
+        .forEach(a -> keep(columns, a, input, leastKept(side, a), true));
+    return columns;
+  }
+
+  /** No row in a join's state is below what was evicted, and each was sent by a stream. */
+  private Long leastKept(LogicalPlan side, Attribute a) {
+    Long least = above(evicted.ofJoins(a));
+    return least == null ? null : (Long) seen.least(side, a, least).orElse(least);
+  }
+
+  private static Long above(Long evicted) {
+    return evicted == null ? null : (Long) (evicted + 1);
+  }
+
+  /**
+   * Sets the bound of a column by which rows are kept in state. {@code alsoNew}: new rows pass in the same
+   * batch, so their bound counts, too.
+   */
+  private static void keep(
+      Columns columns, Attribute a, Columns input, Long least, boolean alsoNew) {
+    if (least == null) {
+      return;
+    }
+    if (!(a.dataType() instanceof StructType)) {
+      columns.put(a.exprId(), "", with(Bound.of(least), input.get(a), alsoNew));
+      return;
+    }
+    Bound start = input.get(a.exprId(), "start");
+    Bound end = input.get(a.exprId(), "end");
+    columns.put(a.exprId(), "end", with(Bound.of(least), end, alsoNew));
+    if (WindowBounds.isFixedSize(a) && start != null && end != null && end.isKnown()) {
+      long size = end.floor() - start.floor();
+      columns.put(a.exprId(), "start", with(Bound.of(least - size), start, alsoNew));
+    }
+  }
+
+  private static Bound with(Bound old, Bound fresh, boolean alsoNew) {
+    return !alsoNew ? old : fresh == null ? null : old.weakest(fresh);
+  }
+}

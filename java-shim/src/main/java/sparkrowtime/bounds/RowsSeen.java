@@ -1,0 +1,86 @@
+package sparkrowtime.bounds;
+
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.function.Function;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import sparkrowtime.source.BoundedStream;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * The least rowtime, at or above a given one, among the rows that the streams below a column have sent
+ * up to a batch's end. A join keeps no other values of that column: the filters, projections,
+ * deduplications and joins in between drop rows, but change none.
+ *
+ * <p>Law: the result is a function of the log and the batch's offsets, so a batch that is run again sees
+ * the same. It is empty if the column is not the rowtime of streams, unchanged or renamed, below such
+ * operators.
+ */
+public final class RowsSeen {
+  private final Function<BoundedStream, Offset> ends;
+
+  /**
+   * @param ends the offset up to which the batch reads each stream; null if nothing has been read
+   */
+  public RowsSeen(Function<BoundedStream, Offset> ends) {
+    this.ends = ends;
+  }
+
+  /** The least rowtime at or above {@code from}; {@link Bound#UNLIMITED} if no row is. */
+  OptionalLong least(LogicalPlan plan, Attribute column, long from) {
+    if (plan instanceof StreamingDataSourceV2ScanRelation source) {
+      return sent(source, column, from);
+    } else if (plan instanceof Union union) {
+      return weakest(union, union.output().indexWhere(Scala.function(a -> a.exprId().equals(column.exprId()))), from);
+    }
+    Attribute below = plan instanceof Project project ? renamed(project, column) : column;
+    return below == null
+        ? OptionalLong.empty()
+        : Scala.list(plan.children()).stream()
+            .filter(child -> child.outputSet().contains(below))
+            .findFirst()
+            .map(child -> least(child, below, from))
+            .orElse(OptionalLong.empty());
+  }
+
+  /** The least rowtime that a stream has sent; {@link Bound#UNLIMITED} if it has sent no rows. */
+  public long leastOf(BoundedStream stream) {
+    Offset end = ends.apply(stream);
+    return end == null ? Bound.UNLIMITED : stream.leastSent(end, 0);
+  }
+
+  private OptionalLong sent(StreamingDataSourceV2ScanRelation source, Attribute column, long from) {
+    if (!(source.stream() instanceof BoundedStream stream) || !Rowtime.isRowtime(column)) {
+      return OptionalLong.empty();
+    }
+    Offset end = ends.apply(stream);
+    return OptionalLong.of(end == null ? Bound.UNLIMITED : stream.leastSent(end, from));
+  }
+
+  private OptionalLong weakest(Union union, int index, long from) {
+    List<OptionalLong> all =
+        Scala.list(union.children()).stream()
+            .map(child -> least(child, child.output().apply(index), from))
+            .toList();
+    return all.stream().allMatch(OptionalLong::isPresent)
+        ? all.stream().mapToLong(OptionalLong::getAsLong).min()
+        : OptionalLong.empty();
+  }
+
+  private static Attribute renamed(Project project, Attribute column) {
+    return (Attribute)
+        Scala.list(project.projectList()).stream()
+            .filter(e -> e.exprId().equals(column.exprId()))
+            .map(e -> e instanceof Alias alias ? alias.child() : e)
+            .filter(Attribute.class::isInstance)
+            .findFirst()
+            .orElse(null);
+  }
+}

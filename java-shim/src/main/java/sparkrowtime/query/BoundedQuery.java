@@ -1,0 +1,217 @@
+package sparkrowtime.query;
+
+import java.lang.reflect.Field;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.UUID;
+import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
+import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
+import org.apache.spark.sql.internal.SQLConf;
+import sparkrowtime.bounds.Bound;
+import sparkrowtime.bounds.RowsSeen;
+import sparkrowtime.source.BoundedStream;
+import sparkrowtime.source.OffsetJson;
+import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
+
+/**
+ * One run of a streaming query that reads rowtime streams: its current bounds, and the places in Spark's
+ * execution where they are applied. Used only in the query's thread.
+ *
+ * <p>It is created at the first call of Spark to one of the streams: setLatestSeenOffset at a restart (so
+ * that a batch that is run again is covered, too), otherwise latestOffset.
+ *
+ * <p>Law: floors come from offsets alone, so a batch that is run again sees the floors of its first run.
+ */
+public final class BoundedQuery {
+  private final MicroBatchExecution execution;
+  private final Map<SparkDataStream, Long> reached = new HashMap<>();
+  private DataWriterFactory writers;
+
+  private BoundedQuery(MicroBatchExecution execution) {
+    this.execution = execution;
+  }
+
+  /** The query of this thread. From now on its bounds are applied. */
+  public static BoundedQuery running() {
+    MicroBatchExecution execution = execution();
+    if (execution == null && isStopping()) {
+      throw new IllegalStateException("The query, or its session, was stopped.");
+    } else if (execution == null) {
+      throw new ShimMismatch(
+          "the running micro-batch query under the local property " + StreamExecution.QUERY_ID_KEY(), null);
+    }
+    BoundPropagator ours = propagator(execution);
+    return ours != null ? ours.query() : new BoundedQuery(execution).propagating();
+  }
+
+  /** The query of this thread if its bounds are applied, else null. */
+  public static BoundedQuery ofThisThread() {
+    MicroBatchExecution execution = execution();
+    BoundPropagator ours = execution == null ? null : propagator(execution);
+    return ours == null ? null : ours.query();
+  }
+
+  private static boolean isStopping() {
+    SparkSession session = Scala.orNull(SparkSession.getActiveSession());
+    return Thread.currentThread().isInterrupted() || session != null && session.sparkContext().isStopped();
+  }
+
+  private static MicroBatchExecution execution() {
+    SparkSession session = Scala.orNull(SparkSession.getActiveSession());
+    String id =
+        session == null ? null : session.sparkContext().getLocalProperty(StreamExecution.QUERY_ID_KEY());
+    Object found =
+        id == null ? null : session.sharedState().activeStreamingQueries().get(UUID.fromString(id));
+    return found instanceof MicroBatchExecution execution ? execution : null;
+  }
+
+  private static BoundPropagator propagator(MicroBatchExecution execution) {
+    try {
+      return propagatorField().get(execution) instanceof BoundPropagator ours ? ours : null;
+    } catch (IllegalAccessException e) {
+      throw new ShimMismatch("to be able to read MicroBatchExecution.watermarkPropagator", e);
+    }
+  }
+
+  private BoundedQuery propagating() {
+    SQLConf conf = execution.sparkSessionForStream().sessionState().conf();
+    refuseSettings(conf);
+    StablePlan.require(conf);
+    FirstZone.require(execution);
+    CheckpointedTimes.check(execution);
+    try {
+      propagatorField().set(execution, new BoundPropagator(this));
+      return this;
+    } catch (IllegalAccessException e) {
+      throw new ShimMismatch("to be able to set MicroBatchExecution.watermarkPropagator", e);
+    }
+  }
+
+  private static Field propagatorField() {
+    try {
+      Field field = MicroBatchExecution.class.getDeclaredField("watermarkPropagator");
+      field.setAccessible(true);
+      return field;
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      throw new ShimMismatch("a field MicroBatchExecution.watermarkPropagator", e);
+    }
+  }
+
+  public static void refuseSettings(SQLConf conf) {
+    refuse(conf, "spark.sql.streaming.multipleWatermarkPolicy", "min",
+        "with several inputs a bound holds only as far as the weakest of them");
+    refuse(conf, "spark.sql.streaming.statefulOperator.allowMultiple", "true",
+        "the old single-operator mode takes the rows of the batch that carries a bound for late");
+  }
+
+  private static void refuse(SQLConf conf, String key, String required, String why) {
+    String value = conf.getConfString(key, required);
+    if (!value.equalsIgnoreCase(required)) {
+      throw new IllegalArgumentException(
+          "A query over a rowtime stream needs " + key + "=" + required + ", but it is " + value
+              + ": " + why + ". Set it back, or read with option bounds=ignore.");
+    }
+  }
+
+  /** The offset of {@code stream} after the last batch in Spark's commit log; null before the first batch. */
+  public Offset committed(BoundedStream stream) {
+    return Scala.orNull(execution.committedOffsets().get(stream));
+  }
+
+  /** Replaces Spark's tracker, which Spark creates anew when it starts or restarts, by ours. */
+  public void install() {
+    if (execution.watermarkTracker() != null
+        && !(execution.watermarkTracker() instanceof BoundTracker)) {
+      execution.watermarkTracker_$eq(
+          new BoundTracker(execution.logicalPlan(), execution.watermarkTracker()));
+    }
+  }
+
+  /** Called by a stream when it knows the end of the next batch, before Spark logs it. */
+  public void reached(BoundedStream stream, Offset end) {
+    install();
+    Long floor = OffsetJson.floor(end.json());
+    if (!floor.equals(reached.put(stream, floor))) {
+      tracker().advance(this::floor);
+    }
+  }
+
+  private BoundTracker tracker() {
+    if (execution.watermarkTracker() instanceof BoundTracker ours) {
+      return ours;
+    }
+    throw new ShimMismatch("MicroBatchExecution.watermarkTracker to be set before latestOffset", null);
+  }
+
+  /** The latest known floor of a stream: from its last latestOffset or, after a restart, from the log. */
+  private long floor(BoundedStream stream) {
+    Long floor = reached.get(stream);
+    return floor != null ? floor : floor(execution.getLatestExecutionContext().endOffsets(), stream);
+  }
+
+  private static long floor(StreamProgress progress, BoundedStream stream) {
+    Offset offset = Scala.orNull(progress.get(stream));
+    return offset == null ? Bound.UNKNOWN_YET : OffsetJson.floor(offset.json());
+  }
+
+  /** The floors at the end of a batch, which is the current one or the one before it. */
+  ToLongFunction<BoundedStream> floorsOf(long batchId) {
+    StreamProgress progress = endOf(batchId);
+    return stream -> floor(progress, stream);
+  }
+
+  /** The rows that the streams have sent by the end of a batch. */
+  RowsSeen seenIn(long batchId) {
+    StreamProgress progress = endOf(batchId);
+    return new RowsSeen(stream -> Scala.orNull(progress.get(stream)));
+  }
+
+  private StreamProgress endOf(long batchId) {
+    var context = execution.getLatestExecutionContext();
+    return batchId >= context.batchId() ? context.endOffsets() : context.startOffsets();
+  }
+
+  /** The eviction of a join in the batch that is being planned; null for other operators. */
+  JoinSides sidesOf(long operator) {
+    return propagator(execution).sidesOf(operator);
+  }
+
+  boolean isCurrent(long batchId) {
+    return batchId >= execution.getLatestExecutionContext().batchId();
+  }
+
+  /** The writers of the tasks of the query's sink, made at the first batch of the run. */
+  public DataWriterFactory writers(Supplier<DataWriterFactory> made) {
+    if (writers == null) {
+      writers = made.get();
+    }
+    return writers;
+  }
+
+  /** Whether the query has only one source. */
+  public boolean isAlone() {
+    return execution.sources().size() == 1;
+  }
+
+  /** How many tasks Spark runs at once. */
+  int cores() {
+    return execution.sparkSessionForStream().sparkContext().defaultParallelism();
+  }
+
+  MicroBatchExecution spark() {
+    return execution;
+  }
+
+  WatermarkNodes nodes() {
+    install();
+    return tracker().nodes();
+  }
+}

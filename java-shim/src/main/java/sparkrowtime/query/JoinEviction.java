@@ -1,0 +1,40 @@
+package sparkrowtime.query;
+
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.ColumnarRule;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates;
+import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
+
+/**
+ * The physical rule that gives each stream-stream join of a query with bounds the eviction of {@link
+ * JoinSides} and the condition of {@link NullKeys}. Spark applies it to every physical plan, in the thread
+ * that plans it, after its own rules have given the join its state and watermark, and before code is
+ * generated.
+ *
+ * <p>Law: plans outside a running query with bounds do not change.
+ */
+public final class JoinEviction extends ColumnarRule {
+  @Override
+  public Rule<SparkPlan> preColumnarTransitions() {
+    return new Rule<>() {
+      @Override
+      public SparkPlan apply(SparkPlan plan) {
+        return ShimMismatch.guarded(() -> plan.transformUp(Scala.rewriting(JoinEviction::rewrite)));
+      }
+    };
+  }
+
+  private static SparkPlan rewrite(SparkPlan node) {
+    if (!(node instanceof StreamingSymmetricHashJoinExec join) || join.stateInfo().isEmpty()) {
+      return node;
+    }
+    BoundedQuery query = BoundedQuery.ofThisThread();
+    JoinSides sides = query == null ? null : query.sidesOf(join.stateInfo().get().operatorId());
+    return sides == null
+        ? join
+        : NullKeys.unmatched(Scala.copy(join, JoinStateWatermarkPredicates.class, sides.evicting(join)));
+  }
+}

@@ -1,0 +1,168 @@
+package sparkrowtime.query;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.UUID;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec;
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
+import org.apache.spark.sql.types.StructType;
+import sparkrowtime.bounds.Bound;
+import sparkrowtime.bounds.Evictions;
+import sparkrowtime.bounds.WholeWindows;
+import sparkrowtime.support.Scala;
+
+/**
+ * Passes one batch's watermark up a physical plan, children first. It computes the watermark that each
+ * stateful operator is given, and how early the operator's later results can be. Made by {@link
+ * BoundPropagator} for each batch.
+ */
+final class Propagation {
+  private final long watermarkMs;
+  private final long rawLimitMs;
+  private final long floor;
+  private final Map<UUID, Bound> nodes;
+  private final WholeWindows whole;
+  private final Map<Long, Long> inputs = new HashMap<>();
+  private final Map<Long, JoinSides> sides = new HashMap<>();
+  private final Evictions evicted = new Evictions();
+
+  /**
+   * @param watermarkMs the query's watermark for this batch
+   * @param rawLimitMs the largest watermark that operators on raw times may be given
+   * @param floor the weakest floor of the watermark nodes
+   * @param nodes the bounds of the watermark nodes
+   * @param whole the windows that end at whole milliseconds
+   */
+  Propagation(long watermarkMs, long rawLimitMs, long floor, Map<UUID, Bound> nodes, WholeWindows whole) {
+    this.watermarkMs = watermarkMs;
+    this.rawLimitMs = rawLimitMs;
+    this.floor = floor;
+    this.nodes = nodes;
+    this.whole = whole;
+  }
+
+  /**
+   * The watermark of an operator's input: {@code windows} for an operator that compares the ends of windows,
+   * {@code raw} for one that compares times, to which W itself is late.
+   *
+   * <p>Law: later times are at or above {@code windows}, and above {@code raw}. Both are in ms.
+   */
+  private record Passed(long windows, long raw) {
+    Passed weakest(Passed other) {
+      return new Passed(Math.min(windows, other.windows), Math.min(raw, other.raw));
+    }
+  }
+
+  /** The watermark by which each stateful operator evicts. */
+  Map<Long, Long> inputs() {
+    return inputs;
+  }
+
+  /** The evictions of the stream-stream joins, by operator. */
+  Map<Long, JoinSides> sides() {
+    return sides;
+  }
+
+  Evictions evicted() {
+    return evicted;
+  }
+
+  void run(SparkPlan plan) {
+    visit(plan);
+  }
+
+  /** The watermark of a node's output; null if there is none below it. */
+  private Passed visit(SparkPlan node) {
+    Passed input =
+        Scala.list(node.children()).stream()
+            .map(this::visit)
+            .filter(Objects::nonNull)
+            .reduce(Passed::weakest)
+            .orElse(null);
+    if (node instanceof EventTimeWatermarkExec) {
+      refuseSecond(input);
+      return new Passed(watermarkMs, Math.min(watermarkMs, rawLimitMs));
+    }
+    return node instanceof StateStoreWriter operator ? visit(operator, input) : input;
+  }
+
+  private static void refuseSecond(Passed input) {
+    if (input != null) {
+      throw new IllegalArgumentException(
+          "A withWatermark above another one: in one query a time has one watermark. Remove the"
+              + " later withWatermark; a window's time keeps the watermark of its rows.");
+    }
+  }
+
+  private Passed visit(StateStoreWriter operator, Passed input) {
+    long id = operator.stateInfo().get().operatorId();
+    if (input == null) {
+      inputs.put(id, 0L);
+      return null;
+    }
+    refuseAboveEndless(operator);
+    long fitting = Math.max(0, Operators.evictsWindows(operator) ? input.windows() : input.raw());
+    inputs.put(id, fitting);
+    if (operator instanceof StreamingSymmetricHashJoinExec join) {
+      return joined(join, id, input, fitting);
+    } else if (Operators.isAggregation(operator)) {
+      evicted.aggregated(operator, fitting);
+      return produced(operator, new Passed(fitting, rawAbove(operator, fitting)));
+    } else if (Operators.follows((SparkPlan) operator)) {
+      boolean exact = floor != Bound.UNKNOWN_YET && Math.floorDiv(floor - 1, 1000L) == fitting;
+      evicted.followed(exact ? floor : fitting * 1000 + 1);
+      return new Passed(exact ? input.windows() : fitting, fitting);
+    }
+    return produced(operator, Operators.holdsRows(operator) ? new Passed(fitting, fitting) : input);
+  }
+
+  private static Passed produced(StateStoreWriter operator, Passed given) {
+    Object windows = Scala.orNull(operator.produceOutputWatermark(given.windows()));
+    Object raw = Scala.orNull(operator.produceOutputWatermark(given.raw()));
+    return windows == null || raw == null ? null : new Passed((Long) windows, (Long) raw);
+  }
+
+  /**
+   * A time, in ms, below every later time of an operator that has evicted up to {@code ms}. A window that
+   * ends a microsecond after {@code ms} is still open, and its window_time is {@code ms} itself.
+   */
+  private long rawAbove(StateStoreWriter operator, long ms) {
+    boolean clear =
+        Operators.times((SparkPlan) operator).stream()
+            .allMatch(a -> !(a.dataType() instanceof StructType) || whole.has(a));
+    return clear ? ms : Math.max(0, ms - 1);
+  }
+
+  private void refuseAboveEndless(StateStoreWriter operator) {
+    if (!Operators.times((SparkPlan) operator).isEmpty() && isAboveEndless((SparkPlan) operator)) {
+      throw new IllegalArgumentException(
+          "A join of two streams without a condition on both their times keeps rows forever, so that"
+              + " its results can be of any time, and " + operator.shortName() + " above it would lose"
+              + " some. Add a condition such as b.rowtime BETWEEN a.rowtime AND a.rowtime + INTERVAL"
+              + " 10 MINUTES, or join on equal windows.");
+    }
+  }
+
+  private boolean isAboveEndless(SparkPlan operator) {
+    return Scala.list(operator.children()).stream()
+        .anyMatch(child -> child.exists(this::isEndless));
+  }
+
+  private boolean isEndless(Object node) {
+    JoinSides both =
+        node instanceof StreamingSymmetricHashJoinExec join
+            ? sides.get(join.stateInfo().get().operatorId())
+            : null;
+    return both != null && !both.evictsBoth();
+  }
+
+  private Passed joined(StreamingSymmetricHashJoinExec join, long id, Passed input, long fitting) {
+    JoinSides both = JoinSides.of(join, fitting, nodes);
+    sides.put(id, both);
+    evicted.joined(join, both);
+    return new Passed(both.output(input.windows()), rawAbove(join, both.output(input.raw())));
+  }
+}

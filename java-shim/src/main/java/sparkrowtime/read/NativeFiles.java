@@ -1,0 +1,83 @@
+package sparkrowtime.read;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.zip.CRC32;
+import org.apache.arrow.memory.ArrowBuf;
+import org.apache.arrow.memory.BufferAllocator;
+
+/** Reads the bytes of trains from segment files, and checks them. Keeps the last files open. For one task. */
+final class NativeFiles implements AutoCloseable {
+  private static final int OPEN_FILES = 64;
+
+  private final Map<String, FileChannel> open = new LinkedHashMap<>(16, 0.75f, true);
+
+  /** The whole message. The caller releases it. */
+  ArrowBuf read(NativeTrain train, BufferAllocator allocator) {
+    ArrowBuf bytes = allocator.buffer(train.length());
+    try {
+      ByteBuffer into = bytes.nioBuffer(0, train.length());
+      fill(into, train);
+      check(into.flip(), train);
+      return bytes;
+    } catch (RuntimeException | Error e) {
+      bytes.close();
+      throw e;
+    }
+  }
+
+  private void fill(ByteBuffer into, NativeTrain train) {
+    try {
+      FileChannel file = channel(train.file());
+      for (int n = 0; n >= 0 && into.hasRemaining(); ) {
+        n = file.read(into, train.offset() + into.position());
+      }
+    } catch (NoSuchFileException e) {
+      throw train.corrupt("the file is gone", e);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void check(ByteBuffer bytes, NativeTrain train) {
+    if (bytes.remaining() != train.length()) {
+      throw train.corrupt(
+          "the file ends after " + bytes.remaining() + " of " + train.length() + " bytes", null);
+    }
+    CRC32 checksum = new CRC32();
+    checksum.update(bytes);
+    if ((int) checksum.getValue() != train.checksum()) {
+      throw train.corrupt("the checksum does not fit", null);
+    }
+  }
+
+  private FileChannel channel(String file) throws IOException {
+    FileChannel channel = open.get(file);
+    if (channel == null) {
+      channel = FileChannel.open(Path.of(file));
+      open.put(file, channel);
+      if (open.size() > OPEN_FILES) {
+        open.remove(open.keySet().iterator().next()).close();
+      }
+    }
+    return channel;
+  }
+
+  @Override
+  public void close() {
+    try {
+      for (FileChannel channel : open.values()) {
+        channel.close();
+      }
+      open.clear();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

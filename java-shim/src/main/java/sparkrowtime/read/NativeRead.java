@@ -1,0 +1,61 @@
+package sparkrowtime.read;
+
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.types.StructType;
+import sparkrowtime.source.BoundedStream;
+import sparkrowtime.support.Rowtime;
+
+/**
+ * Plans how tasks read the rows of a stream: directly from its Arrow files if the Python side can name
+ * them, otherwise through a Python worker. Used in the query's thread.
+ *
+ * <p>Law: both ways give the same rows in the same batches; they differ only in speed.
+ */
+public final class NativeRead {
+  /** If false, rows are always read through Python. For tests that compare the two ways. */
+  private static final String SWITCH = "spark.rowtime.nativeRead";
+
+  private final MicroBatchStream stream;
+  private final StructType schema;
+  private Offset from;
+  private Offset to;
+  private InputPartition[] partitions;
+  private boolean isNative;
+
+  public NativeRead(MicroBatchStream stream, StructType schema) {
+    this.stream = stream;
+    this.schema = schema;
+  }
+
+  /** Spark calls this twice per batch with news, once for each copy of its plan. Python is asked once. */
+  public InputPartition[] partitions(Offset start, Offset end) {
+    if (!start.equals(from) || !end.equals(to)) {
+      partitions = planned(start, end);
+      from = start;
+      to = end;
+    }
+    return partitions;
+  }
+
+  /** {@code start} contains the handshake. */
+  private InputPartition[] planned(Offset start, Offset end) {
+    NativePlan plan = Rowtime.isOn(SWITCH) ? plan(start, end) : null;
+    isNative = plan != null && plan.gives(schema);
+    return isNative ? plan.partitions() : stream.planInputPartitions(start, end);
+  }
+
+  /** Called once per batch, after {@link #partitions}. Asks Python for its reader only if it is needed. */
+  public PartitionReaderFactory readers() {
+    return new NativeReaders(isNative ? null : stream.createReaderFactory());
+  }
+
+  private NativePlan plan(Offset start, Offset end) {
+    int parallelism = SparkSession.active().sparkContext().defaultParallelism();
+    String question = NativePlan.question(start.json(), end.json(), parallelism);
+    return new NativePlan(BoundedStream.ask(stream, question).json());
+  }
+}

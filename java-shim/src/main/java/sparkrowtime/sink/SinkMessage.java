@@ -1,0 +1,66 @@
+package sparkrowtime.sink;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonWriterCommitMessage;
+import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
+import sparkrowtime.support.PickledCall;
+
+/**
+ * A task's message to the commit, which runs in Python: a pickled call of
+ * {@code spark_rowtime.spark.task_output.carried} with the rows, as an Arrow stream, and the local
+ * properties that identify the batch.
+ */
+final class SinkMessage {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  /** The properties that spark_rowtime/spark/query_batch.py and output_bound.py read in a task. */
+  private static final List<String> PROPERTIES =
+      List.of(
+          "sql.streaming.queryId",
+          "spark.jobGroup.id",
+          "streaming.sql.batchId",
+          "rowtime.query",
+          "rowtime.batchEnd",
+          "rowtime.outputBounds");
+
+  private SinkMessage() {}
+
+  static WriterCommitMessage of(List<InternalRow> rows, StructType schema) {
+    return new PythonWriterCommitMessage(
+        PickledCall.of("spark_rowtime.spark.task_output", "carried", arrow(rows, schema), properties()));
+  }
+
+  private static byte[] arrow(List<InternalRow> rows, StructType schema) {
+    if (rows.isEmpty()) {
+      return new byte[0];
+    }
+    var all = CollectionConverters.asScala(rows.iterator());
+    boolean duplicateFieldsFail = true;
+    boolean largeTypes = false; // the commit casts to the stream's types and zone
+    return ArrowConverters$.MODULE$
+        .toBatchWithSchemaIterator(
+            all, schema, rows.size(), Long.MAX_VALUE, "UTC", duplicateFieldsFail, largeTypes)
+        .next();
+  }
+
+  private static byte[] properties() {
+    Map<String, String> values = new LinkedHashMap<>();
+    for (String property : PROPERTIES) {
+      values.put(property, TaskContext.get().getLocalProperty(property));
+    }
+    try {
+      return MAPPER.writeValueAsBytes(values);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}

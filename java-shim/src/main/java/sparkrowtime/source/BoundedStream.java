@@ -1,0 +1,209 @@
+package sparkrowtime.source;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.AcceptsLatestSeenOffset;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import sparkrowtime.query.BoundedQuery;
+import sparkrowtime.read.NativeRead;
+import sparkrowtime.support.ShimMismatch;
+
+/**
+ * Wraps Spark's stream of the Python source, and tells the query how far the stream's bound has come.
+ * Spark calls every method in the query's thread: {@link #setLatestSeenOffset} at a restart, then
+ * {@link #latestOffset(Offset, ReadLimit)}, {@link #planInputPartitions} and {@link #commit} for each
+ * batch. It does not call latestOffset for a batch that is run again after a crash.
+ *
+ * <p>Law: offsets pass through as the Python side wrote them. Only the copies that are handed to the
+ * Python side carry the handshake.
+ */
+public class BoundedStream
+    implements MicroBatchStream,
+        SupportsAdmissionControl,
+        AcceptsLatestSeenOffset,
+        ReportsSourceMetrics {
+  private static final int MOST_ANSWERS = 8;
+
+  private final SupportsAdmissionControl admission;
+  private final MicroBatchStream stream;
+  private final NativeRead read;
+  private final boolean speaks;
+  private final String location;
+  private Map<String, String> metrics = Map.of();
+  private final Map<String, Long> answers = new HashMap<>();
+
+  private BoundedStream(
+      MicroBatchStream stream, StructType schema, boolean speaks, String location) {
+    this.stream = stream;
+    this.read = new NativeRead(stream, schema);
+    this.admission = (SupportsAdmissionControl) stream;
+    this.speaks = speaks;
+    this.location = location;
+  }
+
+  /**
+   * @param location the source's part of the checkpoint, which names this reader in the stream's retention
+   */
+  static BoundedStream over(
+      MicroBatchStream stream,
+      StructType schema,
+      CaseInsensitiveStringMap options,
+      String location) {
+    boolean speaks = options.getBoolean("punctuate", false);
+    if (stream instanceof SupportsTriggerAvailableNow) {
+      return new AvailableNow(stream, schema, speaks, location);
+    }
+    if (stream instanceof SupportsAdmissionControl) {
+      return new BoundedStream(stream, schema, speaks, location);
+    }
+    throw new ShimMismatch("a Python stream with admission control, not " + stream.getClass(), null);
+  }
+
+  /** Option punctuate: this stream's bound also holds for the ordinary sources that it is mixed with. */
+  public boolean speaks() {
+    return speaks;
+  }
+
+  @Override
+  public void setLatestSeenOffset(Offset offset) {
+    ShimMismatch.guarded(() -> BoundedQuery.running().install());
+    if (stream instanceof AcceptsLatestSeenOffset accepts) {
+      accepts.setLatestSeenOffset(offset);
+    }
+  }
+
+  @Override
+  public Offset latestOffset(Offset start, ReadLimit limit) {
+    return ShimMismatch.guarded(
+        () -> {
+          BoundedQuery query = BoundedQuery.running();
+          Offset from = withShim(start, query.isAlone());
+          Offset end = Planner.answer(() -> admission.latestOffset(from, limit));
+          query.reached(this, end == null ? start : end);
+          return end;
+        });
+  }
+
+  /**
+   * The least rowtime at or above {@code from} among the rows that were sent up to {@code end}; {@link
+   * sparkrowtime.bounds.Bound#UNLIMITED} if there is none. The rows up to an offset never change, so
+   * the last answers are cached.
+   */
+  public long leastSent(Offset end, long from) {
+    String question = OffsetJson.leastSent(end.json(), from);
+    if (answers.size() > MOST_ANSWERS) {
+      answers.clear();
+    }
+    return answers.computeIfAbsent(question, q -> OffsetJson.least(Planner.answer(() -> ask(stream, q)).json()));
+  }
+
+  /** Asks the Python side. The question is a start offset that is never written to a log. */
+  public static Offset ask(MicroBatchStream stream, String question) {
+    return ((SupportsAdmissionControl) stream)
+        .latestOffset(stream.deserializeOffset(question), ReadLimit.allAvailable());
+  }
+
+  @Override
+  public Offset reportLatestOffset() {
+    Offset latest = Planner.answer(admission::reportLatestOffset);
+    if (latest == null) {
+      return null;
+    }
+    metrics = OffsetJson.metrics(latest.json());
+    return stream.deserializeOffset(OffsetJson.without(latest.json(), "metrics"));
+  }
+
+  @Override
+  public Map<String, String> metrics(Optional<Offset> latestConsumed) {
+    return metrics;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions(Offset start, Offset end) {
+    return Planner.answer(() -> read.partitions(withShim(start, false), end));
+  }
+
+  private Offset withShim(Offset offset, boolean alone) {
+    return stream.deserializeOffset(OffsetJson.withShim(offset.json(), location, alone));
+  }
+
+  @Override
+  public ReadLimit getDefaultReadLimit() {
+    return admission.getDefaultReadLimit();
+  }
+
+  @Override
+  public Offset initialOffset() {
+    return stream.initialOffset();
+  }
+
+  @Override
+  public Offset latestOffset() {
+    return stream.latestOffset();
+  }
+
+  @Override
+  public Offset deserializeOffset(String json) {
+    return stream.deserializeOffset(json);
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return read.readers();
+  }
+
+  @Override
+  public void commit(Offset end) {
+    stream.commit(end);
+  }
+
+  /**
+   * Spark commits a batch to the source only when it makes the next batch. At the end of a query there
+   * is no next batch, so the last one is committed here; otherwise the stream would keep its rows for
+   * this query.
+   */
+  @Override
+  public void stop() {
+    try {
+      BoundedQuery query = BoundedQuery.ofThisThread();
+      Offset done = query == null ? null : query.committed(this);
+      if (done != null) {
+        stream.commit(done);
+      }
+    } finally {
+      stream.stop();
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "rowtime[" + stream + "]";
+  }
+
+  /** The same for a Python stream that supports Trigger.AvailableNow. */
+  private static final class AvailableNow extends BoundedStream
+      implements SupportsTriggerAvailableNow {
+    private final SupportsTriggerAvailableNow available;
+
+    AvailableNow(
+        MicroBatchStream stream, StructType schema, boolean speaks, String location) {
+      super(stream, schema, speaks, location);
+      this.available = (SupportsTriggerAvailableNow) stream;
+    }
+
+    @Override
+    public void prepareForTriggerAvailableNow() {
+      available.prepareForTriggerAvailableNow();
+    }
+  }
+}

@@ -1,0 +1,85 @@
+package sparkrowtime.source;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import sparkrowtime.bounds.Bound;
+
+/**
+ * The JSON of a rowtime offset: an object with "floor", a whole number of microseconds or null. All
+ * other keys belong to the Python side and are passed on unchanged. java-shim/README.md lists the keys.
+ */
+public final class OffsetJson {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  private OffsetJson() {}
+
+  /** The floor, or {@link Bound#UNKNOWN_YET} if the stream has none. */
+  public static long floor(String json) {
+    JsonNode floor = parse(json).get("floor");
+    if (floor == null || !(floor.isNull() || floor.canConvertToLong() && floor.isIntegralNumber())) {
+      throw new IllegalStateException(
+          "The offset of a rowtime source must have \"floor\", an integer or null, but is "
+              + json
+              + ". This checkpoint was not written by a rowtime source of this version.");
+    }
+    return floor.isNull() ? Bound.UNKNOWN_YET : floor.asLong();
+  }
+
+  /**
+   * The offset with the handshake: bounds are applied, who reads, and whether the query has no other
+   * source. Never written to a log.
+   */
+  static String withShim(String json, String reader, boolean alone) {
+    return parse(json).put("shim", "1").put("reader", reader).put("alone", alone).toString();
+  }
+
+  /** The question for the least rowtime at or above {@code from} up to this offset. Never written to a log. */
+  static String leastSent(String json, long from) {
+    return parse(json).put("shim", "1").put("leastSent", from).toString();
+  }
+
+  /** The answer to {@link #leastSent}. */
+  static long least(String json) {
+    return parse(json).path("least").asLong(Bound.UNLIMITED);
+  }
+
+  static String without(String json, String key) {
+    ObjectNode node = parse(json);
+    return node.has(key) ? node.without(key).toString() : json;
+  }
+
+  /** The flat object "metrics" as strings; empty if there is none. Nulls are left out. */
+  static Map<String, String> metrics(String json) {
+    Map<String, String> metrics = new LinkedHashMap<>();
+    parse(json)
+        .path("metrics")
+        .properties()
+        .forEach(
+            e -> {
+              if (!e.getValue().isNull()) {
+                metrics.put(e.getKey(), e.getValue().asText());
+              }
+            });
+    return metrics;
+  }
+
+  public static String write(Map<String, Long> values) {
+    try {
+      return MAPPER.writeValueAsString(values);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static ObjectNode parse(String json) {
+    try {
+      return (ObjectNode) MAPPER.readTree(json);
+    } catch (JsonProcessingException | ClassCastException e) {
+      throw new IllegalStateException("The offset of a rowtime source must be a JSON object: " + json, e);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+package sparkrowtime.support;
+
+import java.util.function.Supplier;
+
+/**
+ * A Spark internal is not what this library was written for. The message starts with
+ * {@code ShimMismatchError:}, the name of the Python class for such errors, and gives the Spark version
+ * and what was expected.
+ *
+ * <p>Law: a query to which bounds cannot be applied fails. It never runs silently without them.
+ */
+public final class ShimMismatch extends IllegalStateException {
+  private static final long serialVersionUID = 1L;
+
+  public ShimMismatch(String expected, Throwable cause) {
+    super(
+        "ShimMismatchError: Spark "
+            + org.apache.spark.package$.MODULE$.SPARK_VERSION()
+            + " differs inside from the versions this jar was tried on ("
+            + TriedVersions.LIST
+            + "): expected "
+            + expected
+            + ". Use one of those versions, or read with option bounds=ignore.",
+        cause);
+  }
+
+  /** Wraps each entry from Spark. A class, method or field that is missing is a mismatch, too. */
+  public static void guarded(Runnable body) {
+    guarded(
+        () -> {
+          body.run();
+          return null;
+        });
+  }
+
+  /** The same, with a result. */
+  public static <T> T guarded(Supplier<T> body) {
+    try {
+      return body.get();
+    } catch (LinkageError e) {
+      throw new ShimMismatch("what it does not find: " + e, e);
+    }
+  }
+}

@@ -1,0 +1,225 @@
+"""The order in which a producer's rows may come, and the bound that its rows imply.
+
+One object per sink judges each call: which of its rows are late, and the producer's floor after it.
+Its small state is stored as JSON with each commit, and passed on at a takeover.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from heapq import nlargest
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.train import Timed
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.monotone import Amount, show_number, to_amount, whole_numbers
+from spark_rowtime.types.schema import ROWTIME
+
+_LEAST_NUMBER = -(2**63)
+
+
+class Verdict(NamedTuple):
+    """The result for one call.
+
+    ``fits``: for each row, whether it is in time (None: all rows are). ``floor``: the floor that the rows imply (None:
+    no new floor). ``why`` names what late rows fell below, for the error. ``bounds``: for each row, the bound in force
+    in microseconds (None if all rows fit).
+    """
+
+    fits: pa.Array | None
+    floor: int | None
+    why: str = ""
+    bounds: pa.Array | None = None
+
+
+class Disorder(ABC):
+    """Judges one producer's rows. One thread at a time calls it, once per call of sendRow or sendRows.
+
+    Law (*judge is pure*): ``judge`` changes nothing; only ``take`` changes the state, so that a call that is
+    refused leaves no trace.
+    """
+
+    declaration: str
+    """The declaration in ``openSink``, as JSON; it is compared at a takeover."""
+    by_floor: bool = False
+    """Whether a row is late exactly when it is below the floor in force, and rows leave no other state."""
+    implies: bool = False
+    """Whether each row implies a bound at its own rowtime."""
+
+    @abstractmethod
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        """Decides which of the rows are late; ``floor`` is in force before the call."""
+
+    @abstractmethod
+    def take(self, accepted: pa.RecordBatch) -> None:
+        """Updates the state with the rows that a call has sent successfully."""
+
+    def state(self) -> str:
+        """The state, as JSON; empty if there is none."""
+        return ""
+
+    def restore(self, state: str) -> None:
+        """Continues from ``state``."""
+        del state
+
+
+class InOrder(Disorder):
+    """The default: each row implies a bound at its own rowtime (law 1); equal rowtimes are allowed."""
+
+    declaration, by_floor, implies = "{}", True, True
+
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        if timed.rises and (floor is None or timed.least >= floor):
+            return Verdict(None, timed.largest)
+        times = _micros(timed.rows.column(ROWTIME))
+        reached = pc.cumulative_max(times, start=floor)
+        return Verdict(pc.equal(times, reached), reached[-1].as_py(), "its producer's earlier rows and bounds", reached)
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        """Does nothing: the floor is the whole state."""
+
+
+class AnyOrder(Disorder):
+    """``rowsImplyBounds=False``: rows may come in any order at or above the last bound sent, and imply no bound."""
+
+    declaration, by_floor = '{"rowsImplyBounds": false}', True
+
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        if floor is None or timed.least >= floor:
+            return Verdict(None, None)
+        fits = pc.greater_equal(_micros(timed.rows.column(ROWTIME)), floor)
+        bounds = pa.repeat(pa.scalar(floor, pa.int64()), timed.rows.num_rows)
+        return Verdict(fits, None, "the bound in force", bounds)
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        """Does nothing: the floor is the whole state."""
+
+
+class Lateness(Disorder):
+    """``lateness``: a row is late if a column is further below its largest value of earlier steps than its lateness.
+
+    A step is one call. The bound is the largest rowtime seen less its lateness, if rowtime has one.
+    This is modelled on Feldera's LATENESS. ``columns``: the lateness by column, in the column's unit: microseconds,
+    days, or a whole number.
+    """
+
+    def __init__(self, columns: Mapping[str, int]) -> None:
+        self.columns = dict(columns)
+        self.declaration = json.dumps({"lateness": self.columns}, sort_keys=True)
+        self.largest: dict[str, int] = {}
+
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        rows = timed.rows
+        fits, why = AnyOrder().judge(timed, floor).fits, "the bound in force"
+        bounds = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows)
+        for column, lateness in self.columns.items():
+            if column not in self.largest:
+                continue
+            least = max(self.largest[column] - lateness, _LEAST_NUMBER)
+            good = pc.fill_null(pc.greater_equal(whole_numbers(rows.column(column)), least), True)
+            if not pc.all(good).as_py():
+                shown, below = show_number(rows.column(column).type, least)
+                why = f"{shown}, the largest {column!r} of earlier steps less its lateness"
+                first = pc.invert(good) if fits is None else pc.and_not(fits, good)
+                bounds = pc.if_else(first, pa.scalar(below, pa.int64()), bounds)
+                fits = good if fits is None else pc.and_(fits, good)
+        return Verdict(fits, self._floor(rows if fits is None else rows.filter(fits)), why, bounds)
+
+    def _floor(self, accepted: pa.RecordBatch) -> int | None:
+        if ROWTIME not in self.columns:
+            return None
+        largest = stronger(self.largest.get(ROWTIME), _largest(accepted, ROWTIME))
+        return None if largest is None else max(largest - self.columns[ROWTIME], 1)
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        for column in self.columns:
+            largest = stronger(self.largest.get(column), _largest(accepted, column))
+            if largest is not None:
+                self.largest[column] = largest
+
+    def state(self) -> str:
+        return json.dumps(self.largest)
+
+    def restore(self, state: str) -> None:
+        self.largest = json.loads(state) if state else {}
+
+
+class KSorted(Disorder):
+    """``kSort=k``: every row is at most k positions away from its place in rowtime order.
+
+    The bound is the (k+1)-th largest rowtime seen; there is none before k + 1 rows. (The largest rowtime among
+    the rows that have reached their place would reject legal rows.)
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.declaration = json.dumps({"kSort": k})
+        self.top: list[int] = []
+
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        top, fits, bounds, reached = list(self.top), [], [], floor
+        for time in timed.micros.tolist():
+            bounds.append(reached)
+            fits.append(reached is None or time >= reached)
+            if fits[-1]:
+                top, bound = self._seen(top, [time])
+                reached = stronger(reached, bound)
+        late = None if all(fits) else pa.array(fits)
+        return Verdict(late, self._seen(top, [])[1], "the k-sort bound", pa.array(bounds, pa.int64()))
+
+    def _seen(self, top: list[int], times: list[int]) -> tuple[list[int], int | None]:
+        top = nlargest(self.k + 1, top + times)
+        return top, top[self.k] if len(top) > self.k else None
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        self.top = self._seen(self.top, _micros(accepted.column(ROWTIME)).to_pylist())[0]
+
+    def state(self) -> str:
+        return json.dumps(self.top)
+
+    def restore(self, state: str) -> None:
+        self.top = json.loads(state) if state else []
+
+
+def declared(
+    schema: pa.Schema,
+    *,
+    rowsImplyBounds: bool = True,
+    lateness: Amount | Mapping[str, Amount] | None = None,
+    kSort: int | None = None,
+) -> Disorder:
+    """The Disorder that openSink's arguments declare; InvalidOptionError if they contradict each other."""
+    given = [name for name, value in (("lateness", lateness), ("kSort", kSort)) if value is not None]
+    given += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
+    if len(given) > 1:
+        raise InvalidOptionError(f"{' and '.join(given)} exclude each other: each says how the bound is found.")
+    if kSort is not None:
+        if not is_whole(kSort) or kSort < 0:
+            raise InvalidOptionError(f"kSort={kSort!r} must be a whole number from 0 on.")
+        return KSorted(kSort)
+    if lateness is not None:
+        return Lateness(_lateness_columns(schema, lateness))
+    return InOrder() if rowsImplyBounds else AnyOrder()
+
+
+def _lateness_columns(schema: pa.Schema, lateness: Amount | Mapping[str, Amount]) -> dict[str, int]:
+    if not isinstance(lateness, Mapping):
+        lateness = {ROWTIME: lateness}
+    for column in lateness:
+        if column not in schema.names:
+            raise InvalidOptionError(f"lateness names {column!r}, but the columns are {schema.names}.", column=column)
+    return {column: to_amount(schema.field(column), value) for column, value in lateness.items()}
+
+
+def _micros(column: pa.Array) -> pa.Array:
+    return column.view(pa.int64())
+
+
+def _largest(rows: pa.RecordBatch, column: str) -> int | None:
+    largest: Any = pc.max(whole_numbers(rows.column(column))).as_py()
+    return None if largest is None else int(largest)

@@ -1,0 +1,204 @@
+"""Sends a CSV file into a stream: its rows in the order of their times, and bounds as time passes."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.bounds.train import span
+from spark_rowtime.cli.csv_rows import CsvRows
+from spark_rowtime.cli.sorted_runs import SortedRuns
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
+from spark_rowtime.producer.rowsink import openSink
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.types.schema import rowtime_micros
+from spark_rowtime.types.timestamps import LEAST, from_micros, show_micros
+
+_MOST_PRODUCERS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FeedOptions:
+    """How a CSV file is sent.
+
+    ``producer`` is the column that names each row's producer; without it there is one producer, ``name``.
+    ``interval`` is the interval of rowtime, in microseconds, at which all producers send a bound; None means
+    never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` is as for openSink.
+    """
+
+    name: str
+    producer: str | None = None
+    interval: int | None = None
+    final: RowtimeBound | None = None
+    on_late: str = "raise"
+
+
+class CsvFeed:
+    """Sends one file into one stream.
+
+    Laws: nothing is sent before the whole file has been read and validated. Each producer's rows are sent
+    in the order of their times. When a bound is sent, all rows before it are committed already or in the
+    same commit. A send that was interrupted and is repeated continues where it stopped: each producer's
+    checkpoint contains the number of its rows that are in the stream, and only flushes commit.
+    """
+
+    def __init__(self, rows: CsvRows, options: FeedOptions, runs: SortedRuns) -> None:
+        """``runs`` must be empty. The caller closes it."""
+        self._rows, self._options, self._runs = rows, options, runs
+        self.producers: set[str] = set()
+        self.rows = 0
+        self.last: int | None = None
+        """The largest rowtime in microseconds, after the file has been read."""
+
+    def read(self) -> None:
+        """Reads and sorts the file. Raises an error if the file cannot be sent."""
+        for batch in self._rows.batches():
+            if batch.num_rows:
+                self._note(batch)
+                self._runs.add(batch)
+        if self._options.producer is None:
+            self.producers = {self._options.name}
+        final = self._options.final
+        if final is not None and self.last is not None and final.floor < self.last:
+            raise InvalidOptionError(
+                f"--final {show_micros(final.floor)} lies before the last row, {show_micros(self.last)}: it would be "
+                "no true bound. Nothing was sent.",
+            )
+
+    def send(self, path: str, advance: Callable[[int], object] = lambda _: None) -> int:
+        """Sends the rows that are not in the stream yet, and closes the producers. Returns the number of rows sent.
+
+        It calls ``advance`` with the number of rows of each finished batch.
+        """
+        with ExitStack() as stack:
+            sinks = {
+                name: stack.enter_context(openSink(path, producer=name, onLate=self._options.on_late))
+                for name in sorted(self.producers)
+            }
+            senders = _Senders(sinks, self._options.producer, self._identity())
+            for batch in self._runs.merged():
+                for start, rows in self._intervals(batch):
+                    if start >= LEAST:
+                        senders.promise(RowtimeBound.fromFloor(start))
+                    senders.send(rows)
+                senders.flush()
+                advance(batch.num_rows)
+            if self._last_bound is not None:
+                senders.promise(self._last_bound)
+        return senders.sent
+
+    @property
+    def _last_bound(self) -> RowtimeBound | None:
+        if self._options.final is not None or self.last is None:
+            return self._options.final
+        return RowtimeBound(from_micros(self.last), strict=True)
+
+    def _note(self, batch: pa.RecordBatch) -> None:
+        ends = span(batch)
+        assert ends is not None
+        self.rows, self.last = self.rows + batch.num_rows, max(self.last or 0, ends[1])
+        if self._options.producer is not None:
+            names = _names(batch, self._options.producer)
+            if names.null_count:
+                line = self._rows.bad_line(self._options.producer, self._check_name)
+                raise SchemaMismatchError(
+                    f"{self._rows.file}: column {self._options.producer!r} names the producer, but is empty: {line}. "
+                    "Nothing was sent."
+                )
+            self.producers.update(names.unique().to_pylist())
+            if len(self.producers) > _MOST_PRODUCERS:
+                raise InvalidOptionError(
+                    f"--producer {self._options.producer}: more than {_MOST_PRODUCERS} different values. A producer is "
+                    "a writer with a clock of its own, not a key; take another column, or none."
+                )
+
+    def _check_name(self, text: str) -> None:
+        if text in self._rows.nulls:
+            raise ValueError("a null")
+
+    def _intervals(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Divides sorted rows by interval. Yields the start of each interval (0 without intervals) and its rows."""
+        interval = self._options.interval
+        if interval is None:
+            return iter([(0, batch)])
+        starts = pc.multiply(pc.divide(rowtime_micros(batch), interval), interval)
+        return _stretches(batch, starts)
+
+    def _identity(self) -> dict[str, Any]:
+        """Returns what identifies a checkpoint: the same file, with the same rowtime and producer columns."""
+        with self._rows.file.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"csv": digest[:32], "rowtime": self._rows.rowtime, "producer": self._options.producer}
+
+
+class _Senders:
+    """The producers' sinks. Counts for each how many rows landed in earlier runs, and how many this run has passed."""
+
+    def __init__(self, sinks: dict[str, StreamSink], producer: str | None, identity: dict[str, Any]) -> None:
+        self._sinks, self._producer, self._identity = sinks, producer, identity
+        self._landed = {name: self._stored(sink.checkpoint) for name, sink in sinks.items()}
+        self._passed = dict.fromkeys(sinks, 0)
+        self._pending = set(sinks)
+        self.sent = 0
+        self.flush()  # after the first checkpoint, only a flush commits
+
+    def send(self, rows: pa.RecordBatch) -> None:
+        """Sends rows of any producers, given in the order of their times. Skips those that have landed already."""
+        for name, own in self._by_producer(rows):
+            old = min(own.num_rows, max(0, self._landed[name] - self._passed[name]))
+            self._passed[name] += own.num_rows
+            if old < own.num_rows:
+                self._sinks[name].sendRows(own.slice(old))
+                self.sent += own.num_rows - old
+                self._pending.add(name)
+
+    def promise(self, bound: RowtimeBound) -> None:
+        """Sends the bound for every producer that has not sent it yet, in one commit with the rows before it."""
+        for name, sink in self._sinks.items():
+            promised = sink.getRowtimeBound()
+            if promised is None or promised < bound:
+                sink.sendRowtimeBound(bound.time, strict=bound.strict)
+                self._pending.add(name)
+        self.flush()
+
+    def flush(self) -> None:
+        """Commits what was sent since the last flush."""
+        for name in sorted(self._pending):
+            rows = max(self._passed[name], self._landed[name])
+            self._sinks[name].flush(checkpoint=json.dumps({**self._identity, "rows": rows}))
+        self._pending.clear()
+
+    def _stored(self, checkpoint: str | None) -> int:
+        try:
+            stored = json.loads(checkpoint or "{}")
+        except ValueError:
+            return 0
+        if not isinstance(stored, dict) or {**stored, **self._identity} != stored:
+            return 0
+        return int(stored.get("rows", 0))
+
+    def _by_producer(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        if self._producer is None:
+            return iter([(next(iter(self._sinks)), rows)])
+        by_name = pc.sort_indices(_names(rows, self._producer))
+        ordered = rows.take(by_name)
+        return _stretches(ordered, _names(ordered, self._producer))
+
+
+def _stretches(rows: pa.RecordBatch, by: pa.Array) -> Iterator[tuple[Any, pa.RecordBatch]]:
+    """Yields each run of consecutive ``rows`` with the same value of ``by``, after that value."""
+    stretches = pc.run_end_encode(by)
+    start = 0
+    for value, end in zip(stretches.values.to_pylist(), stretches.run_ends.to_pylist(), strict=True):
+        yield value, rows.slice(start, end - start)
+        start = end
+
+
+def _names(rows: pa.RecordBatch, column: str) -> pa.Array:
+    return rows.column(column).cast(pa.string())

@@ -1,0 +1,228 @@
+"""Reads a CSV file as rows of a stream: its columns, their types, and the place of an error."""
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TextIO
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError
+from spark_rowtime.types.local_time import LocalTime, is_naive
+from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, check_rowtimes, stream_schema
+from spark_rowtime.types.timestamps import to_micros
+
+_BLOCK = 16 << 20
+"""How many bytes are read at once. Types are inferred from the first block."""
+
+
+@dataclass(frozen=True)
+class CsvRows:
+    """A CSV file with a header, whose column named by ``rowtime`` becomes the stream's rowtime.
+
+    All columns keep their names. The rowtime column also stays under its own name, beside ``rowtime``.
+    ``columns`` selects columns, in this order. ``nulls`` are the unquoted texts that stand for null.
+    ``time_format`` is the strptime format of times that are not in ISO 8601. ``stream`` is the schema that
+    the rows must have, if the stream exists already. ``local`` interprets times without a zone; None means
+    UTC. The methods raise SchemaMismatchError and InvalidOptionError, with the line if it is known.
+    """
+
+    file: Path
+    rowtime: str
+    columns: Sequence[str] = ()
+    delimiter: str = ","
+    nulls: Sequence[str] = ("",)
+    time_format: str | None = None
+    stream: pa.Schema | None = None
+    local: LocalTime | None = None
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema of the stream."""
+        named = [pa.field(name, _stream_type(self._inferred[name])) for name in self._kept if name != ROWTIME]
+        own = stream_schema(pa.schema([pa.field(ROWTIME, TIMESTAMP), *named]))
+        if self.stream is None:
+            return own
+        self._check_columns(own.names, self.stream.names)
+        return self.stream
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yields all rows in the order of the file, with the schema ``schema`` and a valid rowtime each."""
+        schema = self.schema
+        with self._errors(), self._open(self._types) as reader:
+            for batch in map(self._placed, reader):
+                self._check(batch.column(self.rowtime))
+                yield self._project(batch, schema)
+
+    def bad_line(self, column: str, fits: Callable[[str], object]) -> str | None:
+        """Describes the first value of a column for which ``fits`` raises, and its line. None if there is none."""
+        with self._text() as text:
+            lines = csv.reader(text, delimiter=self.delimiter)
+            at = next(lines).index(column)
+            before = lines.line_num
+            for row in lines:
+                value = row[at] if at < len(row) else ""
+                try:
+                    fits(value)
+                except (ValueError, RowtimeError) as error:
+                    return f"line {before + 1} has {value!r} ({error})"
+                before = lines.line_num
+        return None
+
+    def _text(self) -> TextIO:
+        return self.file.open(newline="", encoding="utf-8-sig", errors="replace")
+
+    @cached_property
+    def _header(self) -> list[str]:
+        with self._text() as text:
+            names = next(csv.reader(text, delimiter=self.delimiter), [])
+        for name in (self.rowtime, *self.columns):
+            if name not in names:
+                raise InvalidOptionError(f"{self.file} has no column {name!r}, only {names}.", column=name)
+        if len(set(names)) != len(names):
+            raise SchemaMismatchError(f"{self.file} has two columns of one name: {names}. Rename one of them.")
+        return names
+
+    @cached_property
+    def _kept(self) -> list[str]:
+        kept = list(self.columns or self._header)
+        clash = [name for name in kept if name.lower() == ROWTIME and name != self.rowtime]
+        if clash:
+            raise SchemaMismatchError(
+                f"{self.file} has a column {clash[0]!r}, but rowtime is to come from {self.rowtime!r}. Say --rowtime "
+                f"{clash[0]}, rename the column, or leave it out: --columns and the columns that you want.",
+                column=clash[0],
+            )
+        return kept
+
+    @cached_property
+    def _inferred(self) -> dict[str, pa.DataType]:
+        """The inferred types of all columns that are read, by name."""
+        with self._errors(), self._open({}) as reader:
+            return {field.name: field.type for field in reader.schema}
+
+    @cached_property
+    def _types(self) -> dict[str, pa.DataType]:
+        """The type with which each column is read."""
+        types = {name: _read_type(kind) for name, kind in self._inferred.items()}
+        for field in self.stream or ():
+            if field.name in types and not pa.types.is_timestamp(types[field.name]):
+                types[field.name] = field.type
+        kind = self._inferred[self.rowtime]
+        if not pa.types.is_timestamp(kind):
+            if not (pa.types.is_date(kind) or pa.types.is_null(kind)):
+                raise self._bad_rowtime(f"its values are {kind}")
+            types[self.rowtime] = pa.timestamp("us")
+        return types
+
+    def _open(self, types: dict[str, pa.DataType]) -> pa_csv.CSVStreamingReader:
+        wanted = self._kept if self.rowtime in self._kept else [*self._kept, self.rowtime]
+        formats = [self.time_format] if self.time_format else []
+        return pa_csv.open_csv(
+            self.file,
+            read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            parse_options=pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=types,
+                include_columns=wanted,
+                null_values=list(self.nulls),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                timestamp_parsers=[*formats, pa_csv.ISO8601],
+            ),
+        )
+
+    def _project(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        source = {name: batch.column(name) for name in self._kept}
+        source[ROWTIME] = batch.column(self.rowtime)
+        columns = [source[f.name].cast(f.type, safe=not pa.types.is_timestamp(f.type)) for f in schema]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _placed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Converts times without a zone with ``local``, except for columns that have no zone in the stream either."""
+        if self.local is None:
+            return batch
+        for at, field in enumerate(batch.schema):
+            has_none = self.stream is not None and field.name in self.stream.names and field.name != self.rowtime
+            if not is_naive(field.type) or (has_none and is_naive(self.stream.field(field.name).type)):  # type: ignore[union-attr]
+                continue
+            try:
+                batch = batch.set_column(at, field.name, self.local.column(batch.column(at)))
+            except pa.ArrowInvalid as error:
+                why = self.bad_line(field.name, self._placeable) or " ".join(str(error).split())
+                raise SchemaMismatchError(
+                    f"{self.file}: column {field.name!r}: {why}. Nothing was sent. Write such times "
+                    "with their offset from UTC.",
+                    file=str(self.file),
+                    column=field.name,
+                ) from None
+        return batch
+
+    def _placeable(self, text: str) -> None:
+        assert self.local is not None
+        if text not in self.nulls:
+            self.local.aware(self._time(text))
+
+    def _check(self, times: pa.Array) -> None:
+        if times.null_count:
+            raise self._bad_rowtime("it is empty in some rows")
+        try:
+            check_rowtimes(times.cast(TIMESTAMP, safe=False))
+        except SchemaMismatchError as error:
+            raise self._bad_rowtime(str(error)) from None
+
+    def _check_columns(self, have: list[str], want: list[str]) -> None:
+        missing, more = sorted(set(want) - set(have)), sorted(set(have) - set(want))
+        if missing or more:
+            raise SchemaMismatchError(
+                f"{self.file} does not fit the stream: missing {missing or 'nothing'}, unknown {more or 'nothing'}. "
+                "Leave columns out with --columns and those that you want, or send to another stream.",
+                missing=missing,
+                unknown=more,
+            )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, UnicodeError) as error:
+            line = self.bad_line(self.rowtime, self._parse) if "conversion error" in str(error) else None
+            raise SchemaMismatchError(
+                f"{self.file} cannot be read: {f'column {self.rowtime!r}, {line}' if line else error}. Types are "
+                f"inferred from the first {_BLOCK >> 20} MB; a stream that is there already decides them itself.",
+                file=str(self.file),
+            ) from None
+
+    def _bad_rowtime(self, why: str) -> SchemaMismatchError:
+        line = self.bad_line(self.rowtime, self._parse) or "perhaps some times have a zone and others have none"
+        return SchemaMismatchError(
+            f"{self.file}: column {self.rowtime!r} cannot be the rowtime: {why}; {line}. Nothing was sent. Each row "
+            "needs a time later than 1970-01-01T00:00:00Z, in ISO 8601 or as --time-format says.",
+            file=str(self.file),
+            column=self.rowtime,
+        )
+
+    def _parse(self, text: str) -> None:
+        to_micros(self._time(text))
+
+    def _time(self, text: str) -> datetime | str:
+        if self.time_format:
+            with suppress(ValueError):
+                return datetime.strptime(text, self.time_format)  # noqa: DTZ007  (the zone is --tz, or UTC)
+        return text
+
+
+def _read_type(kind: pa.DataType) -> pa.DataType:
+    """Returns the type to read a column with. Later blocks may have fractions of seconds, even if the first has not."""
+    if pa.types.is_timestamp(kind) and kind.unit == "s":
+        return pa.timestamp("us", kind.tz)
+    return pa.string() if pa.types.is_null(kind) or pa.types.is_time(kind) else kind
+
+
+def _stream_type(kind: pa.DataType) -> pa.DataType:
+    return TIMESTAMP if pa.types.is_timestamp(kind) else _read_type(kind)

@@ -1,0 +1,1 @@
+"""The writing side of a stream: a sink takes rows and bounds and commits them as trains."""

@@ -1,0 +1,188 @@
+"""RowBuffer: rows of plain Python values, checked one by one on arrival and converted to Arrow by column."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from spark_rowtime.types.schema import ROWTIME, TIMESTAMP
+from spark_rowtime.types.timestamps import EPOCH, LARGEST, LEAST
+from spark_rowtime.types.values import LARGEST_FLOAT
+
+
+class RowBuffer:
+    """Takes the rows that need no further check, in a fraction of a microsecond each.
+
+    ``take(row)`` returns True if it has taken the row. It returns False, and changes nothing, if the row is of
+    another form, its rowtime is outside the open range, or there is no room. The caller then uses the slow path,
+    which takes the row or raises an error that explains what is wrong with it.
+
+    Law (*surely*): a row that was taken can always be converted to Arrow later, whatever rows are next to it, with
+    the same result as the slow path. ``rises``: no row may have a rowtime below that of the row before it.
+    ``naive``: a time without a zone is in UTC; if False, such a time needs the slow path.
+    """
+
+    def __init__(self, schema: pa.Schema, *, rises: bool, naive: bool = True) -> None:
+        self._schema, self._at = schema, schema.get_field_index(ROWTIME)
+        self._columns: list[list[Any]] = [[] for _ in schema]
+        self._times = self._columns[self._at]
+        self.take: Callable[[Any], bool]
+        self.take, self._set = _maker(schema, rises, naive)(schema.names, self._columns)
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def open(self, floor: int | None, ceiling: int | None, rows: int) -> None:
+        """Takes rows of [floor, ceiling] (microseconds; None: the legal limit) until the buffer holds ``rows`` rows."""
+        self._set(_since_epoch(floor or LEAST), _since_epoch(LARGEST if ceiling is None else ceiling), rows)
+
+    def shut(self) -> None:
+        """Takes no rows until the buffer is opened again."""
+        self._set(timedelta.max, timedelta.max, 0)
+
+    def mend(self) -> None:
+        """Repairs the buffer after an interrupt in ``take``: removes a row that is not in all columns, and shuts it."""
+        self.shut()
+        rows = min(map(len, self._columns))
+        for column in self._columns:
+            del column[rows:]
+
+    def last(self) -> int | None:
+        """The rowtime of the last row taken, in microseconds; None while there is none."""
+        return self._times[-1] // _MICROSECOND if self._times else None
+
+    def drain(self) -> list[pa.RecordBatch]:
+        """Removes and returns all rows, in their order: one batch, unless a column is larger than Arrow's 2 GB."""
+        kinds = [pa.duration("us") if i == self._at else field.type for i, field in enumerate(self._schema)]
+        arrays = [pa.array(column, kind) for column, kind in zip(self._columns, kinds, strict=True)]
+        arrays[self._at] = arrays[self._at].view(TIMESTAMP)
+        batches: list[pa.RecordBatch] = pa.Table.from_arrays(arrays, schema=self._schema).to_batches()
+        self.clear()
+        return batches
+
+    def clear(self) -> None:
+        """Drops the rows."""
+        for column in self._columns:
+            column.clear()
+
+
+_MICROSECOND = timedelta(microseconds=1)
+_NAIVE_EPOCH = EPOCH.replace(tzinfo=None)
+_EXACT_IN_FLOAT = 1 << 53
+
+_SURE = {
+    pa.bool_(): "type({v}) is bool",
+    pa.string(): "type({v}) is str and ({v}.isascii() or encodes({v}))",
+    pa.binary(): "type({v}) is bytes",
+    pa.float32(): "type({v}) is float and -largest_float < {v} < largest_float",
+    pa.float64(): "type({v}) is float or type({v}) is int and -whole <= {v} <= whole",
+    pa.date32(): "type({v}) is date",
+    pa.timestamp("us"): "type({v}) is datetime and {v}.tzinfo is None",
+    TIMESTAMP: "type({v}) is datetime and ({v}.tzinfo is UTC or {v}.tzinfo is None)",
+    pa.int8(): "type({v}) is int and -0x80 <= {v} < 0x80",
+    pa.int16(): "type({v}) is int and -0x8000 <= {v} < 0x8000",
+    pa.int32(): "type({v}) is int and -0x80000000 <= {v} < 0x80000000",
+    pa.int64(): "type({v}) is int and -0x8000000000000000 <= {v} < 0x8000000000000000",
+}
+"""By type of the column: the condition under which a value certainly fits. Other types always use the slow path."""
+
+_TEMPLATE = """
+def make(names, columns):
+    {names}, = names
+    {columns}, = columns
+    least = latest = None
+    most = 0
+
+    def take(row):
+        nonlocal least
+        try:
+            kind = type(row)
+            if kind is tuple or kind is list:
+                {values}, = row
+            elif kind is dict and len(row) == {count}:
+                {values}, = {items},
+            else:
+                return False
+            if (
+                type({rowtime}) is datetime
+                and least <= (time := {rowtime} - {epoch}) <= latest
+                and len({times}) < most
+                {checks}
+            ):
+                {rise}
+                {appends}
+                return True
+        except (TypeError, ValueError, KeyError, OverflowError):
+            pass
+        return False
+
+    def set_(floor, ceiling, rows):
+        nonlocal least, latest, most
+        least, latest, most = floor, ceiling, rows
+
+    set_(never, never, 0)
+    return take, set_
+"""
+"""The source of a function for one schema; straight-line code is fast. No name or value of a user gets into it."""
+
+
+@lru_cache(maxsize=64)
+def _maker(
+    schema: pa.Schema, rises: bool, naive: bool
+) -> Callable[..., tuple[Callable[[Any], bool], Callable[..., None]]]:
+    """``make`` of the template for ``schema``: column i is ``v<i>``, its name ``n<i>``, its list ``c<i>``."""
+    at, count = schema.get_field_index(ROWTIME), len(schema)
+    checks = [f"and ({_sure(field, f'v{i}', naive)})" for i, field in enumerate(schema) if i != at]
+    appends = [f"c{i}.append({'time' if i == at else f'v{i}'})" for i in range(count)]
+    source = _TEMPLATE.format(
+        names=_each("n{}", count),
+        columns=_each("c{}", count),
+        values=_each("v{}", count),
+        items=_each("row[n{}]", count),
+        count=count,
+        rowtime=f"v{at}",
+        epoch=f"(naive_epoch if v{at}.tzinfo is None else epoch)" if naive else "epoch",
+        times=f"c{at}",
+        checks="\n                ".join(checks),
+        rise="least = time" if rises else "",
+        appends="\n                ".join(appends),
+    )
+    scope = {
+        "date": date,
+        "datetime": datetime,
+        "UTC": UTC,
+        "epoch": EPOCH,
+        "naive_epoch": _NAIVE_EPOCH,
+        "never": timedelta.max,
+        "encodes": _encodes,
+        "whole": _EXACT_IN_FLOAT,
+        "largest_float": LARGEST_FLOAT,
+    }
+    exec(compile(source, "<rows of one schema>", "exec"), scope)  # noqa: S102
+    make: Callable[..., Any] = scope["make"]  # type: ignore[assignment]
+    return make
+
+
+def _each(form: str, count: int) -> str:
+    return ", ".join(form.format(i) for i in range(count))
+
+
+def _sure(field: pa.Field, value: str, naive: bool) -> str:
+    known = _SURE if naive else {**_SURE, TIMESTAMP: "type({v}) is datetime and {v}.tzinfo is UTC"}
+    sure = known.get(field.type, "False").format(v=value)
+    return f"{sure} or {value} is None" if field.nullable else sure
+
+
+def _encodes(text: str) -> bool:
+    """Whether UTF-8 can encode the text: it cannot encode half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _since_epoch(micros: int) -> timedelta:
+    return timedelta(microseconds=micros)

@@ -1,0 +1,186 @@
+"""RowSink: the interface through which an adapter sends rows and bounds. openSink returns one for a stream."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import timedelta, tzinfo
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.store import open_store
+from spark_rowtime.types.arguments import is_whole, to_flag, to_text
+from spark_rowtime.types.local_time import LocalTime
+from spark_rowtime.types.monotone import Amount
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import to_interval
+
+
+@runtime_checkable
+class RowSink(Protocol):
+    """The interface that takes rows and rowtime bounds. Adapters call it; consumers may implement it.
+
+    ``openSink`` returns one that writes into a stream. ``RowReader.drainTo`` sends a stream into any object of this
+    form: it needs only ``sendRows`` and ``sendRowtimeBound``; ``checkpoint`` and ``flush`` are used if they exist.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> class Printer:
+        ...     def sendRows(self, rows):
+        ...         print(rows.num_rows, "row(s)")
+        ...     def sendRowtimeBound(self, t, strict=False, tz=None):
+        ...         print("bound", t.isoformat())
+        >>> rt.createStream("memory://docs-rowsink", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-rowsink", producer="nyse") as sink:
+        ...     isinstance(sink, rt.RowSink)
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        ...     sink.sendRowtimeBound("2026-01-05T15:00:00Z")
+        True
+        >>> with rt.openReader("memory://docs-rowsink") as reader:
+        ...     reader.drainTo(Printer())
+        1 row(s)
+        bound 2026-01-05T15:00:00+00:00
+    """
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The last checkpoint stored, where a restarted adapter or a drain resumes; None if there is none."""
+
+    def sendRow(self, row: Mapping[str, Any] | tuple[Any, ...] | list[Any]) -> None:
+        """Sends one row.
+
+        Args:
+            row: A mapping from column names to values, or a tuple or list of values in schema order. A mapping
+                without ``rowtime`` gets the time now.
+        """
+
+    def sendRows(self, rows: pa.RecordBatch | pa.Table | Iterable[Any]) -> None:
+        """Sends many rows; takes all of them or none.
+
+        Args:
+            rows: A pyarrow RecordBatch or Table, or an iterable of rows as for ``sendRow``.
+        """
+
+    def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
+        """Promises that every later row is at or after a time.
+
+        Args:
+            t: The time, in any form that ``RowtimeBound`` takes, or a RowtimeBound.
+            strict: If True, every later row is after ``t``, not at it.
+            tz: The time zone of a time that has none.
+        """
+
+    def getRowtimeBound(self) -> RowtimeBound | None:
+        """Returns the producer's own bound in force; None while there is none."""
+
+    def flush(self, checkpoint: str | None = None) -> None:
+        """Makes what was sent durable and visible.
+
+        Args:
+            checkpoint: A text that is stored in the same commit, such as the feed's offset; None: no checkpoint.
+        """
+
+    def close(self) -> None:
+        """Closes the sink: the producer leaves the stream and no longer holds its bound back."""
+
+
+def openSink(
+    path: str,
+    *,
+    producer: str | None = None,
+    rowtime: str | None = None,
+    onLate: str = "raise",
+    rowsImplyBounds: bool = True,
+    lateness: Amount | Mapping[str, Amount] | None = None,
+    kSort: int | None = None,
+    maxTrainRows: int = 65536,
+    linger: str | timedelta = "100 ms",
+    lease: str | timedelta | None = "30 s",
+    durability: str = "process",
+    tz: str | tzinfo | None = None,
+) -> StreamSink:
+    """Attaches a producer to the stream at ``path`` and returns the sink that it sends with.
+
+    By default rows must come in the order of their rowtimes, and each row implies a bound at its own rowtime. At most
+    one of ``rowsImplyBounds=False``, ``lateness`` and ``kSort`` may declare another order. An interval is a text, such
+    as "100 ms" or "1 hour", or a timedelta.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        producer: The producer's name. A sink that is opened under the name of an existing producer takes it over from
+            its present holder, with its bound, its declared order and its checkpoint. None: a unique name.
+        rowtime: The name of the column that fills ``rowtime`` in rows that come without one.
+        onLate: What a call with a late row does. "raise": it raises LateRowError and takes nothing. "reject": it
+            takes the other rows. Late rows are recorded as rejected in both cases.
+        rowsImplyBounds: If False, rows may come in any order at or above the last bound sent, and imply no bound.
+        lateness: How far a row may lie below the largest value of earlier calls. An interval is for ``rowtime``. A
+            mapping names columns: an interval for a TIMESTAMP, whole days for a DATE, a whole number for an integer
+            column. The bound is the largest rowtime less its lateness.
+        kSort: A whole number k: each row is at most k positions away from its place in rowtime order. The bound is
+            the (k+1)-th largest rowtime.
+        maxTrainRows: The largest number of rows in one train, from 1 to 2147483647.
+        linger: An interval: how long rows may wait for a commit.
+        lease: An interval: how long the stream waits for this producer after its process has gone without closing
+            the sink. None: until the producer is back, or is detached by ``rowtime detach``.
+        durability: What flushed rows survive: "process", the end of all processes; "power", also a failure of the
+            machine.
+        tz: The time zone of times without one, in rows and bounds, such as "Europe/Berlin". None: UTC. A row's time
+            that the clocks of the zone skipped or showed twice is refused; ``fold=1`` names the second of two. A
+            bound at a skipped time is the moment of the change; at a time shown twice it is the first of the two,
+            so that it never promises more than was meant.
+
+    Returns:
+        The sink. It is a context manager: leaving the block calls ``close``, or ``abandon`` after an error.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StoreCorruptError: The stream's files do not hold what was written.
+        StoreUnavailableError: The stream cannot be reached or written just now.
+        InvalidOptionError: An argument has a value that cannot be used, two arguments exclude each other, or the
+            producer has declared another order before.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-orders", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-orders", producer="nyse") as sink:
+        ...     sink.sendRow({"rowtime": "2026-01-05T14:30:00Z", "ticker": "IBM"})
+        ...     sink.sendRowtimeBound("2026-01-05T15:00:00Z")
+        >>> rt.describeStream("memory://docs-orders").bound
+        RowtimeBound('2026-01-05T15:00:00Z')
+
+        Rows that are up to a minute late:
+
+        >>> with rt.openSink("memory://docs-orders", producer="batched", lateness="1 minute") as sink:
+        ...     sink.sendRow(("2026-01-05T15:10:00Z", "IBM"))
+        ...     sink.sendRow(("2026-01-05T15:09:30Z", "AAPL"))
+        ...     sink.getRowtimeBound()
+        RowtimeBound('2026-01-05T15:09:00Z')
+    """
+    micros = to_interval(linger, "linger")
+    if not is_whole(maxTrainRows) or not 1 <= maxTrainRows < 1 << 31 or micros is None:
+        raise InvalidOptionError(
+            f"maxTrainRows={short_repr(maxTrainRows)} must be a whole number from 1 to 2147483647, linger a time."
+        )
+    store = open_store(path, durability)
+    try:
+        disorder = declared(
+            store.schema, rowsImplyBounds=to_flag(rowsImplyBounds, "rowsImplyBounds"), lateness=lateness, kSort=kSort
+        )
+        name = to_text(producer, "producer") if producer is not None else f"producer-{uuid.uuid4().hex[:12]}"
+        return StreamSink(
+            store,
+            name,
+            disorder,
+            rowtime=rowtime,
+            onLate=onLate,
+            maxTrainRows=maxTrainRows,
+            linger=micros,
+            lease=to_interval(lease, "lease"),
+            local=None if tz is None else LocalTime(tz),
+        )
+    except BaseException:
+        store.close()
+        raise

@@ -1,0 +1,1 @@
+"""The reading side of a stream: which rows a reader gets next, and with which bound."""

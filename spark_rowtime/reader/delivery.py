@@ -1,0 +1,68 @@
+"""Delivery: sends one train of a drain into a sink, call by call."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from spark_rowtime.bounds.train import Train
+from spark_rowtime.errors import RowtimeError, SinkClosedError
+from spark_rowtime.producer.sink import StreamSink
+
+ROWS = "rows"
+
+
+class Delivery:
+    """The calls that send one train into a sink, and the position after the train.
+
+    Law (*once*): ``finish`` makes each call once. If a call raised, the next ``finish`` repeats that call, provided
+    that the sink has certainly taken nothing of it; otherwise it raises SinkClosedError.
+    """
+
+    def __init__(self, train: Train, position: str, flushes: bool) -> None:
+        """``flushes``: whether the sink has ``flush``."""
+        self.position = position
+        self._calls: deque[tuple[str, Callable[[Any], object]]] = deque()
+        self._unknown = False
+        if train.rows.num_rows:
+            self._calls.append((ROWS, lambda sink: sink.sendRows(train.rows)))
+        if (bound := train.bound) is not None:
+            self._calls.append(("a bound", lambda sink: sink.sendRowtimeBound(bound.time, strict=bound.strict)))
+        if flushes:
+            self._calls.append(("flush", lambda sink: sink.flush(checkpoint=position)))
+
+    def finish(self, sink: Any) -> None:
+        """Makes the remaining calls; ``sink`` must be the same each time."""
+        if self._unknown:
+            raise _unknown(sink)
+        while self._calls:
+            what, call = self._calls[0]
+            try:
+                call(sink)
+            except BaseException as error:
+                self._unknown = not _took_nothing(sink, what, error)
+                raise
+            self._calls.popleft()
+
+
+def _took_nothing(sink: Any, what: str, error: BaseException) -> bool:
+    """Whether ``sink`` has certainly taken nothing of a call that raised ``error``.
+
+    A StreamSink guarantees this for a RowtimeError; flushing or promising again changes nothing there. For another
+    sink with ``flush``, which may be a transaction that is rolled back, it is not known.
+    """
+    if isinstance(sink, StreamSink):
+        return what != ROWS or isinstance(error, RowtimeError)
+    return isinstance(error, Exception) and not hasattr(sink, "flush")
+
+
+def _unknown(sink: Any) -> SinkClosedError:
+    again = (
+        f"Call abandon(), and open a sink under its name ({sink.producer!r}) again"
+        if isinstance(sink, StreamSink)
+        else f"Make a new {type(sink).__name__}"
+    )
+    return SinkClosedError(
+        f"An earlier drain into this {type(sink).__name__} failed in one of its calls. Whether it has kept the rows of "
+        f"that call is not known, so they are neither sent again nor left out. {again}: a drain into that begins at "
+        "its checkpoint.",
+    )

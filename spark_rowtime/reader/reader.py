@@ -1,0 +1,377 @@
+"""RowReader: a stream's rows in order, each train with the bound that follows it."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from spark_rowtime.bounds.bound import RowtimeBound, as_bound
+from spark_rowtime.bounds.train import Train, one_batch
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.reader.delivery import Delivery
+from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.retention import SEEN_SECONDS
+from spark_rowtime.types.arguments import to_flag, to_text
+from spark_rowtime.types.schema import ROWTIME
+
+
+class _Unfinished(NamedTuple):
+    """A train on which a drain failed: the sink, the calls that are left, and the reader's position before it."""
+
+    sink: Any
+    delivery: Delivery
+    before: Position
+
+
+TRAIN_ROWS, TRAIN_BYTES = 65536, 1 << 30
+EXPIRY_CHECK_SECONDS = 1.0
+"""Seconds between two checks for ended leases by a waiting reader."""
+
+
+class RowReader:
+    """Reads a stream; ``openReader`` returns it. The readers of a stream are independent of each other.
+
+    Iteration yields trains up to the end of the log; a reader with ``follow=True`` waits there for more.
+    Several threads may read from one reader: each train goes to one of them. ``drainTo`` needs the reader for itself.
+    A reader is a context manager: leaving the block calls ``close``.
+
+    A reader with a name reports its position to the stream when it opens and each time that the next train is
+    requested.
+
+    Law: each row is handed out once, and no row below a bound that was handed out before it; with
+    ``order="rowtime"`` rows are sorted by rowtime, and rows of the same rowtime come in the order of their commits.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-rowreader", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-rowreader") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> with rt.openReader("memory://docs-rowreader") as reader:
+        ...     for train in reader:
+        ...         print(train.rows.column("ticker").to_pylist(), train.bound)
+        ['IBM'] every later row is at or after 2026-01-05T14:30:00Z
+    """
+
+    def __init__(
+        self, store: Store, how: Release, start: Any = "earliest", follow: bool = False, name: str | None = None
+    ) -> None:
+        self._store, self._how, self._follow, self._name = store, how, follow, name
+        self._kept: Position | None = None
+        self._lock = threading.RLock()
+        self._drained_by: int | None = None
+        self._unfinished: _Unfinished | None = None
+        self._kept_at = 0.0
+        text = start if isinstance(start, str) else ""
+        if text == "latest":
+            self._at = how.latest(store)
+        elif text.startswith("{"):
+            self._resume(text)
+        else:
+            self._how = how if text == "earliest" else replace(how, since=start_bound(start))
+            self._at = self._how.earliest(store)
+        self._keep()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stream's schema, as a pyarrow schema.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-readerschema", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openReader("memory://docs-readerschema") as reader:
+            ...     reader.schema.names
+            ['rowtime', 'ticker']
+        """
+        return self._store.schema
+
+    @property
+    def position(self) -> str:
+        """The position of this reader, as JSON. ``openReader(..., start=position)`` resumes there.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-position", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-position") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> with rt.openReader("memory://docs-position") as reader:
+            ...     trains, position = list(reader), reader.position
+            >>> with rt.openReader("memory://docs-position", start=position) as reader:
+            ...     list(reader)
+            []
+        """
+        fields = dump_position(self._at, self._store.stream, self._how.order)
+        return json.dumps(fields if self._how.since is None else {**fields, "since": self._how.since})
+
+    def getRowtimeBound(self) -> RowtimeBound | None:
+        """Returns a lower bound on the rows that were not yet handed out.
+
+        Returns:
+            A non-strict bound, which may rise; None while there is none.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-readerbound", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-readerbound") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> with rt.openReader("memory://docs-readerbound") as reader:
+            ...     train = reader.read()
+            ...     reader.getRowtimeBound()
+            RowtimeBound('2026-01-05T14:30:00Z')
+        """
+        return as_bound(self._at.floor)
+
+    def read(self, timeout: float | None = None) -> Train | None:
+        """Reads the next train: rows, or a bound that has moved, or both.
+
+        Args:
+            timeout: How many seconds to wait for a train. None: does not wait, or, with ``follow=True``, waits without
+                a limit.
+
+        Returns:
+            The next train; None if there is none within the time.
+
+        Raises:
+            InvalidOptionError: Another thread drains this reader.
+            DataLostError: Rows after this reader's position were removed from the stream.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-read", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-read") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> with rt.openReader("memory://docs-read") as reader:
+            ...     reader.read().rows.num_rows
+            ...     reader.read(timeout=0.1) is None
+            1
+            True
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if self._drained_by not in (None, threading.get_ident()):
+            raise _is_drained()
+        if not self._lock.acquire(timeout=-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)):
+            return None
+        try:
+            return self._read(deadline)
+        finally:
+            self._lock.release()
+
+    def _read(self, deadline: float | None) -> Train | None:
+        while True:
+            self._keep()
+            self._store.expire()
+            seen = self._store.head().seq
+            train = self._next()
+            if train is not None:
+                return train
+            left = None if deadline is None else deadline - time.monotonic()
+            if (left is None and not self._follow) or (left is not None and left <= 0):
+                return None
+            self._store.wait(seen, EXPIRY_CHECK_SECONDS if left is None else min(left, EXPIRY_CHECK_SECONDS))
+
+    def __iter__(self) -> Iterator[Train]:
+        """Yields the trains up to the end of the log; a reader with ``follow=True`` never ends."""
+        while (train := self.read()) is not None:
+            yield train
+
+    def drainTo(self, sink: Any) -> None:
+        """Sends every train to ``sink``, up to the end of the log, or without an end with ``follow=True``.
+
+        A sink with ``checkpoint`` and ``flush(checkpoint=...)`` keeps this reader's position with its
+        rows, and a drain into it resumes there. After an error the same sink may be drained into again: what
+        it has taken is not sent twice. If the sink has ``flush`` and is not from ``openSink``, it is not known whether
+        it has kept the rows, and the next drain raises SinkClosedError: make a new sink.
+
+        Args:
+            sink: An object with ``sendRows`` and ``sendRowtimeBound``; see ``RowSink``.
+
+        Raises:
+            InvalidOptionError: Another thread uses this reader.
+            SinkClosedError: An earlier drain into this sink failed, and whether it has kept the rows is not known.
+            DataLostError: Rows after this reader's position were removed from the stream.
+            Exception: Whatever the sink raises.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-drainfrom", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with rt.openSink("memory://docs-drainfrom") as sink:
+            ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+            >>> rt.createStream("memory://docs-drainto", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> with (
+            ...     rt.openReader("memory://docs-drainfrom") as reader,
+            ...     rt.openSink("memory://docs-drainto", producer="copy") as copy,
+            ... ):
+            ...     reader.drainTo(copy)
+            >>> rt.describeStream("memory://docs-drainto").rows
+            1
+        """
+        with self._alone():
+            self._finish_delivery(sink)
+            checkpoint = getattr(sink, "checkpoint", None)
+            if checkpoint is not None:
+                self._resume(checkpoint)
+            elif isinstance(sink, StreamSink):
+                sink.flush(checkpoint=self.position)  # from now on no row becomes visible without its position
+            while self._deliver(sink):
+                pass
+
+    def _deliver(self, sink: Any) -> bool:
+        """Delivers the next train; False if there is none.
+
+        If this fails, the reader's position stays before the train, so that another sink gets the whole train.
+        """
+        before = self._at
+        try:
+            train = self.read()
+            if train is None:
+                return False
+            delivery = Delivery(train, self.position, hasattr(sink, "flush"))
+            self._unfinished = _Unfinished(sink, delivery, before)
+            if isinstance(sink, StreamSink):
+                sink.delivery = delivery  # the next drain into it may be another reader's
+            delivery.finish(sink)
+        except BaseException:
+            self._at = before
+            raise
+        self._unfinished = None
+        return True
+
+    def _finish_delivery(self, sink: Any) -> None:
+        """Makes the remaining calls for a train on which an earlier drain into ``sink`` failed."""
+        last, self._unfinished = self._unfinished, None
+        if isinstance(sink, StreamSink):
+            if sink.delivery is not None:
+                sink.delivery.finish(sink)
+        elif last is not None and last.sink is sink:
+            self._unfinished = last
+            last.delivery.finish(sink)
+            if self._at == last.before:
+                self._resume(last.delivery.position)
+            self._unfinished = None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise _is_drained()
+        self._drained_by = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._drained_by = None
+            self._lock.release()
+
+    def close(self) -> None:
+        """Closes the reader, and frees what it holds open.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-readerclose", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+            >>> reader = rt.openReader("memory://docs-readerclose")
+            >>> reader.close()
+        """
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _resume(self, position: str) -> None:
+        self._at = load_position(position, self._store.stream, self._how.order)
+        self._how = replace(self._how, since=json.loads(position).get("since"))
+
+    def _keep(self) -> None:
+        """Reports the position of a named reader: a request for the next train confirms the trains before it."""
+        if self._name is not None and (self._at != self._kept or time.monotonic() - self._kept_at > SEEN_SECONDS):
+            self._store.keep(self._name, self._at)
+            self._kept, self._kept_at = self._at, time.monotonic()
+
+    def _next(self) -> Train | None:
+        to = self._how.step(self._store, self._at)
+        if to == self._at:
+            return None
+        pieces = self._how.slices(self._store, self._at, to)
+        parts = [self._how.rows(self._store, piece, self._at, to) for piece in pieces]
+        rows = pa.Table.from_batches(parts, self._store.schema)
+        if self._how.order == "rowtime" and rows.num_rows:
+            rows = rows.sort_by(ROWTIME)
+        train = Train(one_batch(rows), as_bound(to.floor))
+        self._at = to  # last: if something raises before this line, this train is the next one again
+        return train
+
+
+def _is_drained() -> InvalidOptionError:
+    return InvalidOptionError(
+        "Another thread uses this reader: drainTo needs a reader for itself. Open one for each thread; a reader's "
+        "rows may be shared out among threads by read() or iteration alone."
+    )
+
+
+def openReader(
+    path: str,
+    *,
+    order: str = "rowtime",
+    start: Any = "earliest",
+    hold: str | timedelta | None = None,
+    follow: bool = False,
+    name: str | None = None,
+) -> RowReader:
+    """Opens the stream at ``path`` for reading.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        order: "rowtime": rows come sorted by rowtime, as the stream's bound releases them. "arrival": rows come in
+            the order of their commits.
+        start: "earliest"; "latest"; a time in any form that ``RowtimeBound`` takes, so that rows before it are left
+            out; or the ``position`` of a reader of the same stream and order.
+        hold: An interval, such as "1 minute" or a timedelta: a row is handed out only once the stream is that far
+            past it (Feldera's WATERMARK). None: rows are not held.
+        follow: If True, iteration and ``read`` wait for more at the end of the log.
+        name: A name under which the stream's retention keeps what this reader has still to read, also while it does
+            not run. A train counts as read when the next one is requested. ``rowtime gc --forget`` ends that. None:
+            retention does not regard this reader.
+
+    Returns:
+        The reader; it is a context manager that closes itself.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StoreCorruptError: The stream's files do not hold what was written.
+        InvalidOptionError: An argument has a value that cannot be used.
+        DataLostError: Rows from ``start`` on were removed from the stream. Reading raises it, too, if rows after the
+            reader's position were removed.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-openreader", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-openreader", lateness="1 hour") as sink:
+        ...     sink.sendRow(("2026-01-05T14:31:00Z", "AAPL"))
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> with rt.openReader("memory://docs-openreader") as reader:
+        ...     [train.rows.column("ticker").to_pylist() for train in reader]
+        [['IBM', 'AAPL']]
+        >>> with rt.openReader("memory://docs-openreader", order="arrival", start="2026-01-05T14:31:00Z") as reader:
+        ...     [train.rows.column("ticker").to_pylist() for train in reader]
+        [['AAPL']]
+    """
+    how = release(order, hold, max_rows=TRAIN_ROWS, max_bytes=TRAIN_BYTES)
+    to_flag(follow, "follow")
+    label = None if name is None else to_text(name, "name")
+    store = open_store(path)
+    try:
+        return RowReader(store, how, start, follow, label)
+    except BaseException:
+        store.close()
+        raise

@@ -1,0 +1,264 @@
+"""Release by position: which rows a reader gets next, and which bound holds for the rest.
+
+RowReader and Spark's source both step through a stream with this. Nothing is buffered between steps,
+so that a replay gives the same rows and the same bound.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.bounds.bound import RowtimeBound, weaker
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.store.base import Head, Position, Slice, Store
+from spark_rowtime.store.difference import rows_between
+from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
+from spark_rowtime.types.schema import rowtime_micros
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import show_micros, to_interval
+
+ORDERS = ("arrival", "rowtime")
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The order in which a stream's rows are handed out, and when.
+
+    Laws (tests/unit/test_release.py, over random streams):
+
+    - *exactly once*: the steps from the start to a position hand out each row in its region once.
+    - *floor*: a position's floor is min(the stream's floor at seq, the least rowtime not handed out).
+    - *grow*: no coordinate ever falls.
+    - *moves for a reason*: a step goes on only where it hands out rows or the floor has moved.
+
+    ``hold`` and ``since`` are in microseconds; rows below ``since`` are left out. The limits ``max_rows`` and
+    ``max_bytes`` are soft: a step ends between index entries, and contains at least one.
+    """
+
+    order: str = "rowtime"
+    hold: int | None = None
+    since: int | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
+
+    def earliest(self, store: Store) -> Position:
+        """The position before the first row that is left; DataLostError if rows from ``since`` on were removed."""
+        horizon = store.horizon()
+        if self.since is not None and horizon.largest is not None and horizon.largest >= self.since:
+            raise lost_error(f"the rows from {show_micros(self.since)} on", horizon, store.path)
+        return self._start(horizon)
+
+    def _start(self, horizon: Head) -> Position:
+        return Position(horizon.seq, None if self._whole() else (horizon.largest or -1) + 1, None)
+
+    def latest(self, store: Store) -> Position:
+        """The position after all rows that this order would hand out now."""
+        head = store.head()
+        return self._position(store, self._start(store.horizon()), head, self._cut(head))
+
+    def step(self, store: Store, at: Position, upto: int | None = None) -> Position:
+        """The next position after ``at``, not beyond seq ``upto``; ``at`` itself if there is nothing new."""
+        require_kept(at, store.horizon(), store.path)
+        head = store.head()
+        require_there(at, head, store.path)
+        if upto is not None:
+            head = store.at(max(upto, at.seq))
+        cut = self._cut(head)
+        read = at.cut is None or (cut is not None and cut <= at.cut)  # false after a change of hold or limits
+        if head.seq <= at.seq and read and not self._limited():
+            return at
+        start = at
+        for stage in self._stages(store, at, head):
+            if self._behind(stage, at):
+                continue
+            target = self._position(store, start, stage, self._cut(stage))
+            to = self._within_limits(store, start, target)
+            while not (news := self._news(store, at, to)) and to != target:
+                to = self._within_limits(store, to, target)
+            if news:
+                return to
+            start = to
+        return at
+
+    def slices(self, store: Store, after: Position, upto: Position) -> list[Slice]:
+        """The trains to read between two positions."""
+        pieces = store.slices(after, upto)
+        return pieces if self.since is None else [p for p in pieces if p.largest >= self.since]
+
+    def rows(self, store: Store, piece: Slice, after: Position, upto: Position) -> pa.RecordBatch:
+        """The rows of one of these trains that lie between the positions."""
+        rows = rows_between(store.read(piece), piece.seq, after, upto)
+        if self.since is None or piece.least >= self.since:
+            return rows
+        return rows.filter(pc.greater_equal(rowtime_micros(rows), self.since))
+
+    def _whole(self) -> bool:
+        return self.order == "arrival" and self.hold is None
+
+    def _limited(self) -> bool:
+        return self.max_rows is not None or self.max_bytes is not None
+
+    def _stages(self, store: Store, at: Position, head: Head) -> Iterator[Head]:
+        """The log as it was after every ``max_rows`` rows from ``at`` on, so that a long log is read in pieces.
+
+        The cost of a step thus depends on the rows that it hands out, not on the length of the log.
+        """
+        stage = store.at(at.seq)
+        while self.max_rows is not None and stage.rows + self.max_rows < head.rows:
+            later = range(stage.seq + 1, head.seq)
+            most = stage.rows + self.max_rows
+            found = bisect_left(later, most, key=lambda seq: store.at(seq).rows)
+            if found == len(later):
+                break
+            stage = store.at(later[found])
+            yield stage
+        yield head
+
+    def _behind(self, stage: Head, at: Position) -> bool:
+        """Whether ``at`` has a later cut than ``stage``, as after a ``gc``: rows would be handed out too early."""
+        cut = self._cut(stage)
+        return cut is not None and at.cut is not None and cut < at.cut
+
+    def _cut(self, head: Head) -> int | None:
+        """The cut at ``head``: rows below it may be handed out; None: all rows."""
+        cuts = []
+        if self.order == "rowtime":
+            cuts.append(0 if head.floor is None else head.floor + 1)
+        if self.hold is not None:
+            cuts.append(max(head.largest or 0, head.floor or 0) - self.hold + 1)
+        return min(cuts) if cuts else None
+
+    def _position(self, store: Store, at: Position, head: Head, cut: int | None) -> Position:
+        cut = None if cut is None or at.cut is None else max(cut, at.cut)
+        seq = max(head.seq, at.seq)
+        if cut is None or head.floor is None or cut > head.floor:
+            return Position(seq, cut, head.floor)
+        return Position(seq, cut, weaker(head.floor, least_sent(store, seq, cut) or head.floor))
+
+    def _news(self, store: Store, at: Position, to: Position) -> bool:
+        pieces = self.slices(store, at, to) if to.floor == at.floor else []
+        return to.floor != at.floor or any(self._has_rows(store, piece, at, to) for piece in pieces)
+
+    def _has_rows(self, store: Store, piece: Slice, at: Position, to: Position) -> bool:
+        """Whether a row of the train lies between the positions.
+
+        The train's least and largest rowtime decide it where they can; otherwise its rows are read, because a train
+        may span the whole difference without a row in it.
+        """
+        if to.cut is None or piece.largest < to.cut:
+            return True
+        whole = self.since is None or piece.least >= self.since
+        if whole and (piece.seq > at.seq or (at.cut is not None and piece.least >= at.cut)):
+            return True
+        return bool(self.rows(store, piece, at, to).num_rows)
+
+    def _within_limits(self, store: Store, at: Position, target: Position) -> Position:
+        pieces = self.slices(store, at, target) if self._limited() else []
+        if self._fitting(pieces) == len(pieces):
+            return target
+        if target.cut is None:
+            seq = max(pieces[self._fitting(pieces) - 1].seq, at.seq)  # rows that were held back before go in one step
+            return Position(seq, None, store.at(seq).floor)
+        starts = [max(p.least, at.cut or 0) for p in pieces]
+        order = sorted(range(len(pieces)), key=starts.__getitem__)
+        first_left = self._fitting([pieces[i] for i in order])
+        last_start = starts[order[first_left - 1]]
+        cut = next((starts[i] for i in order[first_left:] if starts[i] > last_start), target.cut)
+        return Position(target.seq, cut, weaker(target.floor, cut)) if cut < target.cut else target
+
+    def _fitting(self, pieces: list[Slice]) -> int:
+        """How many of ``pieces`` are within the limits, but at least one."""
+        rows = size = 0
+        for count, piece in enumerate(pieces):
+            rows, size = rows + piece.rows, size + piece.size
+            if (rows > (self.max_rows or rows) or size > (self.max_bytes or size)) and count:
+                return count
+        return len(pieces)
+
+
+def least_sent(store: Store, seq: int, cut: int) -> int | None:
+    """The least rowtime >= ``cut`` in the trains up to ``seq``; None if there is none.
+
+    The search uses ever longer spans from ``cut`` on, so that trains far ahead cost nothing. If rows were
+    removed, the result is the least rowtime that they may have had.
+    """
+    if lost(Position(seq, cut, None), store.horizon()):
+        return cut
+    end, reach, largest = cut, _SECOND, store.at(seq).largest or 0
+    while end <= largest:
+        end, reach = cut + reach, reach * 16
+        near = store.slices(Position(seq, cut, None), Position(seq, end, None))
+        found = min((_least_from(store, piece, cut) for piece in near), default=end)
+        if found < end:
+            return found
+    return None
+
+
+def _least_from(store: Store, piece: Slice, cut: int) -> int:
+    if piece.least >= cut:
+        return piece.least
+    times = rowtime_micros(store.read(piece))
+    return int(pc.min(times.filter(pc.greater_equal(times, cut))).as_py())
+
+
+def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_bytes: int | None = None) -> Release:
+    """Makes a Release of checked arguments; InvalidOptionError names the wrong one."""
+    if not isinstance(order, str) or order not in ORDERS:
+        raise InvalidOptionError(
+            f"order={short_repr(order)} is neither 'arrival' nor 'rowtime'.", order=short_repr(order)
+        )
+    return Release(order, to_interval(hold, "hold"), None, max_rows, max_bytes)
+
+
+def start_bound(start: Any) -> int:
+    """Converts a starting time (RowtimeBound, datetime, ISO string ...) to a floor in microseconds."""
+    try:
+        return RowtimeBound(start).floor
+    except InvalidOptionError as error:
+        message = f"start is neither 'earliest' nor 'latest' nor a position nor a time: {error}"
+        raise InvalidOptionError(message, option="start") from None
+
+
+def dump_position(position: Position, stream: str, order: str) -> dict[str, Any]:
+    """A position as a flat JSON object, with the ``stream`` and the ``order`` that it belongs to."""
+    return {"stream": stream, "order": order, **position._asdict()}
+
+
+def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
+    try:
+        fields = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        fields = None
+    if isinstance(fields, dict) and fields.keys() >= {"stream", "order", *Position._fields}:
+        numbers = [fields.get(name) for name in (*Position._fields, "since")]
+        if fields["seq"] is not None and all(n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers):
+            return fields
+    raise InvalidOptionError(
+        f"start={short_repr(value)} is no position of a reader; give one as it was read.", option="start"
+    )
+
+
+def load_position(value: dict[str, Any] | str, stream: str, order: str) -> Position:
+    """Reads what ``dump_position`` wrote; InvalidOptionError if it is of another stream or another order."""
+    fields = _position_fields(value)
+    if fields["stream"] != stream:
+        raise InvalidOptionError(
+            f"This position is of the stream {fields['stream']}, but the one read now is {stream}: it was "
+            "deleted and created again, or the path is another. Start with a new checkpoint.",
+            wanted=fields["stream"],
+            found=stream,
+        )
+    if fields["order"] != order:
+        raise InvalidOptionError(
+            f"This position was read with order={fields['order']}, now it is order={order}. Keep the order, "
+            "or start with a new checkpoint.",
+            wanted=fields["order"],
+            found=order,
+        )
+    return Position(fields["seq"], fields["cut"], fields["floor"])

@@ -1,0 +1,93 @@
+"""Batch: identifies a batch of a query, and distinguishes a retried batch from one that must not be written."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from spark_rowtime.errors import DataLostError, ProducerFencedError
+from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
+from spark_rowtime.store.base import ProducerInfo
+
+REMEMBERED_RUNS = 16
+"""How many runs of a query are remembered. A still older run that is alive is fenced by its batch number alone."""
+ID_CHARACTERS = 12
+"""How many characters of a run's id, and of a hash, are stored: enough to distinguish a few of them."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of one run of a query.
+
+    ``offsets`` is a hash of the source offsets at which the batch ends; empty without the extension.
+
+    Law (*in turn*): a query's batches land in their order, each once, from one run at a time. The producer's
+    checkpoint, which is stored with the rows, records what has landed: the last batch, its offsets, and the runs.
+    """
+
+    query: str
+    run: str
+    number: int
+    offsets: str
+
+    @classmethod
+    def said_by(cls, read_property: Callable[[str], str | None]) -> Self:
+        """Reads the local properties that Spark and the extension set for each batch; ``read_property`` returns one."""
+        query, run, batch = (
+            read_property(name) or "" for name in (SPARK_QUERY_ID, "spark.jobGroup.id", "streaming.sql.batchId")
+        )
+        end = of_this_query("rowtime.batchEnd", read_property)
+        return cls(query, run, int(batch), hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else "")
+
+    @property
+    def producer(self) -> str:
+        """The name of the producer under which the query's sink writes."""
+        return f"spark-{self.query}"
+
+    def landed(self, info: ProducerInfo, path: str) -> bool:
+        """Returns whether the stream has this batch already.
+
+        Raises ProducerFencedError or DataLostError if it is not the turn of this batch.
+        """
+        last, stored = info.number - 1, json.loads(info.checkpoint or "{}")
+        if self.run[:ID_CHARACTERS] in stored.get("runs", [])[:-1]:
+            raise self._copied(path, f"another run of the query has written batch {last}")
+        if self.number > last + 1:
+            raise self._lost(path, last)
+        if self.number < last:
+            raise self._copied(path, f"batch {last} has been written")
+        ends = {self.offsets, stored.get("offsets", "")} - {""}
+        if self.number == last and len(ends) > 1:
+            raise self._copied(path, "that batch has been written from another part of the source")
+        return self.number == last
+
+    def checkpoint(self, info: ProducerInfo) -> str:
+        """Returns the producer's checkpoint that is stored when this batch lands."""
+        runs = json.loads(info.checkpoint or "{}").get("runs", [])
+        run = self.run[:ID_CHARACTERS]
+        others = [other for other in runs if other != run]
+        return json.dumps(
+            {"batch": self.number, "offsets": self.offsets, "runs": [*others[1 - REMEMBERED_RUNS :], run]}
+        )
+
+    def _copied(self, path: str, what: str) -> ProducerFencedError:
+        return ProducerFencedError(
+            f"Batch {self.number} of query {self.query} does not go into {path}: {what}. Another process runs this "
+            "query, or its checkpoint was copied, or it is an older copy. Nothing of the batch has landed. Go on "
+            "with the checkpoint that is ahead, in one process; a copy needs a query, and a stream, of its own.",
+            path=path,
+            query=self.query,
+            batch=self.number,
+        )
+
+    def _lost(self, path: str, last: int) -> DataLostError:
+        has = f"only batches up to {last}" if last >= 0 else "no batch"
+        return DataLostError(
+            f"Batch {self.number} of query {self.query} does not go into {path}: the stream has {has} of this "
+            "query, so what it wrote later is gone. The stream was deleted and created again, or is an older copy, "
+            "or the path is another than before. Restore the stream, or start the query with a new checkpoint.",
+            path=path,
+            query=self.query,
+            batch=self.number,
+        )

@@ -1,0 +1,88 @@
+"""Removes the segments whose trains are gone.
+
+A file that is removed before its trains would count as damage. So the log is cut first, and the next
+``gc`` removes the files that a process left when it died.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.segment import FREE, SEGMENTS, open_locked
+from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
+
+PORTION_FILES = 50
+"""How many files one transaction removes at most."""
+_PORTION_EVENTS = 50_000
+_NAMED = "SELECT segment, MAX(seq) FROM events WHERE seq > ? AND seq <= ? AND width IS NOT NULL GROUP BY segment"
+
+
+class NamedSegments:
+    """The segments that the log names. Each part of the log is read only once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._last: dict[str, int] = {}
+        self.upto = 0
+        """The seq up to which the log has been read."""
+
+    def read(self) -> bool:
+        """Reads the next portion of the log. Returns whether there may be more."""
+        first, last = self._catalog.execute(
+            "SELECT COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0) FROM events"
+        ).fetchone()
+        start = max(self.upto, first - 1)
+        end = min(start + _PORTION_EVENTS, last)
+        self._last.update(self._catalog.execute(_NAMED, (start, end)).fetchall())
+        self._last = {name: seq for name, seq in self._last.items() if seq > first}
+        self.upto = max(self.upto, end)
+        return bool(end < last)
+
+    def others(self, stream: Path) -> list[Path]:
+        """Returns the files of segments that the log up to ``upto`` does not name."""
+        return [file for file in sorted((stream / SEGMENTS).iterdir()) if file.name not in self._last]
+
+    def since(self, segment: str) -> bool:
+        """Returns whether the log after ``upto`` names ``segment``."""
+        found = self._catalog.execute("SELECT 1 FROM events WHERE seq > ? AND segment = ?", (self.upto, segment))
+        return found.fetchone() is not None
+
+
+def remove_files(catalog: Catalog, files: Iterable[Path], named: NamedSegments, header: int, now: int) -> list[int]:
+    """Removes those of ``files`` that are no longer needed, and returns their sizes.
+
+    Call it in a transaction, so that no commit can name a file meanwhile. A file that a writer has open stays.
+    A file with uncommitted bytes, besides the ``header``, stays for a day after its last write.
+    """
+    sizes = []
+    for file in files:
+        committed = catalog.execute("SELECT bytes FROM removed WHERE segment = ?", (file.name,)).fetchone() or (0,)
+        size = None if named.since(file.name) else _remove(file, header + committed[0], now)
+        if size is not None:
+            sizes.append(size)
+        if not file.exists():
+            catalog.execute("DELETE FROM removed WHERE segment = ?", (file.name,))
+    return sizes
+
+
+def forget_files(catalog: Catalog, stream: Path) -> list[Path]:
+    """Returns removed files that the catalog still lists, because a process died before it could update the catalog."""
+    names = [name for (name,) in catalog.execute("SELECT segment FROM removed")]
+    return [file for file in (stream / SEGMENTS / name for name in names) if not file.exists()]
+
+
+def _remove(file: Path, accounted: int, now: int) -> int | None:
+    """Removes one segment and its marker. Returns its size; None if it must stay."""
+    fd = open_locked(file)
+    if fd is None:
+        return None
+    try:
+        stat = os.fstat(fd)
+        if stat.st_size != accounted and stat.st_mtime_ns // 1000 > now - STAGED_RETENTION_MICROS:
+            return None
+        (file.parent.parent / FREE / file.name).unlink(missing_ok=True)
+        file.unlink()
+        return stat.st_size
+    finally:
+        os.close(fd)

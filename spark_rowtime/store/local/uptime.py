@@ -1,0 +1,86 @@
+"""The uptime of a stream: how long the machine has run, over all its boots, as the catalog counts it."""
+
+from collections.abc import Callable
+
+from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.steady_clock import Reading
+
+STALL_MICROS = 200_000
+"""A longer wait for the catalog's lock is not counted, since no process could renew a lease meanwhile."""
+RETRY_MICROS = 15_000_000
+"""An attempt to get the lock within this time after a failed one counts as the same wait."""
+_LAST = "SELECT boot, ahead, counted, seal FROM uptime"
+_STAMPS = (
+    "SELECT MAX(COALESCE((SELECT MAX(MAX(seen, sent)) FROM producers), 0), "
+    "COALESCE((SELECT MAX(seen) FROM readers), 0))"
+)
+
+
+class Uptime:
+    """Counts the microseconds in which the machine runs and the catalog can be written.
+
+    It starts at the wall clock of the first write transaction, and then follows a clock that nobody can
+    set: ``uptime = reading + ahead``. It stands still while the machine is off or suspended, and while a
+    process keeps the catalog locked. So a lease or an age never includes a time in which no process could act.
+
+    ``counted`` is the reading up to which such waits have been subtracted, so that several processes that
+    waited for the same lock subtract the wait only once.
+    """
+
+    def __init__(self, catalog: Catalog, read: Callable[[], Reading], wall: Callable[[], int]) -> None:
+        self._catalog, self._read, self._wall = catalog, read, wall
+        self._ahead = 0
+        self._asked: int | None = None
+        self._tried = 0
+
+    def look(self) -> int:
+        """Returns the uptime. May be called outside of a transaction."""
+        at = self._read()
+        return at.micros + self._ahead_at(at, self._row())
+
+    def now(self) -> int:
+        """Returns the uptime. Call it in a transaction after :meth:`begin`."""
+        return self._read().micros + self._ahead
+
+    def ask(self) -> None:
+        """Notes the time. Call it before beginning a transaction, which may wait for the lock."""
+        at = self._read().micros
+        if self._asked is None or not 0 <= at - self._tried <= RETRY_MICROS:
+            self._asked = at
+        self._tried = at
+
+    def begin(self) -> None:
+        """Subtracts a long wait for the lock. Call it at the start of a transaction that may write."""
+        at, row = self._read(), self._row()
+        asked, self._asked = self._asked, None
+        self._ahead = self._ahead_at(at, row)
+        stalled = row is not None and asked is not None and at.micros - asked > STALL_MICROS
+        if row is not None and asked is not None and stalled:
+            self._ahead -= max(at.micros - max(asked, row[2]), 0)
+        if stalled or row is None or row[0] != at.boot or at.micros < row[2]:
+            self._write(at)
+
+    def _ahead_at(self, at: Reading, row: tuple[str, int, int] | None) -> int:
+        if row is None:
+            return max(self._wall(), self._last_stamp()) - at.micros
+        boot, ahead, counted = row
+        if boot != at.boot or at.micros < counted:  # the machine was rebooted
+            return max(ahead + counted, self._last_stamp()) - at.micros
+        return ahead
+
+    def _row(self) -> tuple[str, int, int] | None:
+        row = self._catalog.execute(_LAST).fetchone()
+        if row is None:
+            return None
+        boot, ahead, counted = intact(row, "uptime")
+        return boot, ahead, counted
+
+    def _last_stamp(self) -> int:
+        (stamp,) = self._catalog.execute(_STAMPS).fetchone()
+        return int(stamp)
+
+    def _write(self, at: Reading) -> None:
+        values = (at.boot, self._ahead, at.micros)
+        self._catalog.execute("DELETE FROM uptime")
+        self._catalog.execute("INSERT INTO uptime VALUES (?, ?, ?, ?)", (*values, seal(values)))

@@ -1,0 +1,19 @@
+"""The map in CONTRIBUTING.md names files and classes that there are."""
+
+import re
+
+from tests.documents.blocks import ROOT
+
+MAP = (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_every_file_on_the_map_is_there() -> None:
+    named = set(re.findall(r"`([a-z_/-]+(?:\.py|/))`", MAP))
+    assert len(named) > 30
+    assert [name for name in named if not ((ROOT / name).exists() or (ROOT / "spark_rowtime" / name).exists())] == []
+
+
+def test_every_java_class_on_the_map_is_there() -> None:
+    named = set(re.findall(r"`([A-Z][a-z]\w+[A-Z]\w+)`", MAP)) - {"RowSink"}
+    assert len(named) > 5
+    assert named <= {path.stem for path in (ROOT / "java-shim").rglob("*.java")}

@@ -1,0 +1,119 @@
+"""Kinds of cases that have a name: what is in them, so that a run can ask for one, or leave one out.
+
+A query of such a kind may be refused when it starts. Then there is no result that could differ, and the case ends
+without a verdict; every other query has to run.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from tests.law7.calendars import SUMMER_TIME, UNALIGNED
+from tests.law7.grammar import (
+    Against,
+    ByTime,
+    Copied,
+    Filter,
+    Join,
+    Project,
+    Query,
+    Sliding,
+    Source,
+    Union,
+    WindowJoin,
+    Windows,
+)
+from tests.law7.schedule import Send
+
+TRUNCATIONS = ("date_trunc('HOUR'", "CAST(CAST(rowtime AS DATE)")
+DAYS = ("1 DAY", "24 HOURS")
+
+
+def _parts(case: Any, *types: type) -> list[Any]:
+    return [part for part in case.query.parts() if isinstance(part, types)]
+
+
+def _keys(case: Any) -> list[Any]:
+    return [event_row.k for event in case.schedule.events if isinstance(event, Send) for event_row in event.rows]
+
+
+def truncation_in_an_unaligned_zone(case: Any) -> bool:
+    times = [part.time for part in _parts(case, Project, ByTime)]
+    return case.calendar.zone in UNALIGNED and any(time.startswith(TRUNCATIONS) for time in times)
+
+
+def null_keys(case: Any) -> bool:
+    """Where plain equality meets NULL on both sides: in outer joins on both sides, and of expressions."""
+    joins = [part for part in _parts(case, Join, WindowJoin) if "<=>" not in part.key]
+    if any("nullif" in join.key for join in joins):
+        return True
+    nulls = None in _keys(case)
+    return nulls and any(join.how == "fullouter" or join.key != "ak = bk" for join in joins)
+
+
+def day_intervals(case: Any) -> bool:
+    joins = _parts(case, Join)
+    return case.calendar.zone in SUMMER_TIME and any(days in join.on for join in joins for days in DAYS)
+
+
+def shifts_by_days(case: Any) -> bool:
+    times = [part.time for part in _parts(case, Project)]
+    return case.calendar.zone in SUMMER_TIME and any(days in time for time in times for days in DAYS)
+
+
+def times_as_numbers(case: Any) -> bool:
+    return any("LONG" in join.on for join in _parts(case, Join))
+
+
+def odd_windows(case: Any) -> bool:
+    """Windows that end within a millisecond, below an operator that keeps rows."""
+    below = [part for of in operators(case.query) for child in of.children() for part in child.parts()]
+    return any(isinstance(part, Windows) and part.start and "microsecond" in part.start for part in below)
+
+
+def operators(query: Query) -> list[Query]:
+    """All that keep rows."""
+    return [part for part in query.parts() if not isinstance(part, Source | Filter | Project | Union | Copied)]
+
+
+def against_tables(case: Any) -> bool:
+    return bool(_parts(case, Against))
+
+
+def copied_marks(case: Any) -> bool:
+    return bool(_parts(case, Copied))
+
+
+def sliding(case: Any) -> bool:
+    return bool(_parts(case, Sliding))
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "truncation in an unaligned zone": truncation_in_an_unaligned_zone,
+    "null keys": null_keys,
+    "day intervals": day_intervals,
+    "shifts by days": shifts_by_days,
+    "times as numbers": times_as_numbers,
+    "odd windows": odd_windows,
+    "against tables": against_tables,
+    "copied marks": copied_marks,
+    "sliding": sliding,
+}
+REFUSABLE = KINDS.keys() - {"sliding"}
+"""Kinds that the product may refuse."""
+ASKED = {name.strip() for name in os.environ.get("ROWTIME_LAW7_KINDS", "").split(",")} - {""}
+"""The run is of these kinds alone."""
+
+
+def kinds_of(case: Any) -> set[str]:
+    """All that the case is of."""
+    return {name for name, is_in in KINDS.items() if is_in(case)}
+
+
+def wanted(case: Any, number: int) -> bool:
+    """Whether the seed of that number tries it: a kind that was asked for, else by turns any case and one of a kind."""
+    kinds = kinds_of(case)
+    if ASKED:
+        return bool(kinds & ASKED)
+    turns = list(KINDS)
+    return number % 2 == 0 or turns[number // 2 % len(turns)] in kinds

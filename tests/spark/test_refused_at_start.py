@@ -1,0 +1,178 @@
+"""What the plan of a query shows to be wrong is refused by start(), with the expression and a way out."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark_rowtime.operators import slidingAggregate
+from tests.streams import Pipe
+
+NEAR = "l.k = r.k AND r.rowtime BETWEEN l.rowtime AND l.rowtime + INTERVAL 1 MINUTE"
+
+
+@pytest.fixture
+def streams(pipe: Pipe) -> Pipe:
+    """Streams a and b, which are views of these names, too."""
+    for name in ("a", "b"):
+        pipe.create(name, "k STRING, x INT")
+        pipe.read(name).createOrReplaceTempView(name)
+    return pipe
+
+
+def hourly(frame: DataFrame, time: Any = "rowtime") -> DataFrame:
+    return frame.groupBy(F.window(time, "1 hour")).count()
+
+
+def earlier(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    for frame in frames:
+        yield frame.assign(rowtime=frame["rowtime"] - pd.Timedelta(hours=2))
+
+
+def whole(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
+def sliding(pipe: Pipe) -> DataFrame:
+    return slidingAggregate(pipe.read("a"), "k", interval="1 hour", aggregates={"n": ("count", "*")})
+
+
+def marked_alias(pipe: Pipe, expression: str) -> DataFrame:
+    mark = pipe.read("a").schema["rowtime"].metadata
+    return pipe.read("a").select(F.expr(expression).alias("t", metadata=mark))
+
+
+def of_the_operators_schema(pipe: Pipe) -> DataFrame:
+    rows = sliding(pipe)
+    return hourly(rows.mapInPandas(earlier, rows.schema))
+
+
+def state_function_of_the_operators_schema(pipe: Pipe) -> DataFrame:
+    rows = sliding(pipe)
+    renamed = rows.withColumnRenamed("x", "chunk")
+    return renamed.mapInPandas(earlier, renamed.schema).dropDuplicates(["rowtime", "k"])
+
+
+def cogrouped(pipe: Pipe) -> DataFrame:
+    left, right = (pipe.read(name).groupBy("k") for name in ("a", "b"))
+    return left.cogroup(right).applyInPandas(lambda one, _: one[["k"]], "k STRING")
+
+
+def sql(text: str) -> Any:
+    return lambda pipe: pipe.spark.sql(text)
+
+
+UNKNOWN = "no watermark says how far that has come"
+NULL = "in append mode the group of NULL is never complete"
+PARTS = "the rows that a group has in one micro-batch"
+NEVER = "aggregation without watermark is never complete"
+OUTER = "SELECT {by}, count(*) FROM a l LEFT JOIN b r ON " + NEAR + " {where} GROUP BY {by}"
+PAIRED = (
+    "SELECT {by}, count(*) FROM (SELECT window(rowtime, '1 hour') AS w, k FROM a) l "
+    "LEFT JOIN (SELECT window(rowtime, '1 hour') AS w, k FROM b) r ON l.w = r.w AND l.k = r.k GROUP BY {by}"
+)
+
+REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "an operator's schema": (of_the_operators_schema, (UNKNOWN, "give mapInPandas its schema as text")),
+    "an operator's schema, renamed": (state_function_of_the_operators_schema, (UNKNOWN, "rowtime")),
+    "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias no meta")),
+    "a copied mark, truncated": (
+        lambda p: marked_alias(p, "rowtime + INTERVAL 1 MONTH").groupBy(F.date_trunc("hour", "t")).count(),
+        (NEVER, "date_trunc('hour', t)"),
+    ),
+    "a field with a copied mark": (
+        lambda p: hourly(
+            marked_alias(p, "rowtime - INTERVAL 2 HOURS").select(F.struct("t").alias("s")).select("s.t"), "t"
+        ),
+        (UNKNOWN,),
+    ),
+    "a watermark above an aggregation": (
+        lambda p: hourly(
+            hourly(p.read("a")).select(F.col("window.end").alias("t")).withWatermark("t", "0 seconds"), "t"
+        ),
+        ('withWatermark("t", ...) is above Aggregate', "window_time(window)"),
+    ),
+    "a watermark above deduplication": (
+        lambda p: hourly(p.read("a").dropDuplicates(["rowtime", "k"]).withWatermark("rowtime", "1 minute")),
+        ('withWatermark("rowtime", ...) is above Deduplicate', "before the Deduplicate"),
+    ),
+    "two watermarks": (
+        lambda p: p.read("a").withWatermark("rowtime", "0 seconds").withWatermark("rowtime", "1 minute"),
+        ("above another withWatermark",),
+    ),
+    "the end of a window as a time": (
+        lambda p: hourly(hourly(p.read("a")).select(F.col("window.end").alias("t")), "t"),
+        (NEVER, "window(t, ...)"),
+    ),
+    "no time": (sql("SELECT k, count(*) FROM a GROUP BY k"), (NEVER, "groups by a.k,")),
+    "distinct": (sql("SELECT DISTINCT k FROM a"), (NEVER, "groups by a.k,")),
+    "except": (sql("SELECT k FROM a EXCEPT SELECT 'z'"), (NEVER, "groups by a.k,")),
+    "nothing": (sql("SELECT count(*) FROM a"), (NEVER, "groups by nothing")),
+    "a text of the time": (
+        sql("SELECT t, count(*) FROM (SELECT date_format(rowtime, 'HH') AS t FROM a) GROUP BY t"),
+        (NEVER, "(date_format(a.rowtime, 'HH'))"),
+    ),
+    "a cube": (
+        sql("SELECT window(rowtime, '1 hour'), k, count(*) FROM a GROUP BY CUBE(window(rowtime, '1 hour'), k)"),
+        ("A grouping set without the event time column",),
+    ),
+    "the right time of a left join": (
+        sql(OUTER.format(by="r.rowtime", where="")),
+        (NULL, "LEFT OUTER JOIN", "WHERE r.rowtime IS NOT NULL"),
+    ),
+    "the right window of a left join": (sql(PAIRED.format(by="r.w")), (NULL, "LEFT OUTER JOIN")),
+    "either time of a full join": (
+        sql(OUTER.format(by="l.rowtime", where="").replace("LEFT", "FULL")),
+        (NULL, "FULL OUTER JOIN"),
+    ),
+    "applyInPandas": (
+        lambda p: p.read("a").groupBy("k").applyInPandas(whole, p.read("a").schema),
+        (PARTS, "FlatMapGroupsInPandas [k#", "transformWithStateInPandas"),
+    ),
+    "applyInArrow": (lambda p: p.read("a").groupBy("k").applyInArrow(whole, p.read("a").schema), (PARTS,)),
+    "cogroup": (cogrouped, (PARTS,)),
+}
+
+
+def start_each_batch(frame: DataFrame) -> Any:
+    return frame.writeStream.foreachBatch(lambda batch, _: batch.collect()).start()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(streams: Pipe, case: str) -> None:
+    build, said = REFUSED[case]
+    frame = build(streams)
+    with pytest.raises(IllegalArgumentException) as caught:
+        start_each_batch(frame).stop()
+    for part in said:
+        assert part in str(caught.value)
+
+
+TAKEN = {
+    "rows with a match": sql(OUTER.format(by="r.rowtime", where="WHERE r.x > 0")),
+    "the left time of a left join": sql(OUTER.format(by="l.rowtime", where="")),
+    "the left window of a left join": sql(PAIRED.format(by="l.w")),
+    "a function without state above": lambda p: sliding(p).mapInPandas(earlier, sliding(p).schema),
+    "the operator's own time": lambda p: hourly(sliding(p)),
+    "an operator above another": lambda p: slidingAggregate(
+        sliding(p), "k", interval="1 day", aggregates={"m": ("max", "n")}
+    ),
+    "a session": lambda p: p.read("a").groupBy(F.session_window("rowtime", "1 hour"), "k").count(),
+    "a window's time": lambda p: hourly(hourly(p.read("a")).select(F.window_time("window").alias("t")), "t"),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_taken(streams: Pipe, case: str) -> None:
+    query = start_each_batch(TAKEN[case](streams))
+    query.processAllAvailable()
+    query.stop()
+
+
+def test_update_mode_has_no_such_group(streams: Pipe) -> None:
+    frame = streams.spark.sql("SELECT k, count(*) FROM a GROUP BY k")
+    frame.writeStream.outputMode("update").format("noop").start().stop()

@@ -1,0 +1,79 @@
+"""transformWithState over a rowtime stream: each kind of state, timers, what is shown, across a restart."""
+
+from typing import Any
+
+import pytest
+
+from tests.spark.observed_query import Observed, micros
+from tests.sparksession import wait_for
+from tests.streams import Pipe, at, opened, send
+
+pytest.importorskip("google.protobuf", reason="Python's transformWithState needs protobuf")
+
+from tests.spark.ledger import LEDGER, Forgetting, Ledger
+
+
+def shown(clock: str) -> int:
+    """The watermark of operators on raw times when the floor is at a clock time: the last ms below."""
+    return micros(clock) // 1000 - 1
+
+
+def ledger(pipe: Pipe, **more: Any) -> Any:
+    grouped = pipe.read("orders").groupBy("k")
+    return grouped.transformWithStateInPandas(Ledger(), LEDGER, "Append", "EventTime", **more)
+
+
+def test_list_state_map_state_and_timers_across_a_restart(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    query = Observed(ledger(pipe), tmp_path)
+    with query:
+        send(orders, ("10:00", "b"), ("10:55", "a"), promise="10:56")
+        assert query.step() == [
+            ("a", "rows", 1, "10: 1", shown("10:56")),
+            ("b", "rows", 1, "10: 1", shown("10:56")),
+            ("b", "timer", 1, "10: 1", shown("10:56")),
+        ], "the bound lies beyond the rows of its batch: a timer below it fires at once"
+    with query:
+        send(orders, ("11:01", "a"), ("11:02", "a"), promise="11:12")
+        assert query.step() == [("a", "rows", 3, "10: 1, 11: 2", shown("11:12"))]
+    again = query.lose_commit()
+    with query:
+        send(orders, promise="11:12:00.001")
+        assert query.step() == [
+            ("a", "rows", 3, "10: 1, 11: 2", shown("11:12")),
+            ("a", "timer", 3, "10: 1, 11: 2", shown("11:12:00.001")),
+        ]
+        assert query.batches[again] == [("a", "rows", 3, "10: 1, 11: 2", shown("11:12"))], "run again it is the same"
+        assert query.query.lastProgress.stateOperators[0].numRowsTotal == 0
+
+
+def test_an_initial_state(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    before = pipe.spark.createDataFrame([(at("9:50"), "a"), (at("9:58"), "c")], "rowtime STRING, k STRING")
+    before = before.selectExpr("CAST(rowtime AS TIMESTAMP) AS rowtime", "k")
+    query = Observed(ledger(pipe, initialState=before.groupBy("k")), tmp_path)
+    with query:
+        send(orders, ("10:01", "a"), promise="10:05")
+        assert query.step() == [("a", "rows", 2, "9: 1, 10: 1", shown("10:05"))]
+    with query:
+        send(orders, promise="10:20")
+        assert query.step() == [
+            ("a", "timer", 2, "9: 1, 10: 1", shown("10:20")),
+            ("c", "timer", 1, "9: 1", shown("10:20")),
+        ]
+
+
+def test_state_that_lives_for_a_time_by_the_wall_clock(pipe: Pipe, tmp_path) -> None:
+    """Spark has it for processing time only, where batches never end; the bound has no part in it."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    columns = "k STRING, long INT, short INT"
+    grouped = pipe.read("orders").groupBy("k")
+    query = Observed(grouped.transformWithStateInPandas(Forgetting(), columns, "Append", "ProcessingTime"), tmp_path)
+
+    def has_come(row: tuple[Any, ...]) -> bool:
+        return any(row in batch for batch in list(query.batches.values()))
+
+    for clock, row, bound in [("10:00", ("a", 1, 1), "10:05"), ("10:06", ("a", 2, 1), "10:35")]:
+        with query:
+            send(orders, (clock, "a"), promise=bound)
+            wait_for(lambda row=row: has_come(row), f"the row {row}")

@@ -1,0 +1,143 @@
+"""Leases go by a clock that does not jump, and a producer whose lease ended though it lives joins again."""
+
+import pytest
+
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.current_state import clock_now, producers_now
+from spark_rowtime.store.steady_clock import Reading
+from tests.store.streams import SECOND, NewStream, Opener, Writer, at, place
+
+LEASE = 30 * SECOND
+YEAR = 365 * 86_400 * SECOND
+
+
+class Machine:
+    """A machine's clocks: the wall clock, which jumps, and the other, which begins anew at each start."""
+
+    def __init__(self) -> None:
+        self.wall, self.boot, self.running = 1_700_000_000 * SECOND, "first start", 0
+
+    def opened(self, open_stream: Opener) -> Store:
+        store = open_stream()
+        store.now = lambda: self.wall
+        store.steady = lambda: Reading(self.boot, self.running)
+        return store
+
+    def passes(self, seconds: float) -> None:
+        self.wall += round(seconds * SECOND)
+        self.running += round(seconds * SECOND)
+
+
+def quiet_and_other(store: Store) -> tuple[Writer, Writer]:
+    quiet, other = Writer(store, "quiet", lease=LEASE), Writer(store, "other")
+    quiet.send([10], floor=10)
+    other.send([20], floor=20)
+    return quiet, other
+
+
+def events(store: Store, name: str) -> list[str]:
+    return [row["event"] for row in store.bounds().to_pylist() if row["producer"] == name]
+
+
+@pytest.mark.parametrize("jump", [YEAR, -YEAR])
+def test_a_jump_of_the_wall_clock_ends_no_lease(new_stream: NewStream, jump: int) -> None:
+    machine = Machine()
+    store = machine.opened(new_stream())
+    quiet_and_other(store)
+    machine.wall += jump
+    assert not store.expire()
+    machine.passes(31)
+    assert store.expire()
+    assert events(store, "quiet")[-1] == "detached"
+
+
+def test_a_lease_is_not_counted_while_the_machine_is_off(new_stream: NewStream) -> None:
+    """In the store of one process there is no such time."""
+    open_stream, machine = new_stream(), Machine()
+    store = machine.opened(open_stream)
+    if "://" in store.path:
+        return
+    quiet_and_other(store)
+    machine.passes(20)
+    store.keep("reader", place(4))
+    machine.wall, machine.boot, machine.running = machine.wall + YEAR, "second start", 5 * SECOND
+    again = machine.opened(open_stream)
+    assert again.due() == []
+    machine.passes(9)
+    assert not again.expire()
+    again.keep("reader", place(4))
+    machine.passes(22)
+    assert again.expire()
+
+
+def test_a_lease_that_ended_is_taken_up_again(new_stream: NewStream) -> None:
+    """As after a freeze of its container: it holds the clock again, at the stream's bound."""
+    machine = Machine()
+    store = machine.opened(new_stream())
+    quiet, other = quiet_and_other(store)
+    machine.passes(31)
+    assert store.expire()
+    assert store.head().floor == at(20)
+    assert store.renew("quiet", quiet.epoch), "its caller is told"
+    assert not store.renew("quiet", quiet.epoch), "once"
+    assert events(store, "quiet") == ["joined", "sent", "detached", "joined"]
+    other.send([30], floor=30)
+    assert store.head().floor == at(20), "it holds the clock"
+    assert quiet.send([25], floor=25).rejected == ()
+    assert store.head().floor == at(25)
+    machine.passes(31)
+    assert store.expire(), "the lease is counted again"
+
+
+def test_what_it_had_promised_still_holds(new_stream: NewStream) -> None:
+    machine = Machine()
+    store = machine.opened(new_stream())
+    ahead, slow = Writer(store, "ahead", lease=LEASE), Writer(store, "slow")
+    ahead.send(floor=50)
+    slow.send([20], floor=20)
+    machine.passes(31)
+    assert store.expire()
+    assert store.renew("ahead", ahead.epoch)
+    slow.send([60], floor=60)
+    assert store.head().floor == at(50)
+
+
+def test_one_that_was_detached_by_hand_stays_so_until_it_sends(new_stream: NewStream) -> None:
+    machine = Machine()
+    store = machine.opened(new_stream())
+    quiet, _ = quiet_and_other(store)
+    store.detach("quiet")
+    machine.passes(40)
+    assert not store.renew("quiet", quiet.epoch)
+    assert events(store, "quiet")[-1] == "detached"
+    quiet.send([25], floor=25)
+    machine.passes(31)
+    assert store.expire(), "its lease counts again"
+    assert store.renew("quiet", quiet.epoch)
+
+
+def test_one_that_left_is_not_brought_back(new_stream: NewStream) -> None:
+    store = Machine().opened(new_stream())
+    quiet, _ = quiet_and_other(store)
+    quiet.leave()
+    assert not store.renew("quiet", quiet.epoch)
+    assert events(store, "quiet")[-1] == "left"
+
+
+def test_what_is_true_now_is_shown_without_writing(new_stream: NewStream) -> None:
+    machine = Machine()
+    store = machine.opened(new_stream(idleTimeout=60 * SECOND))
+    quiet_and_other(store)
+    machine.passes(31)
+    clock, due = clock_now(store)
+    assert (clock.floor, clock.holder()) == (at(20), "other")
+    assert {p.name: p.status for p in producers_now(store, due)} == {
+        "quiet": Status.DETACHED,
+        "other": Status.ATTACHED,
+    }
+    assert (store.head().floor, store.head().seq) == (at(10), 4)
+    machine.passes(30)
+    assert clock_now(store)[1]["other"] is Status.IDLE
+    assert store.expire()
+    assert clock_now(store) == (store.clock(), {})

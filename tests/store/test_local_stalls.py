@@ -1,0 +1,77 @@
+"""What a producer cannot do while another process has the catalog locked is not held against it."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.store.local import LocalStore
+from spark_rowtime.store.steady_clock import Reading
+from tests.store.streams import SECOND, Writer, at, place
+
+Open = Callable[..., LocalStore]
+LEASE = 30 * SECOND
+
+
+def test_a_lease_does_not_count_the_time_in_which_the_catalog_was_locked(open_here: Open, local_path: str) -> None:
+    """A minute, in which nobody could renew: whoever gets the lock first must not judge by it, nor those after it."""
+    time, asked = [0], threading.Event()
+
+    def steady() -> Reading:
+        asked.set()
+        return Reading("boot", time[0])
+
+    writer, later = (open_here(steady=steady, now=lambda: 0, busy_timeout=60) for _ in "ab")
+    quiet, busy = Writer(writer, "quiet", lease=LEASE), Writer(writer, "busy")
+    quiet.send([10], floor=10)
+    busy.send([20], floor=20)
+    lock = sqlite3.connect(Path(local_path) / "catalog.db", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    asked.clear()
+    thread = threading.Thread(target=busy.send, args=([21],), kwargs={"floor": 21})
+    thread.start()
+    assert asked.wait(30)
+    time[0] = 60 * SECOND
+    lock.execute("COMMIT")
+    lock.close()
+    thread.join(30)
+    assert later.due() == []
+    assert later.head().floor == at(10), "the quiet one holds the clock"
+    time[0] += LEASE + 1
+    assert later.expire()
+
+
+def test_a_time_in_which_nobody_wanted_to_write_counts(open_here: Open) -> None:
+    """Ten seconds between calls of all kinds are no wait for a lock."""
+    time = [0]
+    store = open_here(steady=lambda: Reading("boot", time[0]), now=lambda: 0)
+    quiet = Writer(store, "quiet", lease=LEASE)
+    quiet.send([10], floor=10)
+    for call in (store.clock, store.head, store.expire, lambda: store.keep("reader", place(1)), store.due):
+        time[0] += 6 * SECOND + 1
+        call()
+    assert store.expire()
+
+
+def test_a_wait_that_several_processes_shared_is_taken_out_once(open_here: Open, local_path: str) -> None:
+    time = [0]
+    handles = [open_here(steady=lambda: Reading("boot", time[0]), now=lambda: 0, busy_timeout=0) for _ in "abc"]
+    quiet = Writer(handles[0], "quiet", lease=LEASE)
+    quiet.send([10], floor=10)
+    lock = sqlite3.connect(Path(local_path) / "catalog.db", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    for handle in handles:
+        with pytest.raises(StoreUnavailableError):
+            handle.renew("quiet", quiet.epoch)
+    time[0] += 14 * SECOND
+    lock.execute("COMMIT")
+    lock.close()
+    for handle in handles:
+        handle.keep("reader", place(1))
+    time[0] += LEASE
+    assert not handles[0].expire()
+    time[0] += 1
+    assert handles[0].expire()

@@ -1,0 +1,264 @@
+"""A CSV file as a feed: sorted within bounded memory, dealt out to producers, with bounds as time passes."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spark_rowtime as rt
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
+from spark_rowtime.cli.csv_rows import CsvRows
+from spark_rowtime.cli.sorted_runs import SortedRuns
+from spark_rowtime.types.schema import TIMESTAMP, rowtime_micros
+
+HOUR = 3_600_000_000
+HEADER = "time,net,mag\n"
+
+
+def batch(times: list[int], first: int) -> pa.RecordBatch:
+    numbers = pa.array(range(first, first + len(times)), pa.int64())
+    return pa.record_batch({"rowtime": pa.array(times, pa.int64()).cast(TIMESTAMP), "n": numbers})
+
+
+@given(
+    batches=st.lists(st.lists(st.integers(1, 30) | st.integers(1, 10**15), max_size=12), max_size=8),
+    run_bytes=st.sampled_from([1, 100, 300, 1 << 20]),
+    batch_rows=st.integers(1, 5),
+)
+def test_sorted_runs_are_sorted(batches: list[list[int]], run_bytes: int, batch_rows: int) -> None:
+    with SortedRuns(run_bytes, batch_rows) as runs:
+        rows: list[tuple[int, int]] = []
+        for times in batches:
+            runs.add(batch(times, len(rows)))
+            rows += [(time, len(rows) + at) for at, time in enumerate(times)]
+        found = [pair for b in runs.merged() for pair in zip(micros(b), b.column("n").to_pylist(), strict=True)]
+    assert found == sorted(rows, key=lambda row: row[0])
+
+
+def test_runs_are_gone_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with SortedRuns(run_bytes=1) as runs:
+        runs.add(batch([2, 1], 0))
+        assert list(tmp_path.iterdir())
+        assert [micros(b) for b in runs.merged()] == [[1, 2]]
+    assert not list(tmp_path.iterdir())
+
+
+def micros(rows: pa.RecordBatch) -> list[int]:
+    times: list[int] = rowtime_micros(rows).to_pylist()
+    return times
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> str:
+    return f"memory://{tmp_path}"
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "quakes.csv"
+    file.write_text(text)
+    return file
+
+
+class Feed:
+    """One send of a file into a stream, with tiny batches; ``at_batch`` sees the stream after each."""
+
+    def __init__(self, file: Path, stream: str, *, run_bytes: int = 1000, batch_rows: int = 4, **options: Any) -> None:
+        self.rows = CsvRows(file, options.pop("rowtime", "time"))
+        self.options = FeedOptions("the file", **options)
+        self.stream, self.run_bytes, self.batch_rows = stream, run_bytes, batch_rows
+
+    def send(self, at_batch: Any = lambda _: None) -> int:
+        with SortedRuns(self.run_bytes, self.batch_rows) as runs:
+            feed = CsvFeed(self.rows, self.options, runs)
+            feed.read()
+            rt.createStream(self.stream, self.rows.schema, existOk=True)
+            return feed.send(self.stream, at_batch)
+
+
+def table(path: str, order: str = "rowtime") -> pa.Table:
+    with rt.openReader(path, order=order) as reader:
+        return pa.Table.from_batches([train.rows for train in reader], reader.schema)
+
+
+def test_rows_are_sent_sorted_and_keep_their_columns(tmp_path: Path, stream: str) -> None:
+    file = write(
+        tmp_path, HEADER + "2025-05-06T12:00:00Z,se,1\n2025-05-06T10:00:00.5+02:00,ak,\n2025-05-06 09:00,ak,2.5\n"
+    )
+    with pytest.raises(rt.SchemaMismatchError, match="perhaps some times have a zone and others have none"):
+        Feed(file, stream).send()
+    file = write(tmp_path, file.read_text().replace("09:00", "09:00Z"))
+    assert Feed(file, stream).send() == 3
+    assert table(stream).to_pylist() == [
+        {"rowtime": t, "time": t, "net": net, "mag": mag}
+        for t, net, mag in [
+            (datetime.fromisoformat("2025-05-06T08:00:00.5Z"), "ak", None),
+            (datetime.fromisoformat("2025-05-06T09:00Z"), "ak", 2.5),
+            (datetime.fromisoformat("2025-05-06T12:00Z"), "se", 1.0),
+        ]
+    ]
+    assert rt.describeStream(stream).bound == RowtimeBound("2025-05-06T12:00Z", strict=True)
+
+
+def test_all_producers_join_before_the_first_row_and_hours_complete_on_the_way(tmp_path: Path, stream: str) -> None:
+    lines = [f"2025-05-06T{10 + n // 6}:{n % 6}0Z,{'se' if n == 25 else 'ak'},{n}\n" for n in range(30)]
+    file = write(tmp_path, HEADER + "".join(reversed(lines)))
+    seen: list[tuple[str, int]] = []
+
+    def look(_: int) -> None:
+        info = rt.describeStream(stream)
+        assert [p.name for p in info.producers] == ["ak", "se"]
+        seen.append((f"{info.bound.time:%H:%M}" if info.bound else "none", table(stream, "arrival").num_rows))
+
+    Feed(file, stream, producer="net", interval=HOUR).send(look)
+    assert seen[0] == ("10:00", 4), "the quiet producer promises the hour too"
+    assert [bound for bound, _ in seen] == ["10:00", "11:00", "11:00", "12:00", "13:00", "13:00", "14:10", "14:10"]
+    assert [rows for _, rows in seen] == [4, 8, 12, 16, 20, 24, 28, 30]
+    assert all(p.bound == RowtimeBound("2025-05-06T14:50Z", strict=True) for p in rt.describeStream(stream).producers)
+
+
+def test_without_bounds_a_quiet_producer_holds_the_clock_to_the_end(tmp_path: Path, stream: str) -> None:
+    file = write(
+        tmp_path, HEADER + "".join(f"2025-05-06T10:{n}Z,{'se' if n == 59 else 'ak'},1\n" for n in range(10, 60))
+    )
+    seen: list[Any] = []
+    Feed(file, stream, producer="net").send(lambda _: seen.append(rt.describeStream(stream).bound))
+    assert set(seen[:-1]) == {None}
+    assert rt.describeStream(stream).bound == RowtimeBound("2025-05-06T10:59Z", strict=True)
+
+
+def test_the_final_bound(tmp_path: Path, stream: str) -> None:
+    file = write(tmp_path, HEADER + "2025-05-06T10:00Z,ak,1\n")
+    with pytest.raises(rt.InvalidOptionError, match="lies before the last row, 2025-05-06T10:00:00Z"):
+        Feed(file, stream, final=RowtimeBound("2025-05-06T09:59Z")).send()
+    with pytest.raises(rt.StreamNotFoundError):
+        rt.describeStream(stream)
+    Feed(file, stream, final=RowtimeBound("2025-05-07")).send()
+    assert rt.describeStream(stream).bound == RowtimeBound("2025-05-07")
+
+
+@given(cut=st.integers(0, 7), rows=st.integers(0, 30), producers=st.integers(1, 3))
+def test_a_send_that_was_cut_off_goes_on_where_it_was(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, rows: int, producers: int
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    lines = [f"2025-05-06T{n // 4:02}:{n % 4}0Z,n{n % producers},{n}\n" for n in range(rows)]
+    file, stream = write(folder, HEADER + "".join(lines)), f"memory://{folder}"
+    left = [cut]
+
+    def fail(_: int) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise RuntimeError("the power went")
+
+    feed = Feed(file, stream, producer="net", interval=HOUR)
+    sent = 0
+    try:
+        sent = feed.send(fail)
+    except RuntimeError:
+        landed = table(stream, "arrival").num_rows
+        sent = landed + feed.send()
+    assert sent == rows
+    assert feed.send() == 0, "a file that is sent twice is there once"
+    assert table(stream).column("mag").to_pylist() == list(range(rows))
+    assert all(p.rejected == 0 for p in rt.describeStream(stream).producers)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no column 'time', only []"),
+        ("when,net\n2025-05-06T10:00Z,ak\n", "has no column 'time', only ['when', 'net']"),
+        ("time,time\n2025-05-06T10:00Z,ak\n", "two columns of one name"),
+        ("time,Net,net\n2025-05-06T10:00Z,ak,b\n", "'net' is there twice"),
+        ("time,rowtime\n2025-05-06T10:00Z,ak\n", "has a column 'rowtime', but rowtime is to come from 'time'"),
+        ('time,net\n2025-05-06T10:00Z,"a\nb"\n,ak\n', "line 4 has ''"),
+        ("time,net\n2025-05-06T10:00Z,ak\nyesterday,ak\n", "line 3 has 'yesterday'"),
+        ("time,net\n2025-05-06T10:00Z,ak\n1969-12-31T23:00Z,ak\n", "line 3 has '1969-12-31T23:00Z'"),
+        ("time,net\n1746525600,ak\n", "line 2 has '1746525600'"),
+        ("time,net\n2025-05-06T10:00Z,ak,7\n", "Expected 2 columns, got 3"),
+        ("time,net\n2025-05-06T10:00Z,ak\n2025-05-06T10:01Z,\n", "'net' names the producer, but is empty: line 3"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_before_anything_is_sent(
+    tmp_path: Path, stream: str, text: str, said: str
+) -> None:
+    with pytest.raises(rt.RowtimeError) as caught:
+        Feed(write(tmp_path, text), stream, producer="net").send()
+    assert said in str(caught.value)
+    with pytest.raises(rt.StreamNotFoundError):
+        rt.describeStream(stream)
+
+
+def test_an_unreadable_time_far_down_is_named_by_its_line(tmp_path: Path, stream: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("spark_rowtime.cli.csv_rows._BLOCK", 64)
+    good = "".join(f"2025-05-06T10:00:{n:02}Z,ak\n" for n in range(60))
+    with pytest.raises(rt.SchemaMismatchError, match="column 'time', line 62 has 'soon'"):
+        Feed(write(tmp_path, "time,net\n" + good + "soon,ak\n"), stream).send()
+
+
+def test_a_column_named_rowtime_is_the_rowtime(tmp_path: Path, stream: str) -> None:
+    file = write(tmp_path, "n,rowtime\n1,2025-05-06\n2,2025-05-05\n")
+    Feed(file, stream, rowtime="rowtime").send()
+    assert table(stream).column_names == ["rowtime", "n"]
+    assert table(stream).column("n").to_pylist() == [2, 1]
+
+
+def test_texts_and_nulls(tmp_path: Path, stream: str) -> None:
+    file = write(tmp_path, 'time,country,note,empty\n2025-05-06,NA,"",\n2025-05-07,,x,\n')
+    Feed(file, stream).send()
+    assert [list(row.values())[2:] for row in table(stream).to_pylist()] == [["NA", "", None], [None, "x", None]]
+    rows = CsvRows(file, "time", ["note", "country"], nulls=("", "NA"))
+    assert rows.schema.names == ["rowtime", "note", "country"]
+    assert [b.column("country").to_pylist() for b in rows.batches()] == [[None, None]]
+
+
+def test_digits_beyond_microseconds_are_cut_and_own_formats_are_read(tmp_path: Path) -> None:
+    file = write(tmp_path, "time\n2025-05-06T10:00:00.123456789Z\n")
+    assert [micros(b) for b in CsvRows(file, "time").batches()] == [[RowtimeBound("2025-05-06T10:00:00.123456Z").floor]]
+    file = write(tmp_path, "time;x\n06.05.2025 10:00;1\n")
+    rows = CsvRows(file, "time", delimiter=";", time_format="%d.%m.%Y %H:%M")
+    assert [micros(b) for b in rows.batches()] == [[RowtimeBound("2025-05-06T10:00Z").floor]]
+
+
+def test_a_stream_that_is_there_decides_the_types(tmp_path: Path, stream: str) -> None:
+    rt.createStream(stream, "rowtime TIMESTAMP NOT NULL, mag DECIMAL(5,2), time TIMESTAMP")
+    schema = rt.describeStream(stream).schema
+    file = write(tmp_path, "mag,time\n1.5,2025-05-06T10:00\n")
+    rows = CsvRows(file, "time", stream=schema)
+    assert [b.schema for b in rows.batches()] == [schema]
+    with pytest.raises(rt.SchemaMismatchError, match=r"missing \['time'\], unknown nothing"):
+        _ = CsvRows(file, "time", ["mag"], stream=schema).schema
+
+
+def test_a_column_of_keys_names_no_producers(tmp_path: Path, stream: str) -> None:
+    file = write(tmp_path, "time,id\n" + "".join(f"2025-05-06T10:00:00Z,{n}\n" for n in range(1001)))
+    with pytest.raises(rt.InvalidOptionError, match="more than 1000 different values"):
+        Feed(file, stream, producer="id").send()
+
+
+def test_the_earthquakes(quakes: Path, stream: str) -> None:
+    bounds: list[Any] = []
+    plain = pa.csv.read_csv(quakes).sort_by("time")
+    runs = {"run_bytes": quakes.stat().st_size // 2, "batch_rows": plain.num_rows // 18}
+    feed = Feed(quakes, stream, **runs, producer="net", interval=6 * HOUR)
+    assert feed.send(lambda _: bounds.append(rt.describeStream(stream).bound)) == plain.num_rows
+    info = rt.describeStream(stream)
+    networks = set(plain.column("net").to_pylist())
+    assert (info.rows, info.rejected, {p.name for p in info.producers}) == (plain.num_rows, 0, networks)
+    assert len(set(bounds)) > 15, "time completes while the feed still runs"
+    read = table(stream)
+    assert read.column("time").cast(pa.int64()) == read.column("rowtime").cast(pa.int64())
+    assert sorted(read.column("id").to_pylist()) == sorted(plain.column("id").to_pylist())
+    assert read.column("rowtime").cast(pa.timestamp("ns", "UTC")) == plain.column("time").cast(
+        pa.timestamp("ns", "UTC")
+    )
+    silent = [p for p in info.producers if p.name == "se"]
+    assert silent[0].accepted == 9
+    assert info.bound.time - read.column("rowtime")[-1].as_py() <= timedelta(microseconds=1)
