@@ -12,7 +12,7 @@ from spark_rowtime.types.timestamps import both_readings, show_micros, to_dateti
 
 NAIVE_MICROS, UTC_MICROS = pa.timestamp("us"), pa.timestamp("us", "UTC")
 TABLE_END_MICROS = 2_114_380_800_000_000
-"""2037-01-01. Arrow knows the changes of clocks that a zone's file lists, up to then, and not the rule for later ones."""
+"""2037-01-01. Arrow knows the clock changes that a zone's file lists, up to then, but not its rule for later ones."""
 
 
 class LocalTime:
