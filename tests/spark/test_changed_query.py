@@ -53,15 +53,15 @@ def test_a_window_of_a_name_of_with_counts_too(pipe: Pipe, tmp_path) -> None:
     pipe.spark.catalog.dropTempView("orders")
 
 
-def test_a_checkpoint_without_a_batch_takes_another_window(pipe: Pipe, tmp_path) -> None:
-    path = pipe.create("orders", "k STRING")
+def test_a_query_whose_first_batch_failed_takes_another_window(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    send(orders, ("10:01", "a"), promise="10:12")
 
     def counts(size: str):
         return pipe.read("orders").groupBy(F.window("rowtime", size)).count()
 
-    with Observed(counts("10 minutes"), tmp_path) as query:
-        assert query.step() == []
-    orders = opened(path, "p")
+    failing = counts("10 minutes").selectExpr("raise_error(concat('window of ', count)) AS n")
+    with pytest.raises(Exception, match="window of 1"), Observed(failing, tmp_path) as query:
+        query.step()
     with Observed(counts("5 minutes"), tmp_path) as query:
-        send(orders, ("10:01", "a"), promise="10:12")
         assert query.step() == [(("10:00", "10:05"), 1)]
