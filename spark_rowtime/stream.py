@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
+from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import REJECTED_BYTES, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.base import REJECTED_BYTES, Position, ProducerInfo, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
-from spark_rowtime.store.retention import checkpoint_gone
+from spark_rowtime.store.retention import checkpoint_gone, lost
 from spark_rowtime.types.arguments import is_whole, to_flag
 from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
@@ -308,9 +308,26 @@ def describeStream(path: str) -> StreamInfo:
 
 
 def _readers(store: Store) -> tuple[ReaderDescription, ...]:
-    found, head, horizon, now = store.readers(), store.head(), store.horizon(), store.now()
-    unread = [head.rows - store.at(min(max(r.position.seq, horizon.seq), head.seq)).rows for r in found]
+    found, now = store.readers(), store.now()
     return tuple(
-        ReaderDescription(r.name, r.position.seq, from_micros(now - r.unseen), rows, checkpoint_gone(r.name))
-        for r, rows in zip(found, unread, strict=True)
+        ReaderDescription(
+            r.name, r.position.seq, from_micros(now - r.unseen), _unread(store, r.position), checkpoint_gone(r.name)
+        )
+        for r in found
     )
+
+
+def _unread(store: Store, position: Position) -> int:
+    """Returns how many rows follow ``position``; of trains that were read in part, all rows."""
+    try:
+        return _unread_now(store, position)
+    except DataLostError:  # retention has removed rows since the horizon was read
+        return _unread_now(store, position)
+
+
+def _unread_now(store: Store, position: Position) -> int:
+    horizon, head = store.horizon(), store.head()
+    later = head.rows - store.at(min(max(position.seq, horizon.seq), head.seq)).rows
+    if position.cut is None or lost(position, horizon):
+        return later
+    return later + sum(piece.rows for piece in store.slices(position, Position(position.seq, None, None)))

@@ -35,7 +35,7 @@ def rank(values: pa.ChunkedArray, ranges: Ranges) -> pa.Array:
 
 def median(values: pa.ChunkedArray, ranges: Ranges) -> pa.Array:
     """Returns the middle one of the frame's values, or the mean of the two in the middle; null without values."""
-    numbers, present = pc.fill_null(pc.cast(values, pa.float64()), 0).to_numpy(), _present(values)
+    numbers, present = pc.fill_null(pc.cast(values, pa.float64(), safe=False), 0).to_numpy(), _present(values)
     parts = zip(_parts(numbers, ranges), _parts(present, ranges), strict=True)
     found = [_middle(np.sort(part[there])) for part, there in parts]
     return pa.array(found, pa.float64())
@@ -63,4 +63,4 @@ def _middle(values: Array) -> float | None:
     half = len(values) // 2
     if not len(values):
         return None
-    return float(values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2)
+    return float(values[half] if len(values) % 2 else values[half - 1] / 2 + values[half] / 2)

@@ -81,7 +81,7 @@ class Intake:
 
     def _as_batch(self, rows: pa.RecordBatch | pa.Table | Iterable[Any], floor: int | None) -> pa.RecordBatch:
         if isinstance(rows, pa.RecordBatch | pa.Table):
-            self._check_kinds([ROWTIME not in rows.schema.names])
+            self._check_kinds([ROWTIME not in rows.schema.names] * bool(rows.num_rows))
             return batch_to_schema(self._arrow_placed(self._arrow_with_rowtime(rows, floor)), self._schema)
         frame = type(rows).__name__ == "DataFrame"
         if frame or isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):

@@ -49,6 +49,9 @@ def collected(sink: Unclosed) -> None:
 
     This happens in a separate thread, because a collection may interrupt anything, such as a commit of another sink.
     """
+    if sys.is_finalizing():  # no thread can start any more; Python 3.11 would wait for it forever
+        _end(sink)
+        return
     thread = threading.Thread(target=_end, args=(sink,), name="rowtime-unclosed", daemon=True)
     try:
         thread.start()
@@ -69,7 +72,10 @@ def _at_exit() -> None:
 def _end_all(process: int) -> None:
     if process == os.getpid():
         for sink in list(_OPEN):
-            _end(sink)
+            try:
+                _end(sink)
+            except Exception:  # noqa: BLE001  (a warning may be an error; the other sinks must end, too)
+                sys.excepthook(*sys.exc_info())
         for thread in list(_ENDING):
             thread.join(EXIT_PATIENCE_SECONDS)
 

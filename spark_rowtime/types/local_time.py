@@ -10,6 +10,10 @@ import pyarrow.compute as pc
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.timestamps import both_readings, show_micros, to_datetime, to_micros, zone_named
 
+NAIVE_MICROS, UTC_MICROS = pa.timestamp("us"), pa.timestamp("us", "UTC")
+TABLE_END_MICROS = 2_114_380_800_000_000
+"""2037-01-01. Arrow knows the clock changes that a zone's file lists, up to then, but not its rule for later ones."""
+
 
 class LocalTime:
     """Interprets times without a zone as times of a named zone.
@@ -33,7 +37,12 @@ class LocalTime:
             return value
         if moment.utcoffset() is not None:
             return value
-        first, second = both_readings(moment, self.zone)
+        try:
+            first, second = both_readings(moment, self.zone)
+        except OverflowError:
+            raise InvalidOptionError(
+                f"{moment.isoformat()} in {self.name} lies outside the years 1 to 9999 in UTC.", value=str(value)
+            ) from None
         if first > second:
             raise InvalidOptionError(
                 f"{moment.isoformat()} does not exist in {self.name}: the clocks were put forward over it.",
@@ -49,7 +58,14 @@ class LocalTime:
 
     def column(self, column: Any) -> Any:
         """Does the same for an Arrow column of timestamps without a zone; ArrowInvalid if one is refused."""
-        return pc.assume_timezone(column, self.name, ambiguous="raise", nonexistent="raise")
+        micros = column.cast(NAIVE_MICROS, safe=False)
+        if (pc.max(micros.cast(pa.int64())).as_py() or 0) < TABLE_END_MICROS:
+            return pc.assume_timezone(column, self.name, ambiguous="raise", nonexistent="raise")
+        try:
+            aware = pa.array([self.aware(time) for time in micros.to_pylist()], UTC_MICROS)
+        except InvalidOptionError as error:
+            raise pa.ArrowInvalid(str(error)) from None
+        return pa.chunked_array([aware]) if isinstance(column, pa.ChunkedArray) else aware
 
 
 def is_naive(kind: pa.DataType) -> bool:

@@ -110,6 +110,10 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "no time": (sql("SELECT k, count(*) FROM a GROUP BY k"), (NEVER, "groups by a.k,")),
     "distinct": (sql("SELECT DISTINCT k FROM a"), (NEVER, "groups by a.k,")),
+    "distinct by a time without a match": (
+        sql("SELECT DISTINCT r.rowtime, l.k FROM a l LEFT JOIN b r ON " + NEAR),
+        (NULL, "LEFT OUTER JOIN"),
+    ),
     "except": (sql("SELECT k FROM a EXCEPT SELECT 'z'"), (NEVER, "groups by a.k,")),
     "nothing": (sql("SELECT count(*) FROM a"), (NEVER, "groups by nothing")),
     "a text of the time": (
@@ -160,6 +164,14 @@ TAKEN = {
     "the operator's own time": lambda p: hourly(sliding(p)),
     "an operator above another": lambda p: slidingAggregate(
         sliding(p), "k", interval="1 day", aggregates={"m": ("max", "n")}
+    ),
+    "a limit": lambda p: hourly(p.read("a").limit(1000).withWatermark("rowtime", "10 minutes")),
+    "a window of an expression beside the time": sql(
+        "SELECT rowtime, window(rowtime + INTERVAL 2 HOURS, '1 day') AS w, count(*) FROM a "
+        "GROUP BY rowtime, window(rowtime + INTERVAL 2 HOURS, '1 day')"
+    ),
+    "a key of another time beside a range": sql(
+        "SELECT l.rowtime, r.x FROM a l LEFT JOIN b r ON l.rowtime = timestamp_seconds(r.x) AND " + NEAR
     ),
     "a session": lambda p: p.read("a").groupBy(F.session_window("rowtime", "1 hour"), "k").count(),
     "a window's time": lambda p: hourly(hourly(p.read("a")).select(F.window_time("window").alias("t")), "t"),

@@ -173,6 +173,16 @@ def test_check_of_missing_and_foreign_files(tmp_path: Path) -> None:
     store.close()
 
 
+def test_check_sees_a_damaged_uptime(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    create_local(str(path), SCHEMA, StreamSettings())
+    store = open_local(str(path))
+    Writer(store, "a").send([1], floor=1)
+    store._catalog.execute("UPDATE uptime SET ahead = ahead + 1")
+    store.close()
+    assert "uptime" in check_local(str(path)).damage[0]
+
+
 def test_check_sees_what_does_not_follow(tmp_path: Path) -> None:
     """Rows with a fitting checksum that cannot have been written so."""
     path = tmp_path / "s"

@@ -56,6 +56,20 @@ def test_a_time_in_which_nobody_wanted_to_write_counts(open_here: Open) -> None:
     assert store.expire()
 
 
+def test_after_a_reboot_a_lease_ends_though_nobody_writes(open_here: Open) -> None:
+    """A reader without a name only polls."""
+    boot, time = ["first"], [0]
+    store = open_here(steady=lambda: Reading(boot[0], time[0]), now=lambda: 0)
+    lost, alive = Writer(store, "lost", lease=LEASE), Writer(store, "alive")
+    lost.send([10], floor=10)
+    alive.send([20], floor=20)
+    boot[0], time[0] = "second", 5 * SECOND
+    assert not store.expire()
+    time[0] += LEASE + 1
+    assert store.expire()
+    assert store.head().floor == at(20)
+
+
 def test_a_wait_that_several_processes_shared_is_taken_out_once(open_here: Open, local_path: str) -> None:
     time = [0]
     handles = [open_here(steady=lambda: Reading("boot", time[0]), now=lambda: 0, busy_timeout=0) for _ in "abc"]

@@ -1,10 +1,14 @@
 """Rejected rows have a limit; all are counted."""
 
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
+
+import pytest
 
 from spark_rowtime.store import check_store
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.local import LocalStore
+from spark_rowtime.store.local import LocalStore, rejections
 from tests.store.streams import NewStream, Writer, seconds
 
 LIMIT = 20_000
@@ -28,6 +32,26 @@ def test_an_adapter_that_retries_a_late_row_does_not_fill_the_disk(new_stream: N
     assert store.rejected_removed() == 2_000 - len(found)
     if isinstance(store, LocalStore):
         assert check_store(store.path).damage == []
+
+
+def test_a_commit_removes_few_rejections_and_the_next_ones_go_on(
+    open_here: Callable[..., LocalStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit of a stream of format 1 may be far below what it has kept until then."""
+    store = open_here()
+    writer = Writer(store, "a")
+    writer.send([10_000], floor=10_000)
+    for number in range(50):
+        writer.send(floor=10_000, late=[number])
+    monkeypatch.setattr(rejections, "MOST_REMOVED", 9)
+    store.settings = replace(store.settings, retainRejected=2_000)
+    left = []
+    for number in range(50, 60):
+        writer.send(floor=10_000, late=[number])
+        left.append(len(kept(store)))
+    assert left[:4] == [41, 32, 23, 14]
+    assert left[-1] < 10
+    assert check_store(store.path).damage == []
 
 
 def test_what_a_commit_rejects_itself_is_kept_however_large(new_stream: NewStream) -> None:

@@ -201,3 +201,33 @@ def test_send_names_the_line_with_a_time_that_is_there_not_once(
     assert sent.exit_code == 1
     assert re.search(said, sent.output), sent.output
     assert "Nothing was sent" in sent.output
+
+
+def test_arrow_data_after_the_last_listed_change_of_the_clocks() -> None:
+    """A zone's file lists its changes up to 2037, and has a rule for what follows."""
+    path = new_stream("rowtime TIMESTAMP NOT NULL, due TIMESTAMP")
+    due = datetime(2040, 7, 1, 12)
+    with rt.openSink(path, tz="Europe/Berlin") as sink:
+        sink.sendRow(("2026-01-01T00:00:00", due))
+        sink.sendRows(pa.table({"rowtime": [datetime(2026, 1, 1)], "due": [due]}))
+        with pytest.raises(rt.SchemaMismatchError, match="does not exist in Europe/Berlin"):
+            sink.sendRows(pa.table({"rowtime": [datetime(2026, 1, 1)], "due": [datetime(2040, 3, 25, 2, 30)]}))
+    with rt.openReader(path, order="arrival") as reader:
+        found = [row["due"] for train in reader for row in train.rows.to_pylist()]
+    assert [f"{time:%H:%M%z}" for time in found] == ["10:00+0000"] * 2
+
+
+def test_a_time_beyond_the_last_year_in_utc_is_refused() -> None:
+    path = new_stream("rowtime TIMESTAMP NOT NULL, due TIMESTAMP")
+    with (
+        rt.openSink(path, tz="America/New_York") as sink,
+        pytest.raises(rt.SchemaMismatchError, match="outside the years 1 to 9999"),
+    ):
+        sink.sendRow(("2026-01-01T00:00:00", "9999-12-31T23:59:59"))
+
+
+def test_an_empty_batch_is_of_neither_kind() -> None:
+    path = new_stream()
+    with rt.openSink(path) as sink:
+        sink.sendRow(("2026-01-01T00:00:00Z", "X"))
+        sink.sendRows(pa.table({"ticker": pa.array([], pa.string())}))

@@ -83,6 +83,22 @@ def test_what_was_sent_is_committed_and_a_warning_says_that_it_was_not_closed(pa
     assert feed.status is Status.ATTACHED, "it did not say that it has sent everything"
 
 
+def test_where_warnings_are_errors_every_sink_is_ended(path: str) -> None:
+    """An error in the end of one must not keep the others, or the process, from ending."""
+    ran = run(
+        path,
+        """
+import warnings
+warnings.simplefilter("error")
+sinks = [rt.openSink(PATH, producer=name, linger="1 hour", rowsImplyBounds=False) for name in "abc"]
+for n, sink in enumerate(sinks):
+    send(sink, n, n + 10)
+""",
+    )
+    assert sorted(landed(path)) == [0, 1, 2, 10, 11, 12], ran.stderr
+    assert ran.stderr.count("SinkNotClosedWarning") >= 3
+
+
 def test_after_a_checkpoint_what_was_not_flushed_is_dropped(path: str) -> None:
     ran = run(path, "sink = opened(); send(sink, 0); sink.flush(checkpoint='1'); send(sink, 1, 2)")
     assert landed(path) == [0], "the feed sends the others again"

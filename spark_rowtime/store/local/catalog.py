@@ -80,7 +80,9 @@ class Catalog:
         self._inode = _inode(file)
         self.execute = self._db.execute
         try:
-            if self._check() < FORMAT:
+            with self.transaction("DEFERRED"):  # another process may upgrade it meanwhile
+                version = self._check()
+            if version < FORMAT:
                 self._upgrade()
             self.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
         except BaseException:

@@ -96,6 +96,8 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
             last, rows = catalog.execute(_LAST).fetchone() or (0, 0)
             newest, removed = rejections.newest(catalog), rejections.totals(catalog).removed
             readers.everyone(catalog, 0)
+            for row in catalog.execute("SELECT boot, ahead, counted, seal FROM uptime"):
+                intact(row, "uptime")
             every_producer = [producers.info(catalog, producer) for producer in producers.everyone(catalog)]
     except sqlite3.DatabaseError as error:
         report.damage.append(f"{CATALOG}: {error}")

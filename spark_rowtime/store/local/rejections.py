@@ -24,7 +24,10 @@ _OLDEST = (
 )
 """Selects the next rejection that may be removed. What a receipt contains stays, for a retry of the commit."""
 KEPT_PARTS = 8
-"""Once the limit is exceeded, this fraction of it is freed at once, so that not every commit removes something."""
+"""Once the limit is exceeded, this fraction of it is freed, so that not every commit removes something."""
+MOST_REMOVED = 1000
+"""A commit removes at most so many rejections, beside as many as it adds, so that no other producer waits for long."""
+_ADDED = "SELECT COUNT(*), COALESCE(SUM(LENGTH(rows)), 0) FROM rejected WHERE id > ?"
 
 
 class Totals(NamedTuple):
@@ -53,10 +56,13 @@ def limit(catalog: Catalog, schema: pa.Schema, before: Totals, first: int, most:
 
     Call it in a transaction. The new rejections stay, however large they are.
     """
-    (added,) = catalog.execute("SELECT COALESCE(SUM(LENGTH(rows)), 0) FROM rejected WHERE id > ?", (first,)).fetchone()
+    count, added = catalog.execute(_ADDED, (first,)).fetchone()
     size, removed = before.size + added, before.removed
     wanted, last = most - most // KEPT_PARTS if size > most else size, 0
-    while size > wanted and (row := catalog.execute(_OLDEST, (last,)).fetchone()) and row[0] <= first:
+    for _ in range(MOST_REMOVED + count):
+        row = catalog.execute(_OLDEST, (last,)).fetchone() if size > wanted else None
+        if row is None or row[0] > first:
+            break
         last, _, rejected = row[0], *_opened(row[1:], schema)
         size, removed = size - len(row[7]), removed + rejected.rows.num_rows
         catalog.execute("DELETE FROM rejected WHERE id = ?", (last,))

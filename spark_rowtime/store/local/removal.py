@@ -93,7 +93,8 @@ def needed(least: tuple[int, int], last: int, largest: int) -> bool:
 
 
 def _who(needs: Needs, seq: int, least: int, largest: int) -> str:
-    return next(who for who, at in needs if between(at, _AFTER_ALL, seq, least, largest))
+    """Returns who needs the train; the first of ``needs`` if only an earlier train made it needed."""
+    return next((who for who, at in needs if between(at, _AFTER_ALL, seq, least, largest)), needs[0][0])
 
 
 def remove_events(catalog: Catalog, last: int) -> None:

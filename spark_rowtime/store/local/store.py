@@ -153,10 +153,14 @@ class LocalStore(Store):
 
     def expire(self) -> bool:
         self._close_removed()
-        if not self.due():
+        if not self.due() and not self._rebooted():
             return False
         with self._transaction():
             return self._expire()
+
+    def _rebooted(self) -> bool:
+        with self._guard:
+            return self._uptime.rebooted()
 
     def _expire(self, but: str = "") -> bool:
         overdue = producers.overdue(self._catalog, self._uptime.now(), self.settings.idleTimeout)

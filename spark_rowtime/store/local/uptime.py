@@ -39,6 +39,14 @@ class Uptime:
         at = self._read()
         return at.micros + self._ahead_at(at, self._row())
 
+    def rebooted(self) -> bool:
+        """Returns whether the machine was rebooted since the last transaction that counted it.
+
+        Until a transaction notes the reboot, :meth:`look` always returns the same uptime.
+        """
+        at, row = self._read(), self._row()
+        return row is not None and self._is_new_boot(at, row)
+
     def now(self) -> int:
         """Returns the uptime. Call it in a transaction after :meth:`begin`."""
         return self._read().micros + self._ahead
@@ -58,16 +66,19 @@ class Uptime:
         stalled = row is not None and asked is not None and at.micros - asked > STALL_MICROS
         if row is not None and asked is not None and stalled:
             self._ahead -= max(at.micros - max(asked, row[2]), 0)
-        if stalled or row is None or row[0] != at.boot or at.micros < row[2]:
+        if stalled or row is None or self._is_new_boot(at, row):
             self._write(at)
 
     def _ahead_at(self, at: Reading, row: tuple[str, int, int] | None) -> int:
         if row is None:
             return max(self._wall(), self._last_stamp()) - at.micros
-        boot, ahead, counted = row
-        if boot != at.boot or at.micros < counted:  # the machine was rebooted
-            return max(ahead + counted, self._last_stamp()) - at.micros
-        return ahead
+        _, ahead, counted = row
+        return max(ahead + counted, self._last_stamp()) - at.micros if self._is_new_boot(at, row) else ahead
+
+    @staticmethod
+    def _is_new_boot(at: Reading, row: tuple[str, int, int]) -> bool:
+        boot, _, counted = row
+        return boot != at.boot or at.micros < counted
 
     def _row(self) -> tuple[str, int, int] | None:
         row = self._catalog.execute(_LAST).fetchone()

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import sparkrowtime.bounds.Definitions;
+import sparkrowtime.bounds.PassingOperators;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
@@ -26,13 +27,15 @@ final class RefuseNullGroups {
 
   private void checkNode(LogicalPlan node) {
     if (node instanceof Aggregate aggregate && aggregate.isStreaming()) {
-      Scala.list(aggregate.groupingExpressions()).forEach(e -> checkGroup(e, aggregate));
+      Scala.list(aggregate.groupingExpressions()).forEach(e -> checkGroup(e, aggregate.child()));
+    } else if (node.isStreaming() && PassingOperators.isDistinct(node)) {
+      Scala.list(node.output()).forEach(a -> checkGroup(a, node.children().apply(0)));
     }
   }
 
-  private void checkGroup(Expression group, Aggregate aggregate) {
+  private void checkGroup(Expression group, LogicalPlan input) {
     NullableTimes times = new NullableTimes(definitions);
-    if (group instanceof Attribute time && Rowtime.isWatermarked(time) && times.canBeNull(time, aggregate.child())) {
+    if (group instanceof Attribute time && Rowtime.isWatermarked(time) && times.canBeNull(time, input)) {
       throw new IllegalArgumentException(
           "GROUP BY " + time.sql() + ": this time can be NULL, since " + times.reason() + ", and in append mode the"
               + " group of NULL is never complete, so its rows would never come out. Leave them out below the"

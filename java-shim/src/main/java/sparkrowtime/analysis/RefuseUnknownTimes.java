@@ -43,7 +43,7 @@ final class RefuseUnknownTimes {
 
   /** The columns by which a node may keep rows. */
   private static Stream<Attribute> times(LogicalPlan node) {
-    if (!StatefulNodes.keepsRows(node) || node instanceof GlobalLimit) {
+    if (!StatefulNodes.keepsRows(node)) {
       return Stream.of();
     } else if (node instanceof Aggregate aggregate) {
       return references(Scala.list(aggregate.groupingExpressions()).stream());

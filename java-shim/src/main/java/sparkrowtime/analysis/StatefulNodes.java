@@ -15,7 +15,6 @@ final class StatefulNodes {
         || node instanceof Distinct
         || node instanceof Deduplicate
         || node instanceof DeduplicateWithinWatermark
-        || node instanceof GlobalLimit
         || node instanceof Intersect
         || node instanceof Except
         || node instanceof FlatMapGroupsWithState

@@ -40,7 +40,15 @@ final class WindowedTimes {
     return rewritten(aggregate, maker, watched(window, time, maker));
   }
 
+  /** Null if the aggregation already groups by a time with a watermark. */
   private static Attribute unmarked(Aggregate aggregate) {
+    boolean marked = Scala.list(aggregate.groupingExpressions()).stream()
+        .map(GroupedTimes::bare)
+        .anyMatch(e -> e instanceof Attribute a && Rowtime.isWatermarked(a));
+    return marked ? null : firstUnmarked(aggregate);
+  }
+
+  private static Attribute firstUnmarked(Aggregate aggregate) {
     return Scala.list(aggregate.groupingExpressions()).stream()
         .map(GroupedTimes::bare)
         .filter(e -> e instanceof Attribute a && WindowBounds.isWindow(a) && !Rowtime.isWatermarked(a))

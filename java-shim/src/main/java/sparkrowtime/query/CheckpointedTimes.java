@@ -24,6 +24,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import sparkrowtime.bounds.Definitions;
+import sparkrowtime.bounds.PassingOperators;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
@@ -43,7 +45,10 @@ final class CheckpointedTimes {
 
   private final Map<ExprId, Expression> definitions = new HashMap<>();
 
+  private final Definitions withNames;
+
   private CheckpointedTimes(LogicalPlan plan) {
+    withNames = new Definitions(plan);
     plan.foreach(Scala.each(this::define));
   }
 
@@ -55,17 +60,18 @@ final class CheckpointedTimes {
         CheckpointFileManager$.MODULE$.create(
             root, execution.sparkSessionForStream().sessionState().newHadoopConf());
     try {
-      compare(files, new Path(root, FILE), now);
+      Path file = new Path(root, FILE);
+      if (execution.commitLog().getLatest().isEmpty() || !files.exists(file)) {
+        write(files, file, now);  // there is no state yet
+      } else {
+        compare(files, file, now);
+      }
     } catch (IOException e) {
       throw new IllegalStateException("Cannot read or write " + FILE + " in the checkpoint " + root + ".", e);
     }
   }
 
   private static void compare(CheckpointFileManager files, Path file, List<String> now) throws IOException {
-    if (!files.exists(file)) {
-      write(files, file, now);
-      return;
-    }
     try (InputStream in = files.open(file)) {
       List<?> before = MAPPER.readValue(in, List.class);
       if (!before.equals(now)) {
@@ -90,6 +96,12 @@ final class CheckpointedTimes {
 
   private void define(LogicalPlan node) {
     Scala.list(node.expressions()).forEach(e -> e.foreach(Scala.each(this::define)));
+    LogicalPlan body = withNames.body(node);
+    if (body != null) {
+      for (int i = 0; i < node.output().size(); i++) {
+        define(node.output().apply(i), body.output().apply(i));
+      }
+    }
     if (node instanceof Expand expand) {
       for (int i = 0; i < expand.output().size(); i++) {
         define(expand.output().apply(i), expand.projections().head().apply(i));
@@ -97,7 +109,7 @@ final class CheckpointedTimes {
     }
   }
 
-  /** A column that an Expand only passes on has the id that it had below. */
+  /** A column that is only passed on has the id that it had below. */
   private void define(Attribute column, Expression made) {
     if (!(made instanceof Attribute same && same.exprId().equals(column.exprId()))) {
       definitions.putIfAbsent(column.exprId(), made);
@@ -128,6 +140,8 @@ final class CheckpointedTimes {
       return Scala.list(aggregate.groupingExpressions()).stream();
     } else if (node instanceof Deduplicate deduplicate) {
       return Scala.list(deduplicate.keys()).stream().map(a -> (Expression) a);
+    } else if (PassingOperators.isDistinct(node)) {
+      return Scala.list(node.output()).stream().map(a -> (Expression) a);
     } else if (node instanceof Join join && join.left().isStreaming() && join.right().isStreaming()) {
       return Stream.ofNullable(Scala.orNull(join.condition()));
     }

@@ -43,7 +43,8 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
   static SideEviction of(StreamingSymmetricHashJoinExec join, boolean ofLeft, Reached other) {
     Side side = new Side(join, ofLeft);
     int key = timeKey(join);
-    return key >= 0 ? side.byKey(key, other) : side.byTime(other);
+    SideEviction byKey = key >= 0 ? side.byKey(key, other) : null;
+    return byKey != null ? byKey : side.byTime(other);
   }
 
   /** The key by which Spark evicts: the first marked key on the left, or else on the right; -1 for none. */
