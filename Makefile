@@ -30,7 +30,7 @@ job-%:
 	passed=$$?; echo "$*:"; cat $(VENV)/$*.log; exit $$passed
 
 test-quick: $(VENV)/.installed
-	$(PY) -m pytest tests/unit tests/store
+	@printf '%s\n' unit store | xargs -P 2 -I {} $(PY) -m pytest tests/{}
 
 lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .
