@@ -14,7 +14,7 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact
 from spark_rowtime.store.local.segment import Location
 
-NEVER_SEQ = 1 << 60
+NEVER_MICROS = 1 << 60
 """Later than every rowtime. Stands for the cut of a position without one."""
 _CLASSES = 31
 _NEW = "SELECT e.* FROM events e WHERE e.seq > ? AND e.seq <= ? AND e.least < ? ORDER BY e.seq"
@@ -29,12 +29,6 @@ _COUNT = (
     "SELECT COUNT(*), COALESCE(SUM(seq), 0), (SELECT COALESCE(MAX(seq), 0) FROM events) FROM events NOT INDEXED "
     "WHERE seq > ? AND seq <= ?"
 )
-_FIRST_NEW = "SELECT seq FROM events WHERE seq > ? AND width IS NOT NULL ORDER BY seq LIMIT 1"
-_FIRST_OLD = (
-    f"WITH classes (width) AS (VALUES {', '.join(f'({k})' for k in range(_CLASSES))}) "  # noqa: S608
-    "SELECT MIN(e.seq) FROM classes c CROSS JOIN events e INDEXED BY spans "
-    "WHERE e.width = c.width AND e.largest >= ? AND e.seq <= ?"
-)
 
 
 def width_class(least: int, largest: int) -> int:
@@ -44,7 +38,7 @@ def width_class(least: int, largest: int) -> int:
 
 def slices_between(catalog: Catalog, after: Position, upto: Position) -> list[Slice]:
     """See :meth:`Store.slices`."""
-    cut = NEVER_SEQ if upto.cut is None else upto.cut
+    cut = NEVER_MICROS if upto.cut is None else upto.cut
     rows = catalog.execute(_NEW, (after.seq, upto.seq, cut)).fetchall()
     if after.cut is not None and after.cut < cut:
         rows = catalog.execute(_OLD, (after.cut, cut, min(after.seq, upto.seq))).fetchall() + rows
@@ -65,12 +59,3 @@ def _slice(
     segment: str, offset: int, length: int, checksum: int,
 ) -> Slice:  # fmt: skip
     return Slice(seq, producer, rows, least, largest, length, Location(segment, offset, length, checksum))
-
-
-def first_unread(catalog: Catalog, position: Position) -> int | None:
-    """Returns the seq of the first train with a row that is unread at ``position``; None if all are read."""
-    found = catalog.execute(_FIRST_NEW, (position.seq,)).fetchone()
-    if position.cut is not None:
-        (old,) = catalog.execute(_FIRST_OLD, (position.cut, position.seq)).fetchone()
-        found = found if old is None else (old,)
-    return found[0] if found else None
