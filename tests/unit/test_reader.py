@@ -13,11 +13,6 @@ import spark_rowtime as rt
 from spark_rowtime.store import open_store
 
 
-@pytest.fixture
-def path():
-    return new_stream()
-
-
 def bound(text, strict=False):
     return rt.RowtimeBound(when(text), strict)
 
