@@ -23,7 +23,7 @@ def refusing(df: DataFrame, **given: Any) -> Any:
     [
         ({"by": "shop"}, "one column 'shop'"),
         ({"rowtime": "units"}, "must be TIMESTAMP"),
-        ({"interval": "one hour"}, "is no interval"),
+        ({"interval": "one hour"}, "is not an interval"),
         ({"buckets": 0}, "buckets must be"),
         ({"rows": 10}, "give one of them"),
         ({"interval": None}, "give one of them"),

@@ -257,9 +257,9 @@ def test_what_is_no_option_is_refused_at_load(pipe: Pipe) -> None:
     ("option", "value", "said"),
     [
         ("order", "random", "arrival, rowtime"),
-        ("hold", "an hour", "is no interval"),
+        ("hold", "an hour", "is not an interval"),
         ("hold", "-1 hour", "must not be negative"),
-        ("startingPosition", "yesterday", "is no time"),
+        ("startingPosition", "yesterday", "is not a time"),
         ("startingPosition", "1969-12-31T00:00:00Z", "later than 1970"),
         ("maxRowsPerTrigger", "0", "whole number from 1 on"),
         ("maxRowsPerTrigger", "many", "whole number from 1 on"),

@@ -60,7 +60,8 @@ def test_create_and_describe(orders: str) -> None:
     fill(orders)
     lines = done("describe", orders).splitlines()
     assert lines[3] == (
-        f"clock     held by nobody: of the producers of {orders} 'shop' has left; its bound stays until one sends"
+        f"clock     held by nobody: of the producers of {orders} 'shop' has left; the bound stays as it is until "
+        "one sends"
     )
     assert lines[1].endswith("rowtime timestamp[us, tz=UTC] not null, ticker string, price double")
     assert lines[2] == "bound     2006-09-11T12:05:00Z: no later row is before that"
@@ -73,7 +74,7 @@ def test_errors_are_one_message(orders: str) -> None:
     done("create", orders, "--schema", SCHEMA)
     assert "There is a stream at" in refused("create", orders, "--schema", SCHEMA)
     done("create", orders, "--schema", SCHEMA, "--exist-ok")
-    assert "'tomorrow' is no time" in refused("tail", orders, "--start", "tomorrow")
+    assert "'tomorrow' is not a time" in refused("tail", orders, "--start", "tomorrow")
     assert "no class" in refused("run", "sample_feed", orders)
     assert "is not a consumer: the class has no sendRows" in refused("drain", orders, "sample_feed:Minutes")
 

@@ -176,7 +176,7 @@ def test_a_send_that_was_cut_off_goes_on_where_it_was(
         ("", "has no column 'time', only []"),
         ("when,net\n2025-05-06T10:00Z,ak\n", "has no column 'time', only ['when', 'net']"),
         ("time,time\n2025-05-06T10:00Z,ak\n", "two columns of one name"),
-        ("time,Net,net\n2025-05-06T10:00Z,ak,b\n", "'net' is there twice"),
+        ("time,Net,net\n2025-05-06T10:00Z,ak,b\n", "'net' occurs twice"),
         ("time,rowtime\n2025-05-06T10:00Z,ak\n", "has a column 'rowtime', but rowtime is to come from 'time'"),
         ('time,net\n2025-05-06T10:00Z,"a\nb"\n,ak\n', "line 4 has ''"),
         ("time,net\n2025-05-06T10:00Z,ak\nyesterday,ak\n", "line 3 has 'yesterday'"),

@@ -160,8 +160,8 @@ def test_a_value_that_its_own_type_forbids_is_refused():
     twice = pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int32()))
     not_text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
     for column, said in (
-        (with_null, "'x' in it is NOT NULL, but 1"),
-        (listed, "'x' in it is NOT NULL, but 1"),
+        (with_null, "its part 'x' is NOT NULL, but 1"),
+        (listed, "its part 'x' is NOT NULL, but 1"),
         (twice, "key twice"),
         (not_text, "UTF8"),
     ):
