@@ -136,7 +136,7 @@ def test_options_of_a_sink(sink: Any, options: dict[str, Any], said: str) -> Non
         ({"order": "random"}, "'arrival' nor 'rowtime'"),
         ({"hold": "long"}, "not an interval"),
         ({"start": "yesterday"}, "not a time"),
-        ({"start": "{}"}, "no position"),
+        ({"start": "{}"}, "not a position"),
         ({"start": json.dumps({"stream": "s", "order": "rowtime", "seq": 1, "cut": 0, "floor": None})}, "deleted"),
     ],
 )
@@ -198,11 +198,11 @@ def foreign(folder: Path) -> str:
 
 PLACES = [
     (nothing, rt.StreamNotFoundError, "There is nothing at"),
-    (directory, rt.StreamNotFoundError, "a directory that is no stream"),
+    (directory, rt.StreamNotFoundError, "a directory that is not a stream"),
     (file, rt.StreamNotFoundError, "There is a file at"),
     (corrupt, rt.StoreCorruptError, "Restore the directory from a copy"),
     (truncated, rt.StoreCorruptError, "Restore the directory from a copy"),
-    (foreign, rt.InvalidOptionError, "No store is known for"),
+    (foreign, rt.InvalidOptionError, "There is no store for paths like"),
 ]
 
 

@@ -156,7 +156,7 @@ def test_numbers_that_no_position_has(path: str, number: Any) -> None:
     minutes(opened(path, "feed"), 0)
     with rt.openReader(path) as reader:
         position = reader.position
-    with pytest.raises(rt.InvalidOptionError, match="no position"):
+    with pytest.raises(rt.InvalidOptionError, match="not a position"):
         rt.openReader(path, start=position.replace('"seq": 0', f'"seq": {str(number).lower()}'))
 
 

@@ -462,7 +462,7 @@ def test_a_drain_that_fails_before_its_checkpoint_is_repeated_from_there(path):
 
 
 def test_drain_into_a_foreign_checkpoint_is_an_error(path):
-    with pytest.raises(rt.InvalidOptionError, match="no position"):
+    with pytest.raises(rt.InvalidOptionError, match="not a position"):
         rt.openReader(path).drainTo(CheckpointedConsumer("row 17"))
 
 
