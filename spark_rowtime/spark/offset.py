@@ -35,6 +35,6 @@ def start_position(offset: dict[str, Any], stream: str, order: str, require: boo
             "This Spark session does not have the extension that moves the watermark by the stream's bounds. "
             "Build the session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what "
             "`rowtime jar` prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions. To read the rows "
-            "without their bounds, say option('bounds', 'ignore')."
+            "without their bounds, set option('bounds', 'ignore')."
         )
     return load_position(offset, stream, order)

@@ -88,7 +88,7 @@ def test_a_sink_that_has_gone_is_not_made_anew(pipe: Pipe, source) -> None:
     with refused(rt.DataLostError, "no stream at", pipe.path("out"), "has written to it before"):
         run(pipe)
     assert not Path(pipe.path("out")).exists()
-    with refused(rt.DataLostError, "the path is another", pipe.path("elsewhere")):
+    with refused(rt.DataLostError, "the path has changed", pipe.path("elsewhere")):
         run(pipe, out="elsewhere")
     pipe.create("out", "x INT")
     with refused(rt.DataLostError, "Batch 1", "has no batch of this query", "deleted and created again"):
