@@ -73,7 +73,7 @@ def test_a_copy_that_was_quicker_ends_the_query_that_it_was_copied_from(pipe: Pi
     send(source, ROWS[1])
     run(pipe, "copy")
     send(source, *ROWS[2:])
-    with refused(rt.ProducerFencedError, "Batch 1", "Go on with the checkpoint that is ahead"):
+    with refused(rt.ProducerFencedError, "Batch 1", "Continue with the newest checkpoint"):
         run(pipe)
     run(pipe, "copy")
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN

@@ -61,7 +61,7 @@ def test_a_failure_behind_is_raised_by_the_next_call(path, failing, clock):
     sink.sendRow(row("10:01", "kept"))
     clock.advance(HOUR)
     with sink._lock:  # as the timer's thread does it
-        sink._commit_unasked()
+        sink._scheduler.commit_unasked()
     with pytest.raises(rt.StoreUnavailableError):
         sink.sendRow(row("10:02", "refused"))
     failing.down = False

@@ -168,7 +168,7 @@ def test_the_pulse_keeps_the_lease(path, clock):
     for _ in range(6):
         clock.advance(10_000_000)
         with sink._lock:
-            assert sink._run_due() == 10.0
+            assert sink._scheduler.run_due() == 10.0
         assert not store.expire()
     sink.close()
 
@@ -178,7 +178,7 @@ def test_a_sink_learns_from_its_pulse_that_it_is_fenced(path, clock):
     new = new_sink(path, "feed", now=clock, linger=HOUR, lease=30_000_000)
     clock.advance(10_000_000)
     with old._lock:
-        old._run_due()
+        old._scheduler.run_due()
     with pytest.raises(rt.ProducerFencedError):
         old.sendRow(row("10:00"))
     new.close()

@@ -53,7 +53,7 @@ def test_under_load_the_timer_is_woken_once_a_linger(path, monkeypatch):
     sink.sendRow(row("10:00"))
     for minute in range(1, 20):
         sink.sendRows(rows(f"10:{minute:02}"))
-        sink._run_due()
+        sink._scheduler.run_due()
     assert len(woken) == 1
 
 
