@@ -79,7 +79,7 @@ PAIRED = (
 REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "an operator's schema": (of_the_operators_schema, (UNKNOWN, "give mapInPandas its schema as text")),
     "an operator's schema, renamed": (state_function_of_the_operators_schema, (UNKNOWN, "rowtime")),
-    "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias without meta")),
+    "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias without")),
     "a copied mark, truncated": (
         lambda p: marked_alias(p, "rowtime + INTERVAL 1 MONTH").groupBy(F.date_trunc("hour", "t")).count(),
         (NEVER, "date_trunc('hour', t)"),

@@ -18,7 +18,7 @@ EXECUTION = "org/apache/spark/sql/execution/streaming/runtime/MicroBatchExecutio
 
 GONE = {
     "a private field": ("watermarkPropagator", "expected a field MicroBatchExecution.watermarkPropagator"),
-    "a method": ("watermarkTracker_$eq", "expected a class, method or field that it does not have: java.lang.NoSuchMethodError"),
+    "a method": ("watermarkTracker_$eq", "a class, method or field that it does not have: java.lang.NoSuchMethodError"),
 }
 
 
