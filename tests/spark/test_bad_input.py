@@ -117,7 +117,7 @@ def test_a_time_zone_that_is_none(sink: Any) -> None:
     ("options", "said"),
     [
         ({"onLate": "ignore"}, "'raise' nor 'reject'"),
-        ({"rowtime": "nothing"}, "no column to fill rowtime from"),
+        ({"rowtime": "nothing"}, "not a column that can fill rowtime"),
         ({"maxTrainRows": 0}, "maxTrainRows=0"),
         ({"linger": "soon"}, "not an interval"),
         ({"lateness": "late"}, "not an interval"),

@@ -203,7 +203,7 @@ def test_a_sink_whose_lease_ended_joins_again_and_says_so(
     quiet._scheduler.lease._renewed_at = 0
     with quiet._lock, caplog.at_level("WARNING"):
         quiet._scheduler.run_due()
-    assert "The lease of producer 'quiet' had ended" in caplog.text
+    assert "The lease of producer 'quiet' ended" in caplog.text
     assert "its rows before 2006-09-11T13:00:00Z are late now" in caplog.text
     busy.sendRowtimeBound("2006-09-11T15:00:00Z")
     busy.flush()

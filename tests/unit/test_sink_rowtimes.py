@@ -117,7 +117,7 @@ def test_a_sink_is_told_the_times_or_gives_them(clock, told, given, linger):
     sink = new_sink(path, now=clock, linger=linger)
     for _ in range(3):
         TOLD[told](sink)
-    with pytest.raises(rt.SchemaMismatchError, match=r"Row 0 comes without .* sink came with theirs"):
+    with pytest.raises(rt.SchemaMismatchError, match=r"Row 0 comes without .* sink had one"):
         GIVEN[given](sink)
     TOLD[told](sink)
     sink.close()
