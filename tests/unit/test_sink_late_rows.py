@@ -153,12 +153,18 @@ def test_what_only_the_commit_can_see_is_only_recorded_where_asked():
     assert counts(path, "slow") == (3, 1)
 
 
-def test_close_reports_what_became_late_before_its_commit(clock):
+def overtaken(clock):
+    """A stream, and a sink whose second row became late before its commit: another producer was beyond maxLag."""
     path = new_stream(maxLag="10 minutes")
     slow, fast = new_sink(path, "slow", now=clock, linger=HOUR), new_sink(path, "fast", now=clock, linger=HOUR)
     slow.sendRow(row("10:00"))
     slow.sendRow(row("10:01", "overtaken"))
     fast.sendRow(row("11:00"))
+    return path, slow
+
+
+def test_close_reports_what_became_late_before_its_commit(clock):
+    path, slow = overtaken(clock)
     with pytest.raises(rt.LateRowError, match="became late before their commit"):
         slow.close()
     assert (producer(path, "slow").accepted, producer(path, "slow").rejected) == (1, 1)
@@ -166,11 +172,7 @@ def test_close_reports_what_became_late_before_its_commit(clock):
 
 
 def test_flush_lands_before_it_reports(clock):
-    path = new_stream(maxLag="10 minutes")
-    slow, fast = new_sink(path, "slow", now=clock, linger=HOUR), new_sink(path, "fast", now=clock, linger=HOUR)
-    slow.sendRow(row("10:00"))
-    slow.sendRow(row("10:01", "overtaken"))
-    fast.sendRow(row("11:00"))
+    path, slow = overtaken(clock)
     slow.flush()
     with pytest.raises(rt.LateRowError):
         slow.flush(checkpoint="kept")
