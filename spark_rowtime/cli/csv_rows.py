@@ -194,7 +194,7 @@ class CsvRows:
             line = self.bad_line(self.rowtime, self._parse) if "conversion error" in str(error) else None
             raise SchemaMismatchError(
                 f"{self.file} cannot be read: {f'column {self.rowtime!r}, {line}' if line else error}. Types are "
-                f"inferred from the first {_BLOCK >> 20} MB; for an existing stream, the stream has the types.",
+                f"inferred from the first {_BLOCK >> 20} MB; an existing stream determines the types itself.",
                 file=str(self.file),
             ) from None
 
