@@ -137,7 +137,7 @@ def waits_for(path: str, holder: str | None, producers: Sequence[ProducerDescrip
         return f"nobody: no producer has been attached to {path} yet"
     by_status = [(status, [p.name for p in producers if p.status is status]) for status in Status]
     gone = ", ".join(f"{_some(names)} {_GONE[status]}" for status, names in by_status if names)
-    return f"nobody: of the producers of {path} {gone}; its bound stays until one sends"
+    return f"nobody: of the producers of {path} {gone}; the bound stays as it is until one sends"
 
 
 _GONE = {
@@ -250,7 +250,7 @@ def _check_same(path: str, wanted: pa.Schema) -> None:
         if not same_schema(store.schema, wanted):
             raise SchemaMismatchError(
                 f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
-                "Take another path, or the stream's own schema.",
+                "Use another path, or the stream's own schema.",
                 path=path,
             )
     finally:

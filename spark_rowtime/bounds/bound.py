@@ -59,15 +59,15 @@ class RowtimeBound:
         strict = to_flag(strict, "strict")
         if t is None:
             raise InvalidOptionError(
-                "None is no bound: train.bound, getRowtimeBound() and currentRowtimeBound() are None while nothing is "
-                "promised. Send a bound only where there is one.",
+                "None is not a bound. train.bound, getRowtimeBound() and currentRowtimeBound() are None while "
+                "nothing is promised. Send a bound only where there is one.",
                 value="None",
             )
         given = _of_bound(t)
         if given is not None and (tz is not None or (strict and not given[1])):
             raise InvalidOptionError(
-                f"{short_repr(t)} is a bound already, with its time zone and strictness: leave out strict and tz, or "
-                "give a time.",
+                f"{short_repr(t)} is already a bound, with its own time zone and strictness: leave out strict "
+                "and tz, or give a time.",
                 value=short_repr(t),
             )
         self._micros, self._strict = given or (to_micros(t, tz), strict)

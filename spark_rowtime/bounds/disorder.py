@@ -197,10 +197,12 @@ def declared(
     given = [name for name, value in (("lateness", lateness), ("kSort", kSort)) if value is not None]
     given += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
     if len(given) > 1:
-        raise InvalidOptionError(f"{' and '.join(given)} exclude each other: each says how the bound is found.")
+        raise InvalidOptionError(
+            f"{' and '.join(given)} exclude each other: each declares how the bound is computed. Give one."
+        )
     if kSort is not None:
         if not is_whole(kSort) or kSort < 0:
-            raise InvalidOptionError(f"kSort={kSort!r} must be a whole number from 0 on.")
+            raise InvalidOptionError(f"kSort={kSort!r} must be a whole number, 0 or more.")
         return KSorted(kSort)
     if lateness is not None:
         return Lateness(_lateness_columns(schema, lateness))
@@ -212,7 +214,9 @@ def _lateness_columns(schema: pa.Schema, lateness: Amount | Mapping[str, Amount]
         lateness = {ROWTIME: lateness}
     for column in lateness:
         if column not in schema.names:
-            raise InvalidOptionError(f"lateness names {column!r}, but the columns are {schema.names}.", column=column)
+            raise InvalidOptionError(
+                f"lateness names {column!r}, which is not a column of the stream: {schema.names}.", column=column
+            )
     return {column: to_amount(schema.field(column), value) for column, value in lateness.items()}
 
 

@@ -67,8 +67,8 @@ class CsvFeed:
         final = self._options.final
         if final is not None and self.last is not None and final.floor < self.last:
             raise InvalidOptionError(
-                f"--final {show_micros(final.floor)} lies before the last row, {show_micros(self.last)}: it would be "
-                "no true bound. Nothing was sent.",
+                f"--final {show_micros(final.floor)} lies before the last row, {show_micros(self.last)}, so this bound "
+                "would not be true. Nothing was sent.",
             )
 
     def send(self, path: str, advance: Callable[[int], object] = lambda _: None) -> int:
@@ -115,7 +115,7 @@ class CsvFeed:
             if len(self.producers) > _MOST_PRODUCERS:
                 raise InvalidOptionError(
                     f"--producer {self._options.producer}: more than {_MOST_PRODUCERS} different values. A producer is "
-                    "a writer with a clock of its own, not a key; take another column, or none."
+                    "a writer with a clock of its own, not a key: use another column, or leave out --producer."
                 )
 
     def _check_name(self, text: str) -> None:

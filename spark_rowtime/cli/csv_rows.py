@@ -85,7 +85,7 @@ class CsvRows:
             if name not in names:
                 raise InvalidOptionError(f"{self.file} has no column {name!r}, only {names}.", column=name)
         if len(set(names)) != len(names):
-            raise SchemaMismatchError(f"{self.file} has two columns of one name: {names}. Rename one of them.")
+            raise SchemaMismatchError(f"{self.file} has two columns with the same name: {names}. Rename one of them.")
         return names
 
     @cached_property
@@ -94,8 +94,8 @@ class CsvRows:
         clash = [name for name in kept if name.lower() == ROWTIME and name != self.rowtime]
         if clash:
             raise SchemaMismatchError(
-                f"{self.file} has a column {clash[0]!r}, but rowtime is to come from {self.rowtime!r}. Say --rowtime "
-                f"{clash[0]}, rename the column, or leave it out: --columns and the columns that you want.",
+                f"{self.file} has a column {clash[0]!r}, but rowtime comes from {self.rowtime!r}. Give --rowtime "
+                f"{clash[0]}, rename the column, or leave it out: list the other columns with --columns.",
                 column=clash[0],
             )
         return kept
@@ -181,7 +181,7 @@ class CsvRows:
         if missing or more:
             raise SchemaMismatchError(
                 f"{self.file} does not fit the stream: missing {missing or 'nothing'}, unknown {more or 'nothing'}. "
-                "Leave columns out with --columns and those that you want, or send to another stream.",
+                "List the columns to send with --columns, or send to another stream.",
                 missing=missing,
                 unknown=more,
             )
@@ -194,12 +194,12 @@ class CsvRows:
             line = self.bad_line(self.rowtime, self._parse) if "conversion error" in str(error) else None
             raise SchemaMismatchError(
                 f"{self.file} cannot be read: {f'column {self.rowtime!r}, {line}' if line else error}. Types are "
-                f"inferred from the first {_BLOCK >> 20} MB; a stream that is there already decides them itself.",
+                f"inferred from the first {_BLOCK >> 20} MB; an existing stream determines the types itself.",
                 file=str(self.file),
             ) from None
 
     def _bad_rowtime(self, why: str) -> SchemaMismatchError:
-        line = self.bad_line(self.rowtime, self._parse) or "perhaps some times have a zone and others have none"
+        line = self.bad_line(self.rowtime, self._parse) or "some times may have a zone and others none"
         return SchemaMismatchError(
             f"{self.file}: column {self.rowtime!r} cannot be the rowtime: {why}; {line}. Nothing was sent. Each row "
             "needs a time later than 1970-01-01T00:00:00Z, in ISO 8601 or as --time-format says.",

@@ -44,7 +44,7 @@ def gc(
         done = store.gc(to_interval(age, "age"), size, force)
         click.echo(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
         if done.held:
-            click.echo(f"More is old enough, but of what follows seq {store.horizon().seq}: {done.held}.")
+            click.echo(f"More rows are old enough, but are kept after seq {store.horizon().seq}: {done.held}.")
             for line in blocking(describeStream(stream)):
                 click.echo(line)
     finally:

@@ -32,7 +32,7 @@ _PATIENCE_SECONDS = 20.0
     type=click.IntRange(0, 1000),
     default=len(RESTART_SECONDS),
     show_default=True,
-    help="How often in a row the adapter is restarted without making progress.",
+    help="How many times in a row the adapter is restarted without making progress.",
 )
 @click.option("--create/--no-create", default=False, help="Create the stream from the adapter's schema if needed.")
 @click.option("--until-stdin-ends", is_flag=True, help="End when standard input ends (for a parent process).")

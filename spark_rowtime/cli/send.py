@@ -61,7 +61,9 @@ def send(
     local, schema = None if tz is None else LocalTime(tz), existing.schema if existing else None
     rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, schema, local)
     if producer is not None and producer not in rows.schema.names:
-        raise InvalidOptionError(f"--producer {producer}: no such column; there are {rows.schema.names}.")
+        raise InvalidOptionError(
+            f"--producer {producer}: there is no such column. The columns are {rows.schema.names}."
+        )
     last = RowtimeBound.told(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")
     options = FeedOptions(name or file.name, producer, interval or None, last, on_late)
@@ -88,7 +90,7 @@ def _existing(stream: str, create: bool) -> StreamInfo | None:
 def _summary(feed: CsvFeed, sent: int, rejected_before: int, now: StreamInfo) -> str:
     rejected = now.rejected - rejected_before
     notes = [
-        f"; {feed.rows - sent} of {feed.rows} were there already" if sent < feed.rows else "",
+        f"; {feed.rows - sent} of {feed.rows} had been sent before" if sent < feed.rows else "",
         f"; {rejected} were rejected" if rejected else "",
     ]
     count, bound = len(feed.producers), "none" if now.bound is None else str(now.bound)

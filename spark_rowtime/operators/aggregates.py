@@ -91,7 +91,7 @@ def aggregates(asked: Mapping[str, tuple[str, str]], schema: StructType) -> list
 
 def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregate:
     if name in schema.names:
-        raise InvalidOptionError(f"aggregates: there is a column {name!r} already; name the result otherwise.")
+        raise InvalidOptionError(f"aggregates: there is already a column {name!r}. Give the result another name.")
     function, column = what
     if function not in FUNCTIONS:
         raise InvalidOptionError(f"aggregates: {function!r} is not one of {', '.join(FUNCTIONS)}.", name=name)
@@ -114,9 +114,9 @@ def _result(function: str, column: str, source: DataType) -> DataType:
     if function in ("sum", "avg") and isinstance(source, _WHOLE + _FLOATS):
         return LongType() if function == "sum" and isinstance(source, _WHOLE) else DoubleType()
     raise InvalidOptionError(
-        f"aggregates: {function} of {column!r} would be over {source.simpleString()}; it takes whole numbers and "
-        "floats (min, max and rank also times; first and last any type). Cast the column before: a decimal to "
-        "DOUBLE, or times 100 to BIGINT.",
+        f"aggregates: {function} of {column!r} is not possible for {source.simpleString()}; it takes integers and "
+        "floats (min, max and rank also times; first and last any type). Cast the column first: a decimal to "
+        "DOUBLE, or multiplied by 100 to BIGINT.",
         column=column,
     )
 
@@ -134,5 +134,5 @@ def _sums(values: Array, low: Index, high: Index) -> Array:
         return combined(values, low, high, np.add, 0)
     floats = values.astype(np.float64)
     if np.abs(floats).sum() >= _TOO_LARGE and (np.abs(combined(floats, low, high, np.add, 0)) >= _TOO_LARGE).any():
-        raise OverflowError("a sum of whole numbers does not fit into BIGINT; cast the column to DOUBLE before.")
+        raise OverflowError("a sum of integers does not fit into BIGINT; cast the column to DOUBLE first.")
     return differences(values, low, high)

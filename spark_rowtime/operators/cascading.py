@@ -57,5 +57,5 @@ def cascadingAggregate(
     """
     size, origin = to_interval(window, "window"), to_interval(startTime, "startTime")
     if not size:
-        raise InvalidOptionError(f"window must be longer than nothing, but is {window!r}.")
+        raise InvalidOptionError(f"window must be longer than 0, but is {window!r}.")
     return aggregated(df, by, Cascading(size, origin or 0), aggregates, rowtime, buckets)

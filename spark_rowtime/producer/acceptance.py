@@ -44,8 +44,8 @@ class Acceptance:
         promised = self._floors.promised
         if promised is not None and bound.floor < promised:
             raise BoundRegressionError(
-                f"The bound '{bound}' is weaker than what this sink has said already (no row before "
-                f"{show_micros(promised)}). A bound cannot be taken back; send a later one.",
+                f"The bound '{bound}' is weaker than what this sink has already promised (no row before "
+                f"{show_micros(promised)}). A bound cannot be taken back. Send a later one.",
                 bound=bound,
                 said=promised,
             )

@@ -76,10 +76,10 @@ def late_rows(batch: pa.RecordBatch, verdict: Verdict) -> list[Rejected]:
 def late_error(producer: str, late: list[Rejected], note: str) -> LateRowError:
     """The error about late rows; ``note`` is a sentence on why it is raised now."""
     groups = "; ".join(show_late(producer, rejected) for rejected in late[:3])
-    more = f" and {len(late) - 3} groups more" if len(late) > 3 else ""
+    more = f" and {len(late) - 3} more groups" if len(late) > 3 else ""
     return LateRowError(
         f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). Send rows in "
-        "order, declare lateness, or open the sink with onLate='reject' to go on without them.",
+        "order, declare lateness, or open the sink with onLate='reject' to continue without them.",
         producer=producer,
         rows=sum(rejected.rows.num_rows for rejected in late),
         bound=late[0].bound,

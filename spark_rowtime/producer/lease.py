@@ -11,8 +11,9 @@ LOG = logging.getLogger("spark_rowtime")
 LEAST_RENEWAL_MICROS = 1000
 """The least number of microseconds between two renewals of a lease."""
 REJOINED = (
-    "The lease of producer %r had ended before it was renewed, as where its process stood still: the stream no longer "
-    "waited for it. It has joined again and holds the stream's bound; its rows before %s are late now."
+    "The lease of producer %r ended before it was renewed, perhaps because its process was suspended, and the "
+    "stream no longer waited for it. The producer has joined again and holds the stream's bound; its rows before "
+    "%s are late now."
 )
 """The log message for a producer that joins again after its lease has ended."""
 

@@ -109,7 +109,7 @@ class SinkLifecycle:
         """Abandons a sink that nobody will close any more, and returns the text of a warning; see ``unclosed``."""
         if self._closed or self._process != os.getpid():
             return ""
-        lease, path, outcome = self._scheduler.lease, self._store.path, "Another thread is in a call of it."
+        lease, path, outcome = self._scheduler.lease, self._store.path, "Another thread is still in a call of the sink."
         if lease.fenced is not None and not self._outbox.pending:
             self.abandon()
             return ""
@@ -128,11 +128,14 @@ class SinkLifecycle:
         except Exception as error:  # noqa: BLE001  (no caller could catch it: the warning reports it)
             failed = f"{type(error).__name__}: {error}"
         if self._outbox.broken:
-            return "A call of it was interrupted: what was sent since the last flush may be in the stream or not."
+            return (
+                "A call of the sink was interrupted: what was sent since the last flush may or may not be in the "
+                "stream."
+            )
         if checkpoint is not None:
             return f"{rows} row(s) sent since checkpoint {checkpoint!r} are dropped: its feed resumes from there."
         if failed is not None:
-            return f"{rows} row(s), and bounds, that were sent are lost, as their commit failed: {failed}"
+            return f"{rows} row(s), and bounds, that were sent are lost, because their commit failed: {failed}"
         return "What was sent is committed now."
 
     def __del__(self) -> None:
@@ -153,7 +156,7 @@ class SinkLifecycle:
     def _require_open(self) -> None:
         if self._closed:
             raise SinkClosedError(
-                f"The sink of producer {self.producer!r} is closed. Open it again under its name to go on.",
+                f"The sink of producer {self.producer!r} is closed. Open it again under its name to continue.",
                 producer=self.producer,
             )
         if self._outbox.broken:
@@ -164,9 +167,9 @@ class SinkLifecycle:
 
     def _interrupted(self) -> SinkClosedError:
         return SinkClosedError(
-            f"A call of the sink of producer {self.producer!r} was interrupted in its middle. What the last flush "
-            "acknowledged is in the stream; what was sent since may be or not, by whole calls. Open it again under "
-            "its name, and go on from its checkpoint if it has one.",
+            f"A call of the sink of producer {self.producer!r} was interrupted. What the last flush acknowledged is in "
+            "the stream; each later call is in it as a whole or not at all. Open the sink again under its name, and "
+            "continue from its checkpoint if it has one.",
             producer=self.producer,
         )
 

@@ -160,9 +160,11 @@ def openSink(
         RowtimeBound('2026-01-05T15:09:00Z')
     """
     micros = to_interval(linger, "linger")
-    if not is_whole(maxTrainRows) or not 1 <= maxTrainRows < 1 << 31 or micros is None:
+    if micros is None:
+        raise InvalidOptionError("linger=None must be an interval, such as '100 ms'.", value="None")
+    if not is_whole(maxTrainRows) or not 1 <= maxTrainRows < 1 << 31:
         raise InvalidOptionError(
-            f"maxTrainRows={short_repr(maxTrainRows)} must be a whole number from 1 to 2147483647, linger a time."
+            f"maxTrainRows={short_repr(maxTrainRows)} must be a whole number from 1 to 2147483647."
         )
     store = open_store(path, durability)
     try:

@@ -59,10 +59,10 @@ def _unknown(sink: Any) -> SinkClosedError:
     again = (
         f"Call abandon(), and open a sink under its name ({sink.producer!r}) again"
         if isinstance(sink, StreamSink)
-        else f"Make a new {type(sink).__name__}"
+        else f"Create a new {type(sink).__name__}"
     )
     return SinkClosedError(
-        f"An earlier drain into this {type(sink).__name__} failed in one of its calls. Whether it has kept the rows of "
-        f"that call is not known, so they are neither sent again nor left out. {again}: a drain into that begins at "
-        "its checkpoint.",
+        f"An earlier drain into this {type(sink).__name__} failed in one of its calls. Whether the sink kept the rows "
+        f"of that call is not known, so the drain neither sends them again nor skips them. {again}: a drain into the "
+        "new one begins at its checkpoint.",
     )

@@ -314,8 +314,8 @@ class RowReader:
 
 def _is_drained() -> InvalidOptionError:
     return InvalidOptionError(
-        "Another thread uses this reader: drainTo needs a reader for itself. Open one for each thread; a reader's "
-        "rows may be shared out among threads by read() or iteration alone."
+        "Another thread uses this reader, but drainTo needs a reader of its own. Open one for each thread. Threads "
+        "that share a reader can only call read() or iterate."
     )
 
 

@@ -221,7 +221,7 @@ def start_bound(start: Any) -> int:
     try:
         return RowtimeBound(start).floor
     except InvalidOptionError as error:
-        message = f"start is neither 'earliest' nor 'latest' nor a position nor a time: {error}"
+        message = f"start must be 'earliest', 'latest', a position or a time: {error}"
         raise InvalidOptionError(message, option="start") from None
 
 
@@ -240,7 +240,7 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
         if fields["seq"] is not None and all(n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers):
             return fields
     raise InvalidOptionError(
-        f"start={short_repr(value)} is no position of a reader; give one as it was read.", option="start"
+        f"start={short_repr(value)} is not a position of a reader. Give a value that a reader returned.", option="start"
     )
 
 
@@ -249,14 +249,14 @@ def load_position(value: dict[str, Any] | str, stream: str, order: str) -> Posit
     fields = _position_fields(value)
     if fields["stream"] != stream:
         raise InvalidOptionError(
-            f"This position is of the stream {fields['stream']}, but the one read now is {stream}: it was "
-            "deleted and created again, or the path is another. Start with a new checkpoint.",
+            f"This position belongs to the stream {fields['stream']}, but the stream at this path is {stream}: it was "
+            "deleted and created again, or the path has changed. Start with a new checkpoint.",
             wanted=fields["stream"],
             found=stream,
         )
     if fields["order"] != order:
         raise InvalidOptionError(
-            f"This position was read with order={fields['order']}, now it is order={order}. Keep the order, "
+            f"This position was read with order={fields['order']}, but is read with order={order} now. Keep the order, "
             "or start with a new checkpoint.",
             wanted=fields["order"],
             found=order,

@@ -38,14 +38,16 @@ class RowtimeDataSource(DataSource):
         """Returns a reader for a streaming read."""
         options = _of_own_schema(Options(self.options, READ), schema)
         if options.choice("view", *VIEWS) != "rows":
-            raise InvalidOptionError("view is for batch reads (spark.read); a stream is read as rows.")
+            raise InvalidOptionError(
+                "view is for batch reads (spark.read). A streaming query reads the rows; leave view out."
+            )
         return RowtimeStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Refuses a batch write: the rows of a stream come from producers, each with its own bound."""
         del schema, overwrite
         raise InvalidOptionError(
-            "A rowtime stream is not written by batches. Write with a streaming query (writeStream, with "
+            "A batch query cannot write to a rowtime stream. Write with a streaming query (writeStream, with "
             "trigger(availableNow=True) to its end), or with a producer: rt.openSink(path).sendRows(df.toArrow())."
         )
 

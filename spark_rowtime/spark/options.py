@@ -62,7 +62,7 @@ class Options:
         if value is None:
             return None
         if not value.strip().isdecimal() or int(value) < 1:
-            raise InvalidOptionError(f"{name}={value!r} must be a whole number from 1 on.", option=name)
+            raise InvalidOptionError(f"{name}={value!r} must be a whole number, 1 or more.", option=name)
         return int(value)
 
     def lateness(self, columns: list[str]) -> dict[str, str] | None:
@@ -92,8 +92,9 @@ class Options:
         path = self.get("path")
         if not path:
             raise InvalidOptionError(
-                "No stream was named. Write .load('orders.rowtime'), of a sink .start('orders.rowtime') (toTable knows "
-                "no path), or option('path', ...); in SQL, USING rowtime OPTIONS (path '/data/orders.rowtime')."
+                "No stream was named. Write .load('orders.rowtime'), for a sink .start('orders.rowtime') "
+                "(toTable gives no path), or option('path', ...); in SQL, USING rowtime OPTIONS (path "
+                "'/data/orders.rowtime')."
             )
         return to_text(path, "path")
 
@@ -115,7 +116,7 @@ class Options:
         try:
             return RowtimeBound(start).floor
         except InvalidOptionError as error:
-            message = f"startingPosition is neither earliest nor latest nor a time: {error}"
+            message = f"startingPosition must be earliest, latest or a time: {error}"
             raise InvalidOptionError(message, option="startingPosition") from None
 
     @property
@@ -129,9 +130,9 @@ def _column(name: str, columns: list[str], others: Mapping[str, str]) -> str:
     found = [column for column in columns if column.lower() == name]
     option = f"lateness.{name}"
     if len(found) != 1:
-        raise InvalidOptionError(f"{option} names no column of {columns}, or more than one.", option=option)
+        raise InvalidOptionError(f"{option} must name exactly one of the columns {columns}.", option=option)
     if found[0] in others:
-        raise InvalidOptionError(f"{option} and lateness are the same: give one of them.", option=option)
+        raise InvalidOptionError(f"{option} and lateness mean the same. Give one of them.", option=option)
     return found[0]
 
 

@@ -117,7 +117,7 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         except StreamNotFoundError as error:
             raise DataLostError(
                 f"There is no stream at {self._path}, but this query has written to it before: it was deleted or "
-                "moved, or the path is another. Restore the stream, or start the query with a new checkpoint.",
+                "moved, or the path has changed. Restore the stream, or start the query with a new checkpoint.",
                 path=self._path,
             ) from error
 
@@ -144,7 +144,7 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         if self._column not in output.names:
             raise SchemaMismatchError(
                 f"The output has no column {self._column!r}, only {output.names}. Name the event time of a result, "
-                "for example .select(col('window.end').alias('rowtime'), ...), or say option('rowtime', <column>).",
+                "for example .select(col('window.end').alias('rowtime'), ...), or set option('rowtime', <column>).",
                 columns=output.names,
             )
         if self._column == ROWTIME:
@@ -200,7 +200,7 @@ def _disordered(path: str, rows: int, bound: int | None) -> DisorderedOutputErro
     return DisorderedOutputError(
         f"{rows} row(s) of this batch lie below {show_micros(bound)}, "
         f"which was promised on {path} already. Check which column is its rowtime, write to a stream "
-        "of its own, or say option('onDisorder', 'reject') to have such rows recorded as rejected.",
+        "of its own, or set option('onDisorder', 'reject') to have such rows recorded as rejected.",
         path=path,
         bound=bound,
     )
@@ -208,8 +208,8 @@ def _disordered(path: str, rows: int, bound: int | None) -> DisorderedOutputErro
 
 def _replaced(path: str) -> DataLostError:
     return DataLostError(
-        f"The stream at {path} was deleted and created again while a batch was written; nothing of the batch has "
-        "landed. Restore the stream, or start the query with a new checkpoint.",
+        f"The stream at {path} was deleted and created again while a batch was written; nothing of the batch was "
+        "committed. Restore the stream, or start the query with a new checkpoint.",
         path=path,
     )
 

@@ -49,7 +49,7 @@ def check_store(path: str) -> "Report":
     """
     path = _text(path)
     if path.startswith("memory://"):
-        raise InvalidOptionError(f"{path} has no files that could be checked.", path=path)
+        raise InvalidOptionError(f"{path} is in memory, and has no files to check.", path=path)
     from spark_rowtime.store.local import check_local  # noqa: PLC0415
 
     return check_local(_local(path))
@@ -72,6 +72,7 @@ def _local(path: str) -> str:
     if local != path or "://" not in path:
         return local
     raise InvalidOptionError(
-        f"No store is known for {path!r}. Give a directory such as 'orders.rowtime', or file:// and one.",
+        f"There is no store for paths like {path!r}. Give a directory, such as 'orders.rowtime', or a file:// "
+        "URL of one.",
         path=path,
     )

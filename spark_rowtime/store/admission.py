@@ -38,7 +38,7 @@ def require_whole(commit: Commit, late: Sequence[Rejected]) -> None:
     rows, bound = sum(r.rows.num_rows for r in late), late[0].bound
     raise LateRowError(
         f"{rows} row(s) of producer {commit.producer!r} lie below {show_micros(bound)}, the stream's bound at the "
-        "commit. Nothing of the commit has landed.",
+        "commit. Nothing was committed.",
         producer=commit.producer,
         rows=rows,
         bound=bound,
@@ -54,9 +54,9 @@ def split_late(rows: pa.RecordBatch, floor: int) -> tuple[pa.RecordBatch, pa.Rec
 def fenced(producer: str, epoch: int, now: int) -> ProducerFencedError:
     """Returns the error for a call that uses an old epoch."""
     return ProducerFencedError(
-        f"Producer {producer!r} was taken over: this sink has epoch {epoch}, the stream {now}. Nothing of "
-        "this call has landed. Open a new sink under the name if this process is to go on, and look "
-        "for the other one.",
+        f"Producer {producer!r} was taken over: this sink has epoch {epoch}, the stream has epoch {now}. "
+        "Nothing of this call was committed. Find the other process that uses this name. If this process should "
+        "continue instead, open a new sink under the name.",
         producer=producer,
         epoch=epoch,
         current=now,
@@ -65,14 +65,14 @@ def fenced(producer: str, epoch: int, now: int) -> ProducerFencedError:
 
 def never_attached(producer: str) -> InvalidOptionError:
     """Returns the error for a call with the name of a producer that the stream does not know."""
-    return InvalidOptionError(f"No producer {producer!r} has ever been attached to this stream.", producer=producer)
+    return InvalidOptionError(f"No producer {producer!r} was ever attached to this stream.", producer=producer)
 
 
 def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:
     """Returns the error for attaching a producer with another declaration of order."""
     return InvalidOptionError(
-        f"Producer {producer!r} was declared as {stored}, not {given}. The state of its disorder cannot carry "
-        "over: open it as it was declared, or under another name.",
+        f"Producer {producer!r} was declared as {stored}, not {given}. The state of its declared order cannot be "
+        "converted. Open it with the same declaration, or under another name.",
         producer=producer,
         stored=stored,
         given=given,

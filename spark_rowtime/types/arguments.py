@@ -17,7 +17,10 @@ def to_text(value: Any, name: str) -> str:
             return value.encode().decode()
         except UnicodeEncodeError:
             pass
-    raise InvalidOptionError(f"{name}={short_repr(value)} must be a text without NUL and half surrogates.", option=name)
+    raise InvalidOptionError(
+        f"{name}={short_repr(value)} must be a string without NUL characters and without unpaired surrogates.",
+        option=name,
+    )
 
 
 def is_whole(value: Any) -> TypeGuard[int]:

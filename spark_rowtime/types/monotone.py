@@ -21,7 +21,7 @@ def to_amount(field: pa.Field, value: Amount) -> int:
         return _to_whole(value, name)
     if not (pa.types.is_timestamp(field.type) or pa.types.is_date32(field.type)):
         raise InvalidOptionError(
-            f"{name} cannot be had: the column is {field.type}. It takes TIMESTAMP, DATE and whole numbers.",
+            f"{name} is not possible: the column is {field.type}. lateness needs a TIMESTAMP, DATE or integer column.",
             column=field.name,
         )
     if isinstance(value, int):
@@ -37,7 +37,7 @@ def _to_whole(value: Amount, name: str) -> int:
         value = int(value)
     if not is_whole(value) or value < 0:
         raise InvalidOptionError(
-            f"{name}={short_repr(value)} must be a whole number from 0 on: the column holds numbers."
+            f"{name}={short_repr(value)} must be a whole number, 0 or more: the column holds integers."
         )
     return value
 

@@ -34,7 +34,9 @@ def stream_schema(schema: Any) -> pa.Schema:
     names = [field.name.lower() for field in arrow]
     for name in names:
         if names.count(name) > 1:
-            raise SchemaMismatchError(f"The column {name!r} is there twice; Spark ignores case.", column=name)
+            raise SchemaMismatchError(
+                f"The column {name!r} occurs twice, as Spark ignores case. Rename one.", column=name
+            )
     if ROWTIME not in arrow.names:
         raise SchemaMismatchError(
             f"A stream needs a column 'rowtime TIMESTAMP NOT NULL', but there are only {arrow.names}. "
@@ -52,7 +54,7 @@ def _as_arrow(schema: Any) -> pa.Schema:
     if hasattr(schema, "jsonValue") and hasattr(schema, "fields"):
         return from_spark_json(schema.jsonValue())
     raise SchemaMismatchError(
-        f"{type(schema).__name__} is no schema. Give a DDL string, a StructType or a pyarrow schema."
+        f"{type(schema).__name__} is not a schema. Give a DDL string, a StructType or a pyarrow schema."
     )
 
 
@@ -68,7 +70,9 @@ def _stream_field(field: pa.Field) -> pa.Field:
 def _stream_type(kind: pa.DataType, column: str, depth: int = 0) -> pa.DataType:
     types, depth = pa.types, depth + 1
     if depth > NESTING_LEVELS + 1:
-        raise SchemaMismatchError(f"Types in column {column!r} are nested deeper than {NESTING_LEVELS}.", column=column)
+        raise SchemaMismatchError(
+            f"The type of column {column!r} is nested deeper than {NESTING_LEVELS} levels.", column=column
+        )
     if kind in _WIDER:
         return _WIDER[kind]
     if types.is_timestamp(kind):
@@ -88,7 +92,7 @@ def _stream_type(kind: pa.DataType, column: str, depth: int = 0) -> pa.DataType:
     if plain or floats or decimal or kind in (pa.string(), pa.binary()):
         return kind
     raise SchemaMismatchError(
-        f"Column {column!r} has the type {kind}, which does not go through Spark exactly.",
+        f"Column {column!r} has the type {kind}, whose values Spark cannot keep exactly.",
         column=column,
         type=str(kind),
     )
@@ -97,7 +101,7 @@ def _stream_type(kind: pa.DataType, column: str, depth: int = 0) -> pa.DataType:
 def _check_fields(kind: pa.StructType, column: str) -> None:
     names = [field.name.lower() for field in kind]
     if not names or len(set(names)) < len(names):
-        what = f"a field twice ({names}); Spark ignores case" if names else "no fields"
+        what = f"a field twice ({names}), as Spark ignores case" if names else "no fields"
         raise SchemaMismatchError(f"Column {column!r} is a STRUCT with {what}.", column=column, type=str(kind))
 
 
@@ -141,7 +145,7 @@ def _wrong_fields(row: Mapping[Any, Any], at: int, names: list[str]) -> SchemaMi
     missing, unknown = [n for n in names if n not in row], sorted(str(k) for k in row if k not in names)
     return SchemaMismatchError(
         f"Row {at} does not fit the stream: missing {missing or 'nothing'}, unknown {unknown or 'nothing'}. "
-        f"Its columns are {names}; say None for a value that is not there.",
+        f"Its columns are {names}; give None for a value that is absent.",
         row=at,
         missing=missing,
         unknown=unknown,
@@ -157,7 +161,9 @@ def _array(values: list[Any], field: pa.Field) -> pa.Array:
         raise _misfit(values, field, error) from None
     if not field.nullable and array.null_count:
         at = pc.index(array.is_null(), True).as_py()
-        raise SchemaMismatchError(f"Row {at} has no {field.name!r}, which is NOT NULL.", row=at, column=field.name)
+        raise SchemaMismatchError(
+            f"Row {at} has no value for {field.name!r}, which is NOT NULL.", row=at, column=field.name
+        )
     return array
 
 
@@ -184,7 +190,7 @@ def _rowtime(value: Any, at: int) -> int:
     try:
         return to_micros(value)
     except InvalidOptionError as error:
-        message = f"Row {at}: rowtime is unusable: {error}"
+        message = f"Row {at}: rowtime is invalid: {error}"
         raise SchemaMismatchError(message, row=at, column=ROWTIME, value=short_repr(value)) from None
 
 
@@ -239,7 +245,7 @@ def check_rowtimes(column: pa.Array | pa.ChunkedArray) -> None:
             try:
                 check_range(micros, f"{micros} microseconds since 1970")
             except InvalidOptionError as error:
-                raise SchemaMismatchError(f"rowtime is unusable: {error}", value=micros) from None
+                raise SchemaMismatchError(f"rowtime is invalid: {error}", value=micros) from None
 
 
 def rowtime_micros(rows: pa.RecordBatch) -> pa.Array:

@@ -61,8 +61,8 @@ def check_range(micros: int, value: Any) -> int:
     if LEAST <= micros <= LARGEST:
         return micros
     raise InvalidOptionError(
-        f"{short_repr(value)} is no usable rowtime: it must be later than 1970-01-01T00:00:00Z (Spark's "
-        "watermark starts there and would lose earlier rows silently) and before the year 10000.",
+        f"{short_repr(value)} cannot be a rowtime: it must be later than 1970-01-01T00:00:00Z (Spark's "
+        "watermark starts there and would silently drop earlier rows) and before the year 10000.",
         value=short_repr(value),
     )
 
@@ -90,7 +90,8 @@ def to_interval(value: str | timedelta | None, name: str) -> int | None:
     micros = value // _MICROSECOND if isinstance(value, timedelta) else _parse_interval(value, name)
     if not 0 <= micros <= LARGEST:
         raise InvalidOptionError(
-            f"{name} must not be negative, nor longer than the years to 9999, but is {value!r}.", value=str(value)
+            f"{name} must not be negative, and not longer than the years 1970 to 9999, but is {value!r}.",
+            value=str(value),
         )
     return micros
 
@@ -104,7 +105,7 @@ def _parse_interval(text: Any, name: str) -> int:
         total, at = total + float(part[1]) * _UNITS[part[2].lower()], part.end()
     if not plain or at != len(plain) or abs(total) > LARGEST:
         raise InvalidOptionError(
-            f"{name}={short_repr(text)} is no interval. Write a number and a unit, such as '1 hour', '100 ms' "
+            f"{name}={short_repr(text)} is not an interval. Write a number and a unit, such as '1 hour', '100 ms' "
             "or '1 hour 30 minutes', or give a timedelta.",
             value=short_repr(text),
         )
@@ -120,7 +121,7 @@ def to_datetime(t: Any) -> datetime:
     if isinstance(t, datetime) and t == t:  # noqa: PLR0124  (pandas.NaT is a datetime unequal to itself)
         return t.to_pydatetime(warn=False) if hasattr(t, "to_pydatetime") else t
     raise InvalidOptionError(
-        f"{short_repr(t)} ({type(t).__name__}) is no time. Give a datetime, an ISO 8601 string, or a pandas or "
+        f"{short_repr(t)} ({type(t).__name__}) is not a time. Give a datetime, an ISO 8601 string, or a pandas or "
         "pyarrow timestamp.",
         value=short_repr(t),
     )
@@ -135,7 +136,7 @@ def _from_arrow(scalar: Any) -> Any:
         return scalar.cast(pa.timestamp("us", scalar.type.tz), safe=scalar.type.unit != "ns").as_py()
     except (pa.ArrowInvalid, OverflowError, ValueError):
         ticks = f"{scalar.value} of {scalar.type}"
-        raise InvalidOptionError(f"{ticks} is no usable time: it is out of range.", value=ticks) from None
+        raise InvalidOptionError(f"{ticks} is out of the range of times.", value=ticks) from None
 
 
 def _parse_iso(text: str) -> datetime:
@@ -143,7 +144,7 @@ def _parse_iso(text: str) -> datetime:
         return datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise InvalidOptionError(
-            f"{short_repr(text)} is no time: {str(error)[:REPR_CHARACTERS]}. "
+            f"{short_repr(text)} is not a time: {str(error)[:REPR_CHARACTERS]}. "
             "Write ISO 8601, such as '2006-09-11T12:05:00Z'.",
             value=short_repr(text),
         ) from None
@@ -187,4 +188,6 @@ def zone_named(tz: str | tzinfo | None) -> tzinfo:
     try:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-        raise InvalidOptionError(f"tz={tz!r} is no time zone; try 'Europe/Berlin'.", value=tz) from None
+        raise InvalidOptionError(
+            f"tz={tz!r} is not a time zone. Give a name such as 'Europe/Berlin'.", value=tz
+        ) from None

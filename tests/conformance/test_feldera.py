@@ -98,9 +98,9 @@ def test_f3_lateness_of_a_view_in_several_columns(pipe: Pipe) -> None:
 
 
 NO_LATENESS = {
-    "lateness.place": "takes TIMESTAMP, DATE and whole numbers",
-    "lateness.nowhere": "names no column of",
-    "lateness.rowtime": "lateness are the same: give one",
+    "lateness.place": "needs a TIMESTAMP, DATE or integer column",
+    "lateness.nowhere": "must name exactly one of the columns",
+    "lateness.rowtime": "lateness mean the same. Give one",
 }
 
 

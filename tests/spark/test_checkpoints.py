@@ -73,7 +73,7 @@ def test_a_copy_that_was_quicker_ends_the_query_that_it_was_copied_from(pipe: Pi
     send(source, ROWS[1])
     run(pipe, "copy")
     send(source, *ROWS[2:])
-    with refused(rt.ProducerFencedError, "Batch 1", "Go on with the checkpoint that is ahead"):
+    with refused(rt.ProducerFencedError, "Batch 1", "Continue with the newest checkpoint"):
         run(pipe)
     run(pipe, "copy")
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN
@@ -88,7 +88,7 @@ def test_a_sink_that_has_gone_is_not_made_anew(pipe: Pipe, source) -> None:
     with refused(rt.DataLostError, "no stream at", pipe.path("out"), "has written to it before"):
         run(pipe)
     assert not Path(pipe.path("out")).exists()
-    with refused(rt.DataLostError, "the path is another", pipe.path("elsewhere")):
+    with refused(rt.DataLostError, "the path has changed", pipe.path("elsewhere")):
         run(pipe, out="elsewhere")
     pipe.create("out", "x INT")
     with refused(rt.DataLostError, "Batch 1", "has no batch of this query", "deleted and created again"):

@@ -66,7 +66,7 @@ def sql(text: str) -> Any:
     return lambda pipe: pipe.spark.sql(text)
 
 
-UNKNOWN = "no watermark says how far that has come"
+UNKNOWN = "no watermark is known for this time"
 NULL = "in append mode the group of NULL is never complete"
 PARTS = "the rows that a group has in one micro-batch"
 NEVER = "aggregation without watermark is never complete"
@@ -79,7 +79,7 @@ PAIRED = (
 REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "an operator's schema": (of_the_operators_schema, (UNKNOWN, "give mapInPandas its schema as text")),
     "an operator's schema, renamed": (state_function_of_the_operators_schema, (UNKNOWN, "rowtime")),
-    "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias no meta")),
+    "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias without")),
     "a copied mark, truncated": (
         lambda p: marked_alias(p, "rowtime + INTERVAL 1 MONTH").groupBy(F.date_trunc("hour", "t")).count(),
         (NEVER, "date_trunc('hour', t)"),

@@ -106,7 +106,7 @@ def test_an_outer_join_by_what_is_no_event_time_is_refused(pipe: Pipe, tmp_path,
     left, _ = (opened(pipe.create(name, "k INT, until TIMESTAMP"), "p") for name in ("l", "r"))
     sql = sql_join("LEFT OUTER", f"{{l}}.k = {{r}}.k AND {on}")
     with (
-        pytest.raises(Exception, match="results without a match would never come") as refused,
+        pytest.raises(Exception, match="results without a match would never be emitted") as refused,
         Observed(streamed(pipe, sql), tmp_path) as query,
     ):
         said(left, promise="2025-06-01T10:00:00Z")
@@ -129,4 +129,4 @@ def test_an_inner_join_by_what_is_no_event_time_keeps_its_rows(pipe: Pipe, tmp_p
         right.sendRows([("2025-06-01T11:45:00Z", 1, None)])
         said(right, promise="2025-06-01T13:00:00Z")
         assert query.step() == as_batch(pipe, sql) != []
-        assert "it keeps both streams' rows for ever" in log()
+        assert "it keeps both streams' rows forever" in log()

@@ -144,7 +144,12 @@ MISFITS = {
     "null rowtime": (["CASE WHEN x < 3 THEN rowtime END AS rowtime", "x"], {}, MISMATCH, ("'rowtime' is NOT NULL",)),
     "1970": (["TIMESTAMP '1969-12-31T23:00:00Z' AS rowtime", "x"], {}, MISMATCH, ("later than 1970",)),
     "unknown option": (["*"], {"onDisordr": "fail"}, rt.UnknownOptionError, ("Did you mean 'onDisorder'?",)),
-    "bad lateness": (["*"], {"lateness": "an hour"}, rt.InvalidOptionError, ("of 'rowtime'='an hour'", "no interval")),
+    "bad lateness": (
+        ["*"],
+        {"lateness": "an hour"},
+        rt.InvalidOptionError,
+        ("of 'rowtime'='an hour'", "not an interval"),
+    ),
     "bad value": (["*"], {"onDisorder": "ignore"}, rt.InvalidOptionError, ("'ignore'", "fail, reject")),
 }
 """An output, the sink's options, the error and what it says."""

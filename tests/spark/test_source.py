@@ -163,7 +163,7 @@ def test_a_checkpoint_of_another_order_or_stream_is_refused(pipe: Pipe) -> None:
     with refused(rt.InvalidOptionError, "order=arrival", "order=rowtime", "new checkpoint"):
         Watched().all_available(pipe.read("s", order="rowtime"), checkpoint)
     trains(pipe.create("other", "x INT"), HOURS)
-    with refused(rt.InvalidOptionError, "deleted and created again, or the path is another", "new checkpoint"):
+    with refused(rt.InvalidOptionError, "deleted and created again, or the path has changed", "new checkpoint"):
         Watched().all_available(pipe.read("other"), checkpoint)
     shutil.rmtree(path)
     with refused(rt.StreamNotFoundError, path, "createStream"):
@@ -257,13 +257,13 @@ def test_what_is_no_option_is_refused_at_load(pipe: Pipe) -> None:
     ("option", "value", "said"),
     [
         ("order", "random", "arrival, rowtime"),
-        ("hold", "an hour", "is no interval"),
+        ("hold", "an hour", "is not an interval"),
         ("hold", "-1 hour", "must not be negative"),
-        ("startingPosition", "yesterday", "is no time"),
+        ("startingPosition", "yesterday", "is not a time"),
         ("startingPosition", "1969-12-31T00:00:00Z", "later than 1970"),
-        ("maxRowsPerTrigger", "0", "whole number from 1 on"),
-        ("maxRowsPerTrigger", "many", "whole number from 1 on"),
-        ("maxBytesPerTrigger", "1.5", "whole number from 1 on"),
+        ("maxRowsPerTrigger", "0", "whole number, 1 or more"),
+        ("maxRowsPerTrigger", "many", "whole number, 1 or more"),
+        ("maxBytesPerTrigger", "1.5", "whole number, 1 or more"),
         ("bounds", "maybe", "require, ignore"),
         ("watermark", "off", "auto, none"),
         ("view", "late", "rows, bounds, rejected, producers"),

@@ -52,7 +52,7 @@ def test_law_2_a_commit_that_is_to_land_whole_does_so_or_not_at_all(new_stream: 
     before = store.head(), store.producers(), store.rejected().num_rows
     commit = replace(slow.commit([13, 11], [14], floor=14), whole=True)
 
-    with pytest.raises(LateRowError, match=r"1 row\(s\) of producer 'slow' lie below .* Nothing of the commit"):
+    with pytest.raises(LateRowError, match=r"1 row\(s\) of producer 'slow' lie below .* Nothing was committed"):
         slow.store.commit(commit)
     assert (store.head(), store.producers(), store.rejected().num_rows) == before
     assert store.commit(replace(commit, whole=False)).rejected
@@ -94,7 +94,7 @@ def test_law_5_a_fenced_producer_cannot_append(new_stream: NewStream) -> None:
     new = Writer(open_stream(), "a", holder="new")
     before = new.store.head()
 
-    with pytest.raises(ProducerFencedError, match="epoch 1, the stream 2"):
+    with pytest.raises(ProducerFencedError, match="epoch 1, the stream has epoch 2"):
         old.send([2], floor=2)
     with pytest.raises(ProducerFencedError):
         old.leave()

@@ -83,7 +83,7 @@ def test_something_is_there_already(tmp_path: Path) -> None:
     before = names(tmp_path)
     for name, what in [
         ("file", "a file"),
-        ("folder", "a directory that is no stream"),
+        ("folder", "a directory that is not a stream"),
         ("link", "a file"),
         ("stream", "a stream"),
     ]:
@@ -98,7 +98,7 @@ def test_nothing_there_that_is_a_stream(tmp_path: Path) -> None:
     for name, what in [
         ("none", "nothing"),
         ("file", "a file"),
-        ("folder", "a directory that is no stream"),
+        ("folder", "a directory that is not a stream"),
         ("file/below", "nothing"),
     ]:
         with pytest.raises(StreamNotFoundError, match=f"There is {what} at .*createStream"):
@@ -188,7 +188,7 @@ def test_a_user_without_rights(tmp_path: Path) -> None:
     )
     tmp_path.chmod(0o755)
     path.chmod(0o755)
-    assert printed.count("Nothing of this call has landed") == 2, printed
+    assert printed.count("Nothing of this call was committed") == 2, printed
 
 
 def test_a_closed_store(open_here: Open) -> None:

@@ -165,7 +165,7 @@ def test_what_fails_before_the_first_run_is_not_repeated(stream: str) -> None:
         AttributeError("no sendRowz"),
         NameError("rwo"),
         ImportError("no module requests"),
-        rt.InvalidOptionError("'noon' is no time"),
+        rt.InvalidOptionError("'noon' is not a time"),
         NotImplementedError(),
     ],
 )
@@ -183,7 +183,7 @@ def test_an_error_in_its_program_ends_it_at_once(stream: str, error: Exception) 
     [
         ({"latenes": "1 hour"}, rt.UnknownOptionError, "names 'latenes', which .* Did you mean 'lateness'"),
         ({"producer": "me"}, rt.UnknownOptionError, "names 'producer'"),
-        ({"lateness": "an hour"}, rt.InvalidOptionError, "lateness of 'rowtime'='an hour' is no interval"),
+        ({"lateness": "an hour"}, rt.InvalidOptionError, "lateness of 'rowtime'='an hour' is not an interval"),
         ("lateness", rt.InvalidOptionError, "must be a dict of keywords for openSink, .* not 'lateness'"),
     ],
 )

@@ -60,7 +60,8 @@ def test_create_and_describe(orders: str) -> None:
     fill(orders)
     lines = done("describe", orders).splitlines()
     assert lines[3] == (
-        f"clock     held by nobody: of the producers of {orders} 'shop' has left; its bound stays until one sends"
+        f"clock     held by nobody: of the producers of {orders} 'shop' has left; the bound stays as it is until "
+        "one sends"
     )
     assert lines[1].endswith("rowtime timestamp[us, tz=UTC] not null, ticker string, price double")
     assert lines[2] == "bound     2006-09-11T12:05:00Z: no later row is before that"
@@ -73,7 +74,7 @@ def test_errors_are_one_message(orders: str) -> None:
     done("create", orders, "--schema", SCHEMA)
     assert "There is a stream at" in refused("create", orders, "--schema", SCHEMA)
     done("create", orders, "--schema", SCHEMA, "--exist-ok")
-    assert "'tomorrow' is no time" in refused("tail", orders, "--start", "tomorrow")
+    assert "'tomorrow' is not a time" in refused("tail", orders, "--start", "tomorrow")
     assert "no class" in refused("run", "sample_feed", orders)
     assert "is not a consumer: the class has no sendRows" in refused("drain", orders, "sample_feed:Minutes")
 
@@ -97,13 +98,13 @@ def test_send(orders: str, tmp_path: Path) -> None:
     file.write_text("at,ticker,price\n2006-09-11T13:10:00Z,ORCL,1\n2006-09-11T12:10:00Z,IBM,2\n")
     said = refused("send", orders, "--csv", file, "--rowtime", "at")
     assert "There is nothing at" in said
-    assert "add --create, which makes the stream with the schema of the file" in said
+    assert "add --create, which creates the stream with the schema of the file" in said
     create = ("send", orders, "--csv", file, "--create", "--rowtime", "at")
     assert "no such column" in refused(*create, "--producer", "shop")
     send = (*create, "--producer", "ticker", "--bounds", "1h")
     said = "2 row(s) sent by 2 producer(s). Bound: every later row is at or after 2006-09-12T00:00:00Z"
     assert said in done(*send, "--final", "2006-09-12")
-    assert "0 row(s) sent by 2 producer(s); 2 of 2 were there already." in done(*send)
+    assert "0 row(s) sent by 2 producer(s); 2 of 2 had been sent before." in done(*send)
     file.write_text("at,ticker,price\n2006-09-11T14:10:00Z,ORCL,1\n")
     assert "1 late row(s) of producer 'ORCL'" in refused(*send)
     assert "1 row(s) sent by 1 producer(s); 1 were rejected." in done(*send, "--on-late", "reject")
@@ -124,7 +125,7 @@ def test_send_without_producers_is_one_named_as_the_file(orders: str, tmp_path: 
 def test_run_hosts_an_adapter(orders: str) -> None:
     said = refused("run", "sample_feed:Minutes", orders)
     assert "There is nothing at" in said
-    assert "add --create, which makes the stream with the schema of the adapter" in said
+    assert "add --create, which creates the stream with the schema of the adapter" in said
     assert not Path(orders).exists()
     done("run", "sample_feed:Minutes", orders, "--producer", "mine", "--restarts", "3", "--create")
     (mine,) = rt.describeStream(orders).producers
@@ -180,7 +181,7 @@ def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path
         first.kill()
     there = rt.describeStream(orders).rows
     assert 0 < there < 5000
-    assert f"{5000 - there} row(s) sent by 3 producer(s); {there} of 5000 were there already" in done(*arguments)
+    assert f"{5000 - there} row(s) sent by 3 producer(s); {there} of 5000 had been sent before" in done(*arguments)
     with rt.openReader(orders) as reader:
         assert [n for train in reader for n in train.rows.column("n").to_pylist()] == list(range(5000))
 

@@ -86,7 +86,7 @@ def test_a_column_without_a_zone_that_fills_rowtime() -> None:
     ("time", "said"),
     [
         (LEFT_OUT, "2026-03-29T02:30:00 does not exist in Europe/Berlin"),
-        (TWICE, "2026-10-25T02:30:00 is there twice in Europe/Berlin.*: 2026-10-25T00:30:00Z and 2026-10-25T01:30:00Z"),
+        (TWICE, "2026-10-25T02:30:00 occurs twice in Europe/Berlin.*: 2026-10-25T00:30:00Z and 2026-10-25T01:30:00Z"),
     ],
 )
 def test_a_row_at_a_time_that_is_there_not_once_is_refused(time: str, said: str) -> None:
@@ -188,7 +188,7 @@ def test_send_with_a_zone(tmp_path: Path) -> None:
     ("text", "more", "said"),
     [
         (LEFT_OUT, (), "line 3 has '2026-03-29T02:30:00' .*does not exist in Europe/Berlin"),
-        ("25.10.2026 02:30", ("--time-format", "%d.%m.%Y %H:%M"), "line 3 has '25.10.2026 02:30' .*is there twice"),
+        ("25.10.2026 02:30", ("--time-format", "%d.%m.%Y %H:%M"), "line 3 has '25.10.2026 02:30' .*occurs twice"),
     ],
 )
 def test_send_names_the_line_with_a_time_that_is_there_not_once(

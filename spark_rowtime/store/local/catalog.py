@@ -137,8 +137,9 @@ class Catalog:
         if now != self._inode:
             what = "is gone" if now is None else "was deleted and created again"
             raise DataLostError(
-                f"The stream at {self.file.parent} {what} while it was open. What is sent or read through what was "
-                "opened before would be lost; open it again, and start queries with a new checkpoint.",
+                f"The stream at {self.file.parent} {what} while it was open. What is sent through sinks, or read "
+                "through readers, that were opened before would be lost. Open it again; start queries with a new "
+                "checkpoint.",
                 path=str(self.file.parent),
             )
 
@@ -152,14 +153,14 @@ class Catalog:
         (version,) = self.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID or version < 1:
             raise StoreCorruptError(
-                f"{self.file} is no catalog of a stream: application id {application:#x} instead of "
+                f"{self.file} is not the catalog of a stream: application id {application:#x} instead of "
                 f"{APPLICATION_ID:#x}, format {version}. Restore the directory from a copy.",
                 file=str(self.file),
             )
         if version > FORMAT:
             raise StoreUnavailableError(
-                f"{self.file} has format {version}, written by a newer spark-rowtime; this one reads up to "
-                f"format {FORMAT}. Upgrade it.",
+                f"{self.file} has format {version}, written by a newer spark-rowtime; this version reads formats up to "
+                f"{FORMAT}. Upgrade spark-rowtime.",
                 file=str(self.file),
                 format=version,
             )
@@ -237,20 +238,20 @@ def storage_error(error: Exception, path: str) -> RowtimeError:
         return _damaged(path, str(error))
     if code in _WAITING:
         return StoreUnavailableError(
-            f"Another process keeps the catalog of {path} locked ({error}). Nothing of this call has landed; "
-            "try again, and look for a process that hangs.",
+            f"Another process keeps the catalog of {path} locked ({error}). Nothing of this call was committed. "
+            "Try again, and look for a process that hangs.",
             path=path,
         )
     return StoreUnavailableError(
-        f"The stream at {path} cannot be reached or written ({error}). Nothing of this call has landed. Look at "
-        "free space and permissions; readers too need to write in the directory.",
+        f"The stream at {path} cannot be reached or written ({error}). Nothing of this call was committed. "
+        "Check the free space and the permissions; readers, too, need to write in the directory.",
         path=path,
     )
 
 
 def _damaged(path: Path | str, why: str) -> StoreCorruptError:
     return StoreCorruptError(
-        f"The catalog of {path}, catalog.db, is damaged ({why}). `rowtime check` says what is still readable. "
+        f"The catalog of {path}, catalog.db, is damaged ({why}). `rowtime check` shows what is still readable. "
         "Restore the directory from a copy.",
         path=str(path),
     )

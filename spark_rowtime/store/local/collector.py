@@ -76,7 +76,7 @@ class Collector:
                 self._sweep()
         except RowtimeError:
             path = self._store.path
-            LOG.warning("Old rows of %s could not be removed; the next commits try again", path, exc_info=True)
+            LOG.warning("Old rows of %s could not be removed; the next commits will try again", path, exc_info=True)
 
     def _due(self, trains: tuple[Staged, ...]) -> bool:
         """Returns whether it is time to remove old trains.

@@ -61,7 +61,7 @@ def _rename(building: Path, place: Path) -> None:
 
 def _exists(place: Path) -> StreamExistsError:
     return StreamExistsError(
-        f"There is {_what(place)} at {place} already. Open it if that is what you want, or choose another path.",
+        f"There is {_what(place)} at {place} already. Open it, or choose another path.",
         path=str(place),
     )
 
@@ -119,4 +119,4 @@ def _what(place: Path) -> str:
         return "a stream"
     if not os.path.lexists(place):
         return "nothing"
-    return "a directory that is no stream" if place.is_dir() else "a file"
+    return "a directory that is not a stream" if place.is_dir() else "a file"

@@ -148,13 +148,13 @@ class SegmentReader:
         """
         message = self._bytes(location, train)
         if crc32(message) != location.checksum:
-            raise self._corrupt(location, train, "the checksum does not fit")
+            raise self._corrupt(location, train, "the checksum does not match")
         try:
             batch = pa.ipc.read_record_batch(message, self._schema)
         except pa.ArrowException as error:
             raise self._corrupt(location, train, str(error)) from error
         if batch.num_rows != rows:
-            raise self._corrupt(location, train, f"{batch.num_rows} rows instead of {rows}")
+            raise self._corrupt(location, train, f"it has {batch.num_rows} rows instead of {rows}")
         return batch
 
     def has(self, segment: str) -> bool:

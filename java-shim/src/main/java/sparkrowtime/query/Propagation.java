@@ -139,9 +139,9 @@ final class Propagation {
   private void refuseAboveEndless(StateStoreWriter operator) {
     if (!Operators.times((SparkPlan) operator).isEmpty() && isAboveEndless((SparkPlan) operator)) {
       throw new IllegalArgumentException(
-          "A join of two streams without a condition on both their times keeps rows forever, so that"
-              + " its results can be of any time, and " + operator.shortName() + " above it would lose"
-              + " some. Add a condition such as b.rowtime BETWEEN a.rowtime AND a.rowtime + INTERVAL"
+          "A join of two streams without a condition on both their times keeps rows forever, so"
+              + " its results can have any time, and " + operator.shortName() + " above it would lose"
+              + " some of them. Add a condition such as b.rowtime BETWEEN a.rowtime AND a.rowtime + INTERVAL"
               + " 10 MINUTES, or join on equal windows.");
     }
   }
