@@ -20,7 +20,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
-    "spark.rowtime.adapters": "tests.crash.numbers:Numbers, tests.spark.hosted_feed:Feed",
+    "spark.rowtime.adapters": "tests.crash.numbers:Numbers, tests.spark.hosted_feed:Feed, tests.spark.hosted_feed:Shops",
     "spark.ui.showConsoleProgress": "false",
     # Short runs: the second compiler costs more than it gains. Without it the code cache has 48 MB: in a run of many
     # queries the JVM would sweep it and compile again. A concurrent collector would compete for the two cores of CI.

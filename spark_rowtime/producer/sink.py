@@ -119,6 +119,11 @@ class StreamSink:
         return self._outbox.producer
 
     @property
+    def closed(self) -> bool:
+        """Whether the sink was closed or abandoned."""
+        return self._closed
+
+    @property
     def checkpoint(self) -> str | None:
         """The checkpoint stored last, where a restarted adapter resumes; None if there is none.
 
