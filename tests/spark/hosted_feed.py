@@ -34,8 +34,8 @@ class Shops:
             shop.flush(checkpoint=shop.checkpoint or "0")
         for first, shop in zip((0, 100), shops, strict=True):
             for n in range(int(shop.checkpoint), self.last):
-                shop.sendRow((f"2006-09-11T10:0{n}:00Z", first + n))
+                shop.sendRow((f"2006-09-11T10:0{n}:30Z", first + n))
                 shop.flush(checkpoint=str(n + 1))
-            shop.sendRowtimeBound(f"2006-09-11T11:{self.size + self.last}:00Z")
+            shop.sendRowtimeBound(f"2006-09-11T10:0{self.last}:{self.size}Z")
             shop.flush()
         threading.Event().wait()

@@ -47,15 +47,15 @@ def shown(frame: DataFrame) -> str:
     return text.getvalue()
 
 
-def promised(path: str, minute: int) -> Callable[[], Any]:
-    return lambda: rt.describeStream(path).bound == rt.RowtimeBound(f"2006-09-11T11:{minute}:00Z")
+def promised(path: str, last_row: int) -> Callable[[], Any]:
+    return lambda: rt.describeStream(path).bound == rt.RowtimeBound(f"2006-09-11T10:0{last_row}:{len(SECRET)}Z")
 
 
 def test_two_producers_with_arguments_are_killed_and_go_on(spark: SparkSession, tmp_path: Path) -> None:
     path, out, checkpoint = (str(tmp_path / name) for name in ("s.rowtime", "out.rowtime", "checkpoint"))
     frame = hosted(spark, path, password=SECRET, lastRow=2)
     with running(start(frame, out, checkpoint)) as query:
-        wait_for(promised(path, len(SECRET) + 2), "the rows of the first run")
+        wait_for(promised(path, 2), "the rows of the first run")
         query.processAllAvailable()
         [process] = processes()
         text = shown(frame) + str(query.lastProgress) + Path(f"/proc/{process}/cmdline").read_text()
@@ -63,7 +63,7 @@ def test_two_producers_with_arguments_are_killed_and_go_on(spark: SparkSession, 
         with pytest.raises(StreamingQueryException, match="ended with code -9") as caught:
             query.awaitTermination(60)
     with running(start(hosted(spark, path, password=SECRET, lastRow=4), out, checkpoint)) as query:
-        wait_for(promised(path, len(SECRET) + 4), "the rows of the second run")
+        wait_for(promised(path, 4), "the rows of the second run")
         query.processAllAvailable()
     with rt.openReader(out) as reader:
         assert sorted(n for train in reader for n in train.rows["n"].to_pylist()) == [0, 1, 2, 3, 100, 101, 102, 103]
