@@ -157,8 +157,7 @@ def test_as_a_process_it_follows_and_ends_without_a_traceback(orders: str) -> No
         rest = tail.communicate(timeout=30)
     assert lines[-2:] == [
         "-- every later row is at or after 2006-09-11T12:05:00Z\n",
-        f"-- the bound waits for nobody: of the producers of {orders} 'shop' has left; "
-        "its bound stays until one sends\n",
+        f"-- the bound waits for {rt.describeStream(orders).waitsFor}\n",
     ]
     assert (rest, tail.returncode) == (("", "\nAborted!\n"), 1)
 
