@@ -57,7 +57,7 @@ def lines_of(info: StreamInfo, width: int, now: datetime) -> list[str]:
 
 
 def _facts(info: StreamInfo, width: int) -> list[str]:
-    settings = ", ".join(f"{name}={value}" for name, value in info.settings.items())
+    settings = ", ".join(f"{name}={str(value).removesuffix(', 0:00:00')}" for name, value in info.settings.items())
     facts = [
         ("stream", info.path),
         ("columns", show_schema(info.schema)),
@@ -92,17 +92,15 @@ def _producers(info: StreamInfo, width: int, now: datetime) -> list[str]:
 
 
 def _producer_table(info: StreamInfo, width: int, now: datetime) -> list[str]:
-    """The table of the producers, with a note below each that needs one."""
-    marks = ["* " if producer.name in info.holders else "  " for producer in info.producers]
-    rows = [_cells(producer, now) for producer in info.producers]
-    lines = table(_PRODUCER, rows, width - 2)
-    per_row = len(lines) // (len(rows) + 1)
-    found = [f"  {line}" for line in lines[:per_row]]
-    for number, (mark, producer) in enumerate(zip(marks, info.producers, strict=True), start=1):
-        own = lines[number * per_row : (number + 1) * per_row]
-        shown = [mark + own[0], *[f"  {line}" for line in own[1:]]]
-        found += [styled(line, bold=True) for line in shown] if mark.strip() else shown
-        found += [f"    {_cut(note, width - 4)}" for note in _notes(producer, bool(mark.strip()), now)]
+    """The table of the producers, with notes below each that needs one."""
+    holders = set(info.holders)
+    head, *groups = table(_PRODUCER, [_cells(producer, now) for producer in info.producers], width - 2)
+    found = [f"  {line}" for line in head]
+    for producer, (first, *rest) in zip(info.producers, groups, strict=True):
+        holds = producer.name in holders
+        found.append(styled(f"* {first}", bold=True) if holds else f"  {first}")
+        found += [f"  {line}" for line in rest]
+        found += [f"    {_cut(note, width - 4)}" for note in _notes(producer, holds, now)]
     return found
 
 
@@ -135,7 +133,7 @@ def _cut(text: str, width: int) -> str:
 
 def _readers(info: StreamInfo, width: int, now: datetime) -> list[str]:
     rows = [(reader.name, str(reader.seq), str(reader.unread), duration(now - reader.seen)) for reader in info.readers]
-    return ["", *table(_READER, rows, width)] if rows else []
+    return ["", *[line for lines in table(_READER, rows, width) for line in lines]] if rows else []
 
 
 def blocking(info: StreamInfo) -> list[str]:

@@ -81,12 +81,15 @@ def fact(label: str, text: str, width: int) -> list[str]:
     )
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Lines in columns. If they are too wide, each first cell, a name, has its own line above the other cells."""
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The lines of the head and of each row, in columns.
+
+    If they are too wide, each first cell, a name, has its own line above the other cells.
+    """
     widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
     if sum(widths) + 2 * len(widths) - 2 <= width:
-        return [_cells(row, widths) for row in (head, *rows)]
-    return [line for name, *rest in (head, *rows) for line in (name, "  " + _cells(rest, widths[1:]))]
+        return [[_cells(row, widths)] for row in (head, *rows)]
+    return [[name, "  " + _cells(rest, widths[1:])] for name, *rest in (head, *rows)]
 
 
 def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -117,6 +117,20 @@ def test_a_python_call_passes_values_and_refuses_unknown_ones() -> None:
         rt.runAdapter(Feed, "memory://arguments", arguments={"hots": "h"})
 
 
+def test_options_of_the_sink_may_depend_on_an_argument() -> None:
+    class Unordered(Feed):
+        def __init__(self, lateness: str) -> None:
+            self.sinkOptions = {"lateness": lateness}
+
+        def run(self, sink: rt.RowSink) -> None:
+            sink.sendRow(["2006-09-11T10:00:00Z"])
+            bounds.append(sink.getRowtimeBound())
+
+    bounds: list[rt.RowtimeBound | None] = []
+    rt.runAdapter(Unordered, "memory://lateness", arguments={"lateness": "1 hour"}, create=True)
+    assert bounds == [rt.RowtimeBound("2006-09-11T09:00:00Z")]
+
+
 def test_a_child_process_gets_arguments_through_its_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, said = str(tmp_path / "s.rowtime"), io.StringIO()
     monkeypatch.setattr(sys, "stderr", said)
