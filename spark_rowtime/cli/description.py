@@ -51,8 +51,11 @@ def _producer_json(producer: ProducerDescription) -> dict[str, Any]:
 
 
 def lines_of(info: StreamInfo, width: int, now: datetime) -> list[str]:
-    """The text of ``rowtime describe``, in lines of at most ``width`` characters where names and paths allow it."""
-    warnings = [styled(line, fg="yellow") for text in blocking(info) for line in fact("warning", text, width)]
+    """The text of ``rowtime describe``, in lines of at most ``width`` characters where names and paths allow it.
+
+    A warning is one line, because it has a command that is to be copied.
+    """
+    warnings = [styled(f"warning   {text}", fg="yellow") for text in blocking(info)]
     return [*_facts(info, width), "", *_producers(info, width, now), *_readers(info, width, now), *warnings]
 
 
