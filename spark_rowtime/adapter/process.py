@@ -15,13 +15,16 @@ _KEPT_OUTPUT_LINES = 20
 _FROM_PARENT = ("--until-stdin-ends", "--arguments-from-stdin")
 
 
-def spawn(spec: str, path: str, arguments: Mapping[str, str] | None = None) -> "AdapterProcess":
+def spawn(
+    spec: str, path: str, arguments: Mapping[str, str] | None = None, producer: str | None = None
+) -> "AdapterProcess":
     """Hosts an adapter in a process of its own that ends with this one; Spark's source calls it.
 
     The stream must exist. The process has the same module search path as this one, in the same order. ``arguments``
-    are the adapter's, as texts. The caller calls ``check()`` from time to time, and ``stop()`` at the end.
+    are the adapter's, as texts; ``producer`` is the name under which it sends, None: ``spec``. The caller calls
+    ``check()`` from time to time, and ``stop()`` at the end.
     """
-    return AdapterProcess(spec, path, arguments or {})
+    return AdapterProcess(spec, path, arguments or {}, producer)
 
 
 class AdapterProcess:
@@ -30,21 +33,12 @@ class AdapterProcess:
     A thread copies the child's output to this process's stderr, and keeps the last lines for ``check``.
     """
 
-    def __init__(self, spec: str, path: str, arguments: Mapping[str, str]) -> None:
+    def __init__(self, spec: str, path: str, arguments: Mapping[str, str], producer: str | None) -> None:
         self._spec = spec
         self._last: deque[str] = deque(maxlen=_KEPT_OUTPUT_LINES)
+        name = [] if producer is None else [f"--producer={producer}"]
         self._process = subprocess.Popen(  # noqa: S603  (no shell; Spark's source has checked that the class may be run)
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "spark_rowtime.cli",
-                "run",
-                spec,
-                path,
-                "--until-stdin-ends",
-                "--arguments-from-stdin",
-            ],
+            [sys.executable, "-P", "-m", "spark_rowtime.cli", "run", spec, path, *name, *_FROM_PARENT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

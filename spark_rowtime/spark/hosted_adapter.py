@@ -19,9 +19,10 @@ def ensure_stream(adapter: str, path: str, arguments: Mapping[str, str]) -> None
     createStream(path, made.schema, existOk=True)
 
 
-def start_adapter(adapter: str, path: str, arguments: Mapping[str, str]) -> AdapterProcess:
+def start_adapter(adapter: str, path: str, arguments: Mapping[str, str], producer: str | None) -> AdapterProcess:
     """Starts the process of the adapter, with arguments whose names may be in another case."""
-    return spawn(adapter, path, in_any_case(load(adapter, from_here=False), arguments) if arguments else {})
+    named = in_any_case(load(adapter, from_here=False), arguments) if arguments else {}
+    return spawn(adapter, path, named, producer)
 
 
 def require_allowed(adapter: str) -> None:

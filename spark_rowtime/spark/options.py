@@ -20,6 +20,7 @@ READ = (
     "maxBytesPerTrigger",
     "adapter",
     ADAPTER_ARGUMENT,
+    "producer",
     "watermark",
     "punctuate",
     "bounds",
@@ -86,18 +87,29 @@ class Options:
 
     def check_read(self) -> "Options":
         """Validates every option of a read, so that an error is raised at load() and not in the query."""
-        if self.adapter_arguments and self.get("adapter") is None:
-            raise InvalidOptionError(
-                f"adapter.{next(iter(self.adapter_arguments))} is an argument for an adapter, but no adapter is given. "
-                "Name it: option('adapter', 'my_feed:MyFeed').",
-                option="adapter",
-            )
+        self._check_adapter()
         self.release()
         self.choice("bounds", "require", "ignore")
         self.choice("watermark", "auto", "none")
         self.choice("punctuate", "false", "true")
         self.choice("view", *VIEWS)
         return self
+
+    def _check_adapter(self) -> None:
+        for_adapter = [name for name in self._given if name == "producer" or name.startswith("adapter.")]
+        if for_adapter and self.get("adapter") is None:
+            raise InvalidOptionError(
+                f"The option {for_adapter[0]} is for an adapter, but no adapter is given. Name it: "
+                "option('adapter', 'my_feed:MyFeed').",
+                option="adapter",
+            )
+        if self.adapter_producer is not None:
+            to_text(self.adapter_producer or None, "producer")
+
+    @property
+    def adapter_producer(self) -> str | None:
+        """The name under which the adapter sends; None: that of its class."""
+        return self.get("producer")
 
     @property
     def path(self) -> str:

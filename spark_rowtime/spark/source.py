@@ -45,6 +45,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._path, self._release = options.path, options.release()
         self._from_latest = options.from_latest
         self._adapter_spec, self._adapter_arguments = options.get("adapter"), options.adapter_arguments
+        self._adapter_producer = options.adapter_producer
         self._require = options.choice("bounds", "require", "ignore") == "require"
         self._target: int | None = None
         self._news_wait = NEWS_WAIT_SECONDS
@@ -165,7 +166,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._adapter_spec is None:
             return
         if self._adapter is None:
-            self._adapter = start_adapter(self._adapter_spec, self._path, self._adapter_arguments)
+            self._adapter = start_adapter(
+                self._adapter_spec, self._path, self._adapter_arguments, self._adapter_producer
+            )
         self._adapter.check()
 
     def _release_of(self, offset: dict[str, Any]) -> Release:

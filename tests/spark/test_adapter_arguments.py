@@ -21,7 +21,7 @@ FEED = "tests.spark.hosted_feed:Shops"
 
 
 def hosted(spark: SparkSession, path: str, **arguments: object) -> DataFrame:
-    reader = spark.readStream.format("rowtime").option("adapter", FEED)
+    reader = spark.readStream.format("rowtime").option("adapter", FEED).option("producer", "--shops")
     for name, value in arguments.items():
         reader = reader.option(f"adapter.{name}", str(value))
     return reader.load(path)
@@ -58,6 +58,8 @@ def test_two_producers_with_arguments_are_killed_and_go_on(spark: SparkSession, 
         wait_for(promised(path, 2), "the rows of the first run")
         query.processAllAvailable()
         [process] = processes()
+        with pytest.raises(rt.StoreUnavailableError, match="'--shops' is hosted"):
+            rt.runAdapter("tests.spark.hosted_feed:Feed", path, producer="--shops")
         text = shown(frame) + str(query.lastProgress) + Path(f"/proc/{process}/cmdline").read_text()
         os.kill(process, signal.SIGKILL)
         with pytest.raises(StreamingQueryException, match="ended with code -9") as caught:
@@ -96,6 +98,9 @@ def test_a_wrong_argument_is_refused_at_load(
     assert not (tmp_path / "s.rowtime").exists()
 
 
-def test_an_argument_without_an_adapter_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with refused(rt.InvalidOptionError, "adapter.shop is an argument for an adapter, but no adapter is given"):
-        spark.readStream.format("rowtime").option("adapter.shop", SECRET).load(str(tmp_path / "s.rowtime"))
+@pytest.mark.parametrize("option", ["adapter.shop", "producer"])
+def test_an_option_for_an_adapter_that_is_not_given_is_refused(
+    spark: SparkSession, tmp_path: Path, option: str
+) -> None:
+    with refused(rt.InvalidOptionError, f"The option {option} is for an adapter, but no adapter is given"):
+        spark.readStream.format("rowtime").option(option, SECRET).load(str(tmp_path / "s.rowtime"))
