@@ -150,7 +150,8 @@ class _Host:
         self._arguments, self._options = arguments, options
         self._running = False
         self._last: dict[str, ProducerInfo] = {}
-        """The producers that the adapter held at the end of its last run, as they were when last looked at."""
+        """The producers that the adapter has opened and not closed, as they were when last looked at."""
+        self._now_opened: set[str] = set()
 
     def run(self, delays: Sequence[float], wait: Callable[[float], object]) -> None:
         left = iter(delays)
@@ -176,6 +177,7 @@ class _Host:
 
     def _run_once(self) -> None:
         feed = self._adapter(**self._arguments)
+        self._now_opened = set()
         options = {**_sink_options(feed, self._name), **self._options}
         with Sinks(self._path, options, self._opened) as sinks:
             if hasattr(feed, "runProducers"):
@@ -183,14 +185,18 @@ class _Host:
                 try:
                     feed.runProducers(sinks)
                 finally:
-                    self._last = {name: self._last[name] for name in sinks.producers if name in self._last}
+                    self._forget(self._now_opened - set(sinks.producers))
             else:
                 sink = sinks.open(self._name)
                 self._running = True
                 feed.run(sink)
 
     def _opened(self, producer: str) -> None:
+        self._now_opened.add(producer)
         self._last.update(self._look([producer]))
+
+    def _forget(self, producers: set[str]) -> None:
+        self._last = {name: info for name, info in self._last.items() if name not in producers}
 
     def _look(self, producers: Sequence[str]) -> dict[str, ProducerInfo]:
         """The present state of the producers; without those that cannot be read just now."""

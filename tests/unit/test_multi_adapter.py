@@ -67,6 +67,17 @@ def test_after_a_failure_each_continues_from_its_own_checkpoint(stream: str, cap
     assert {name: p.epoch for name, p in producers(stream).items()} == {"Berlin": 2, "Oslo": 2}
 
 
+def test_what_was_open_is_known_where_the_next_run_does_not_come_to_open_it(stream: str) -> None:
+    class Unreachable(failing(ConnectionError("the line broke"))):  # type: ignore[misc]
+        def runProducers(self, sinks: rt.Sinks) -> None:
+            if not self.left:
+                raise ConnectionError("no list of partitions")
+            super().runProducers(sinks)
+
+    with pytest.raises(rt.RowtimeError, match=r"no list of partitions\. .*'Berlin' at '3', 'Oslo' at '2'"):
+        host(Unreachable, stream, delays=[1], wait=lambda _: None)
+
+
 def test_after_a_failure_all_hold_the_clock(stream: str) -> None:
     with pytest.raises(rt.RowtimeError, match=r"after 0 restarts .*'Berlin' at '3', 'Oslo' at '2'"):
         host(failing(ConnectionError("the line broke")), stream, delays=[])
