@@ -2,15 +2,16 @@
 
 import pyarrow.compute as pc
 
-from spark_rowtime.errors import DataLostError
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.errors import DataLostError, StoreCorruptError
+from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.types.schema import rowtime_micros
 
 
 def rows_held_back(store: Store) -> int:
     """Returns how many rows wait for the bound, and so are not handed out in the order of rowtimes.
 
-    Only trains that the bound divides are read. The cost grows with the number of trains that wait.
+    Only trains that the bound divides are read; one that is damaged counts as a whole, so that a damaged stream can
+    still be described. The cost grows with the number of trains that wait.
     """
     try:
         return _held_back(store)
@@ -22,6 +23,11 @@ def _held_back(store: Store) -> int:
     head = store.head()
     cut = 0 if head.floor is None else head.floor + 1
     waiting = store.slices(Position(head.seq, cut, head.floor), Position(head.seq, None, None))
-    divided = [piece for piece in waiting if piece.least < cut]
-    counts = [pc.sum(pc.greater_equal(rowtime_micros(store.read(piece)), cut)).as_py() or 0 for piece in divided]
-    return sum(counts) + sum(piece.rows for piece in waiting if piece.least >= cut)
+    return sum(piece.rows if piece.least >= cut else _rows_from(store, piece, cut) for piece in waiting)
+
+
+def _rows_from(store: Store, piece: Slice, cut: int) -> int:
+    try:
+        return int(pc.sum(pc.greater_equal(rowtime_micros(store.read(piece)), cut)).as_py() or 0)
+    except StoreCorruptError:
+        return piece.rows

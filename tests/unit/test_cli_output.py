@@ -176,6 +176,17 @@ def test_check_of_a_damaged_stream_is_json_too(orders: str, held: list[Any]) -> 
     assert (result.exit_code, said["whole"], bool(said["damage"])) == (1, False, True)
 
 
+def test_a_stream_with_a_damaged_segment_can_be_described(orders: str) -> None:
+    with rt.openSink(orders, producer="Berlin", rowsImplyBounds=False, lease=None) as sink:
+        sink.sendRows([(minute(n), n) for n in (1, 2, 5, 6, 7)])
+        sink.sendRowtimeBound(minute(4))
+        sink.flush()
+        assert rt.describeStream(orders).rowsHeldBack == 3
+        for segment in Path(orders, "segments").iterdir():
+            segment.write_bytes(bytes(len(segment.read_bytes())))
+        assert rt.describeStream(orders).rowsHeldBack == 5, "a train that cannot be read counts as a whole"
+
+
 def tailed(*arguments: object) -> list[str]:
     result = rowtime("tail", *arguments)
     assert result.exit_code == 0, result.output
