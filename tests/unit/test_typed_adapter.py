@@ -68,7 +68,13 @@ def mypy(folder: Path, *sources: str) -> list[str]:
         file.write_text(source)
     root = str(Path(spark_rowtime.__file__).parent.parent)
     found = subprocess.run(
-        [sys.executable, *OPTIONS, "--cache-dir", str(Path(root) / ".mypy_cache"), *[file.name for file in files]],
+        [
+            sys.executable,
+            *OPTIONS,
+            "--cache-dir",
+            str(Path(root) / ".mypy_cache" / "adapters"),
+            *[file.name for file in files],
+        ],
         check=False,
         capture_output=True,
         text=True,
