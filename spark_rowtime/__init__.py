@@ -15,7 +15,9 @@ Example:
 
 from typing import Any
 
-from spark_rowtime.adapter.adapter import Adapter
+from spark_rowtime.adapter.adapter import runAdapter
+from spark_rowtime.adapter.contract import Adapter, MultiAdapter
+from spark_rowtime.adapter.sinks import Sinks, openSinks
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.errors import (
@@ -52,6 +54,7 @@ __all__ = [
     "ExtraNotInstalledError",
     "InvalidOptionError",
     "LateRowError",
+    "MultiAdapter",
     "ProducerFencedError",
     "RowReader",
     "RowSink",
@@ -62,6 +65,7 @@ __all__ = [
     "ShimMissingError",
     "SinkClosedError",
     "SinkNotClosedWarning",
+    "Sinks",
     "StoreCorruptError",
     "StoreUnavailableError",
     "StreamExistsError",
@@ -76,6 +80,8 @@ __all__ = [
     "jarPath",
     "openReader",
     "openSink",
+    "openSinks",
+    "runAdapter",
 ]
 
 

@@ -1,7 +1,7 @@
 """createStream creates a stream; describeStream reports its state."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,8 +11,9 @@ from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import REJECTED_BYTES, Position, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
+from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.retention import checkpoint_gone, lost
 from spark_rowtime.types.arguments import is_whole, to_flag
 from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
@@ -35,6 +36,14 @@ class ProducerDescription:
         rejected: The number of its rows that the stream rejected.
         epoch: Rises by one each time that another sink takes the producer over.
         checkpoint: The checkpoint stored last; None if none was stored.
+        seen: When its process last committed or renewed its lease; an aware datetime, UTC.
+        sent: When it last sent a row or a new bound, or joined; an aware datetime, UTC. A producer that is seen, but
+            has not sent for long, lives and has nothing to say.
+        lease: The lease that it was opened with, a timedelta; None if it has none.
+        leaseLeft: What is left of the lease, a timedelta: the stream waits no longer unless the producer is seen
+            again. None if it has no lease, or has left or was detached.
+
+    The last four are not compared by ``==``, since they change with the time.
     """
 
     name: str
@@ -44,6 +53,10 @@ class ProducerDescription:
     rejected: int
     epoch: int
     checkpoint: str | None
+    seen: datetime = field(compare=False)
+    sent: datetime = field(compare=False)
+    lease: timedelta | None = field(compare=False)
+    leaseLeft: timedelta | None = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,9 @@ class StreamInfo:
         removed: How many of the ``rows`` were removed by retention.
         readers: The registered readers, each as a ReaderDescription.
         rejectedRemoved: How many of the ``rejected`` rows are no longer kept.
+        holders: The names of all producers that hold the bound back: it moves once each of them has sent or left.
+        rowsHeldBack: The number of rows that were accepted, but wait for the bound, so that readers in order of
+            rowtime do not get them yet.
         settings: The arguments of ``createStream`` that differ from their defaults, by name. Intervals are
             timedeltas, sizes are bytes.
 
@@ -107,6 +123,8 @@ class StreamInfo:
     removed: int
     readers: tuple[ReaderDescription, ...]
     rejectedRemoved: int
+    holders: tuple[str, ...]
+    rowsHeldBack: int
     settings: Mapping[str, timedelta | int | bool]
 
     @property
@@ -290,10 +308,7 @@ def describeStream(path: str) -> StreamInfo:
             path,
             store.schema,
             as_bound(clock.floor),
-            tuple(
-                ProducerDescription(i.name, i.status, as_bound(i.floor), i.accepted, i.rejected, i.epoch, i.checkpoint)
-                for i in infos
-            ),
+            _producers(store, infos),
             head.rows,
             sum(i.rejected for i in infos),
             head.seq,
@@ -301,10 +316,34 @@ def describeStream(path: str) -> StreamInfo:
             store.horizon().rows,
             _readers(store),
             store.rejected_removed(),
+            tuple(clock.holders()),
+            rows_held_back(store),
             _not_default(store.settings),
         )
     finally:
         store.close()
+
+
+def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:
+    seen, now = store.last_seen(), store.now()
+    return tuple(_producer(info, seen[info.name], now) for info in infos if info.name in seen)
+
+
+def _producer(info: ProducerInfo, last: LastSeen, now: int) -> ProducerDescription:
+    waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
+    return ProducerDescription(
+        info.name,
+        info.status,
+        as_bound(info.floor),
+        info.accepted,
+        info.rejected,
+        info.epoch,
+        info.checkpoint,
+        from_micros(now - last.unseen),
+        from_micros(now - last.silent),
+        None if last.lease is None else timedelta(microseconds=last.lease),
+        timedelta(microseconds=max((last.lease or 0) - last.unseen, 0)) if waits else None,
+    )
 
 
 def _readers(store: Store) -> tuple[ReaderDescription, ...]:

@@ -124,6 +124,12 @@ class StreamClock:
         counting = {n: p for n, p in self.producers.items() if p.status is Status.ATTACHED}
         return min(counting, key=lambda n: (counting[n].floor or 0, n), default=None)
 
+    def holders(self) -> list[str]:
+        """All producers that hold the clock back: it moves once each of them has sent or left. The weakest is first."""
+        counting = {n: p.floor or 0 for n, p in self.producers.items() if p.status is Status.ATTACHED}
+        reached = max(min(counting.values(), default=0), self.floor or 0)
+        return sorted((n for n, floor in counting.items() if floor <= reached), key=lambda n: (counting[n], n))
+
     def _moved(self, event: Joined | Sent | Idled) -> ProducerClock:
         before = self.producers.get(event.producer) or ProducerClock(Status.ATTACHED, self.floor)
         match event:

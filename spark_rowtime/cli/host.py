@@ -10,7 +10,10 @@ from contextlib import contextmanager
 
 import click
 
-from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, load_class
+from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
+from spark_rowtime.adapter.arguments import from_texts
+from spark_rowtime.adapter.loading import load, load_class
+from spark_rowtime.cli.argument_texts import texts_from_stdin, texts_of
 from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.reader.reader import openReader
@@ -26,6 +29,14 @@ _PATIENCE_SECONDS = 20.0
 @click.command()
 @click.argument("adapter", metavar="MODULE:CLASS")
 @click.argument("stream")
+@click.option(
+    "--set",
+    "arguments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An argument of the adapter, a keyword of its constructor. Other users of the machine can see it: leave "
+    "passwords in environment variables that the adapter reads.",
+)
 @click.option("--producer", help="The name under which the adapter sends.  [default: MODULE:CLASS]")
 @click.option(
     "--restarts",
@@ -36,20 +47,39 @@ _PATIENCE_SECONDS = 20.0
 )
 @click.option("--create/--no-create", default=False, help="Create the stream from the adapter's schema if needed.")
 @click.option("--until-stdin-ends", is_flag=True, help="End when standard input ends (for a parent process).")
-def run(adapter: str, stream: str, producer: str | None, restarts: int, create: bool, until_stdin_ends: bool) -> None:
+@click.option("--arguments-from-stdin", is_flag=True, hidden=True, help="The first line is a JSON object of arguments.")
+def run(
+    adapter: str,
+    stream: str,
+    arguments: tuple[str, ...],
+    producer: str | None,
+    restarts: int,
+    create: bool,
+    until_stdin_ends: bool,
+    arguments_from_stdin: bool,
+) -> None:
     """Run an adapter, and restart it from its checkpoint when it fails.
 
     A programming error, such as a TypeError, ends it at once.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    delays = [*RESTART_SECONDS[:restarts], *([RESTART_SECONDS[-1]] * (restarts - len(RESTART_SECONDS)))]
+    texts = {**texts_of(arguments), **(texts_from_stdin() if arguments_from_stdin else {})}
+    keywords = from_texts(load(adapter), adapter, texts)
     with _terminable() as heard:
         if until_stdin_ends:
             threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
         patience = _PATIENCE_SECONDS if until_stdin_ends else 0
         if not create:
             _require_there(stream)
-        host(adapter, stream, producer=producer, delays=delays, patience=patience, create=create)
+        host(
+            adapter,
+            stream,
+            arguments=keywords,
+            producer=producer,
+            delays=restart_seconds(restarts),
+            patience=patience,
+            create=create,
+        )
 
 
 @click.command()

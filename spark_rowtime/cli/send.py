@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.progress import Progress
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
+from spark_rowtime.cli.output import as_json, bound_json, echo_json
 from spark_rowtime.cli.sorted_runs import SortedRuns
 from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
@@ -34,6 +36,7 @@ from spark_rowtime.types.timestamps import to_interval
 @click.option("--time-format", help="For times that are not ISO 8601: '%d.%m.%Y %H:%M'.")
 @click.option("--tz", help="The time zone of times that have none: 'Europe/Berlin'.  [default: UTC]")
 @click.option("--on-late", type=click.Choice(["raise", "reject"]), default="raise", show_default=True)
+@as_json
 def send(
     *,
     stream: str,
@@ -50,6 +53,7 @@ def send(
     time_format: str | None,
     tz: str | None,
     on_late: str,
+    as_json: bool,
 ) -> None:
     """Send a CSV file into a stream, sorted by time, with bounds.
 
@@ -74,7 +78,11 @@ def send(
             createStream(stream, rows.schema)
         with _progress(feed.rows) as advance:
             sent = feed.send(stream, advance)
-    click.echo(_summary(feed, sent, existing.rejected if existing else 0, describeStream(stream)))
+    now, rejected = describeStream(stream), existing.rejected if existing else 0
+    if as_json:
+        echo_json(_summary_json(feed, sent, rejected, now))
+    else:
+        click.echo(_summary(feed, sent, rejected, now))
 
 
 def _existing(stream: str, create: bool) -> StreamInfo | None:
@@ -95,6 +103,17 @@ def _summary(feed: CsvFeed, sent: int, rejected_before: int, now: StreamInfo) ->
     ]
     count, bound = len(feed.producers), "none" if now.bound is None else str(now.bound)
     return f"{now.path}: {sent} row(s) sent by {count} producer(s){''.join(notes)}. Bound: {bound}."
+
+
+def _summary_json(feed: CsvFeed, sent: int, rejected_before: int, now: StreamInfo) -> dict[str, Any]:
+    return {
+        "stream": now.path,
+        "sent": sent,
+        "alreadyThere": feed.rows - sent,
+        "producers": sorted(feed.producers),
+        "rejected": now.rejected - rejected_before,
+        "bound": bound_json(now.bound),
+    }
 
 
 @contextmanager

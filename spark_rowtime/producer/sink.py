@@ -80,6 +80,11 @@ class StreamSink(SinkLifecycle):
         super().__init__(store, outbox, late, scheduler, lock)
 
     @property
+    def closed(self) -> bool:
+        """Whether the sink was closed or abandoned."""
+        return self._closed
+
+    @property
     def checkpoint(self) -> str | None:
         """The checkpoint stored last, where a restarted adapter resumes; None if there is none.
 

@@ -63,7 +63,7 @@ class RowtimeDataSource(DataSource):
 
 def _own_schema(options: Options) -> StructType:
     if adapter := options.get("adapter"):
-        ensure_stream(adapter, options.path)
+        ensure_stream(adapter, options.path, options.adapter_arguments)
     return from_arrow_schema(view_schema(options.path, options.choice("view", *VIEWS)))
 
 

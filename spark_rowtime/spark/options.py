@@ -9,6 +9,8 @@ from spark_rowtime.reader.release import Release, release
 from spark_rowtime.types.arguments import to_text
 from spark_rowtime.types.schema import ROWTIME
 
+LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
+"""Options of which there is one for each column, or for each argument of the adapter."""
 READ = (
     "path",
     "order",
@@ -17,12 +19,13 @@ READ = (
     "maxRowsPerTrigger",
     "maxBytesPerTrigger",
     "adapter",
+    ADAPTER_ARGUMENT,
+    "producer",
     "watermark",
     "punctuate",
     "bounds",
     "view",
 )
-LATENESS_COLUMN = "lateness.<column>"
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """Options, in lower case, that Spark or its users pass to every source."""
@@ -41,8 +44,7 @@ class Options:
         passed_over = {*lower, *SPARKS_OWN, *TABLES_OWN}
         for name in given:
             plain = name.lower().removeprefix(_AGAIN)
-            of_column = plain.startswith("lateness.") and LATENESS_COLUMN in known
-            if plain not in passed_over and not of_column and not name.startswith("spark."):
+            if plain not in passed_over and not _is_of_family(plain, known) and not name.startswith("spark."):
                 raise _unknown(name, lower)
 
     def get(self, name: str, default: str | None = None) -> str | None:
@@ -77,14 +79,37 @@ class Options:
                 found[_column(name.removeprefix("lateness."), columns, found)] = value
         return found or None
 
+    @property
+    def adapter_arguments(self) -> dict[str, str]:
+        """The adapter's arguments. Their names may be in another case than the user wrote."""
+        prefix = "adapter."
+        return {name.removeprefix(prefix): text for name, text in self._given.items() if name.startswith(prefix)}
+
     def check_read(self) -> "Options":
         """Validates every option of a read, so that an error is raised at load() and not in the query."""
+        self._check_adapter()
         self.release()
         self.choice("bounds", "require", "ignore")
         self.choice("watermark", "auto", "none")
         self.choice("punctuate", "false", "true")
         self.choice("view", *VIEWS)
         return self
+
+    def _check_adapter(self) -> None:
+        for_adapter = [name for name in self._given if name == "producer" or name.startswith("adapter.")]
+        if for_adapter and self.get("adapter") is None:
+            raise InvalidOptionError(
+                f"The option {for_adapter[0]} is for an adapter, but no adapter is given. Name it: "
+                "option('adapter', 'my_feed:MyFeed').",
+                option="adapter",
+            )
+        if self.adapter_producer is not None:
+            to_text(self.adapter_producer or None, "producer")
+
+    @property
+    def adapter_producer(self) -> str | None:
+        """The name under which the adapter sends; None: that of its class."""
+        return self.get("producer")
 
     @property
     def path(self) -> str:
@@ -134,6 +159,12 @@ def _column(name: str, columns: list[str], others: Mapping[str, str]) -> str:
     if found[0] in others:
         raise InvalidOptionError(f"{option} and lateness mean the same. Give one of them.", option=option)
     return found[0]
+
+
+def _is_of_family(name: str, known: tuple[str, ...]) -> bool:
+    """Whether the option, in lower case, is for one column or for one argument of the adapter."""
+    families = [option.partition("<")[0] for option in (LATENESS_COLUMN, ADAPTER_ARGUMENT) if option in known]
+    return any(name.startswith(family) and name != family for family in families)
 
 
 def _unknown(name: str, lower: Mapping[str, str]) -> UnknownOptionError:

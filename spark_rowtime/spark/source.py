@@ -16,9 +16,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from spark_rowtime.adapter.adapter import AdapterProcess, spawn
+from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
+from spark_rowtime.spark.hosted_adapter import start_adapter
 from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, SINCE, start_position
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
@@ -43,7 +44,8 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options) -> None:
         self._path, self._release = options.path, options.release()
         self._from_latest = options.from_latest
-        self._adapter_spec = options.get("adapter")
+        self._adapter_spec, self._adapter_arguments = options.get("adapter"), options.adapter_arguments
+        self._adapter_producer = options.adapter_producer
         self._require = options.choice("bounds", "require", "ignore") == "require"
         self._target: int | None = None
         self._news_wait = NEWS_WAIT_SECONDS
@@ -52,6 +54,10 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._adapter: AdapterProcess | None = None
         self._registered: str | None = None
         self._kept, self._kept_at = Position(0, None, None), 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The tasks get no arguments of the adapter, which may be secret."""
+        return {**self.__dict__, "_adapter_arguments": {}}
 
     @cached_property
     def _store(self) -> Store:
@@ -160,7 +166,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._adapter_spec is None:
             return
         if self._adapter is None:
-            self._adapter = spawn(self._adapter_spec, self._path)
+            self._adapter = start_adapter(
+                self._adapter_spec, self._path, self._adapter_arguments, self._adapter_producer
+            )
         self._adapter.check()
 
     def _release_of(self, offset: dict[str, Any]) -> Release:

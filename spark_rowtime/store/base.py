@@ -147,6 +147,18 @@ class ProducerInfo:
     """The state of the producer's disorder, as JSON; empty if none is kept."""
 
 
+class LastSeen(NamedTuple):
+    """When a producer was last seen, in microseconds of uptime, and its lease.
+
+    ``unseen``: since its last commit or renewal. ``silent``: since it last sent a row or a new bound, or joined.
+    ``lease`` is that of ``attach``; None: it has none.
+    """
+
+    unseen: int
+    silent: int
+    lease: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderInfo:
     """A registered reader. The store keeps rows after its ``position``.
@@ -321,6 +333,10 @@ class Store(ABC):
     @abstractmethod
     def producer(self, name: str) -> ProducerInfo | None:
         """Returns the producer of that name, if it ever attached. The cost does not depend on how many there are."""
+
+    @abstractmethod
+    def last_seen(self) -> dict[str, LastSeen]:
+        """Returns when each producer was last seen, by name."""
 
     @abstractmethod
     def clock(self) -> StreamClock:

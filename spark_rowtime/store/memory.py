@@ -18,6 +18,7 @@ from spark_rowtime.store.base import (
     Collected,
     Commit,
     Head,
+    LastSeen,
     Position,
     ProducerInfo,
     ReaderInfo,
@@ -205,7 +206,9 @@ class MemoryStore(Store):
 
     def leave(self, producer: str, epoch: int) -> None:
         with self._changed:
-            if self._current(producer, epoch).info.status is not Status.LEFT:
+            record = self._current(producer, epoch)
+            if record.info.status is not Status.LEFT:
+                record.seen = self._uptime()
                 self._append(Left(producer), None)
 
     def detach(self, producer: str) -> None:
@@ -300,6 +303,14 @@ class MemoryStore(Store):
     def producer(self, name: str) -> ProducerInfo | None:
         with self._changed:
             return self._producers[name].info if name in self._producers else None
+
+    def last_seen(self) -> dict[str, LastSeen]:
+        with self._changed:
+            now = self._uptime()
+            return {
+                name: LastSeen(max(now - p.seen, 0), max(now - p.sent, 0), p.lease)
+                for name, p in sorted(self._producers.items())
+            }
 
     def clock(self) -> StreamClock:
         with self._changed:

@@ -237,3 +237,25 @@ def test_holder_is_the_weakest_that_counts():
     clock.apply(Joined("c"))
     clock.apply(Sent("a", 12))
     assert clock.holder() == "c"
+
+
+@given(EVENTS)
+def test_holders_are_all_who_must_move_before_the_bound_does(events):
+    clock = StreamClock()
+    clock.replay(events)
+    holders = clock.holders()
+    assert holders[:1] == ([] if clock.holder() is None else [clock.holder()])
+    for stays in holders:
+        others = copy.deepcopy(clock)
+        others.replay(Sent(name, 100) for name, p in clock.producers.items() if name != stays)
+        assert others.floor == clock.floor
+    all_move = copy.deepcopy(clock)
+    all_move.replay(Sent(name, 100) for name in holders)
+    assert not holders or high(all_move.floor) > high(clock.floor)
+
+
+def test_with_max_lag_the_holders_are_those_at_the_bound_and_below():
+    clock = StreamClock(max_lag=10 * MINUTE)
+    clock.replay([Joined("mute"), Joined("slow"), Joined("fast"), Sent("slow", us("9:50")), Sent("fast", us("10:00"))])
+    assert clock.floor == us("9:50")
+    assert clock.holders() == ["mute", "slow"]

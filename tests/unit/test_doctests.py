@@ -11,6 +11,8 @@ from spark_rowtime.store.memory import STREAMS
 MODULES = [
     "spark_rowtime",
     "spark_rowtime.adapter.adapter",
+    "spark_rowtime.adapter.contract",
+    "spark_rowtime.adapter.sinks",
     "spark_rowtime.bounds.bound",
     "spark_rowtime.bounds.train",
     "spark_rowtime.errors",

@@ -100,7 +100,7 @@ def test_what_the_command_says(orders: str) -> None:
     rt.openReader(orders, name="nobody").close()
     said = rowtime("gc", orders, "--age", "0 s").splitlines()
     assert said[1] == "More rows are old enough, but are kept after seq 0: reader 'nobody' needs it."
-    assert rowtime("describe", orders).splitlines()[-2].split() == ["reader", "seq", "unread", "last", "seen"]
+    assert rowtime("describe", orders).splitlines()[-2].split() == ["reader", "seq", "unread", "seen", "ago"]
     assert "No reader 'somebody' is registered; the registered readers are: 'nobody'" in rowtime(
         "gc", orders, "--forget", "somebody", code=1
     )

@@ -7,7 +7,7 @@ from isal.isal_zlib import crc32
 
 from spark_rowtime.bounds.clock import Event, ProducerClock, Status
 from spark_rowtime.store import expiry
-from spark_rowtime.store.base import ProducerInfo
+from spark_rowtime.store.base import LastSeen, ProducerInfo
 from spark_rowtime.store.expiry import Ticking
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
@@ -46,6 +46,11 @@ class Known:
     holder: str
     receipt_seq: int
     receipt_floor: int | None
+
+    def last_seen(self, now: int) -> LastSeen:
+        """Returns when the producer was last seen, at the uptime ``now``."""
+        lease = -1 - self.lease if self.lease is not None and self.let_go else self.lease
+        return LastSeen(max(now - self.seen, 0), max(now - self.sent, 0), lease)
 
     def tick(self, clock: ProducerClock | None, gone: Status) -> None:
         """Takes over the producer's state from the clock. ``gone`` is its status if the clock no longer has it."""

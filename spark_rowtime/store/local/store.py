@@ -17,6 +17,7 @@ from spark_rowtime.store.base import (
     Collected,
     Commit,
     Head,
+    LastSeen,
     Position,
     ProducerInfo,
     ReaderInfo,
@@ -248,6 +249,7 @@ class LocalStore(Store):
         with self._transaction():
             record = self._current(producer, epoch)
             if record.status != Status.LEFT:
+                record.seen = self._uptime.now()
                 self._tick(Left(producer), record)
 
     def detach(self, producer: str) -> None:
@@ -317,6 +319,11 @@ class LocalStore(Store):
         with self._guard:
             record = producers.find(self._catalog, name)
             return producers.info(self._catalog, record) if record else None
+
+    def last_seen(self) -> dict[str, LastSeen]:
+        with self._guard:
+            now = self._uptime.look()
+            return {record.name: record.last_seen(now) for record in producers.everyone(self._catalog)}
 
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):
