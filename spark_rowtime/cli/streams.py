@@ -1,4 +1,4 @@
-"""The commands ``rowtime create``, ``rowtime describe`` and ``rowtime detach``."""
+"""The commands ``rowtime create`` and ``rowtime describe``."""
 
 import shlex
 from collections.abc import Sequence
@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 
 import click
 
-from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.store import open_store
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.cli.producers import releasing, show_bound
 from spark_rowtime.store.base import REJECTED_BYTES
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
 from spark_rowtime.types.schema import show_schema
-from spark_rowtime.types.timestamps import show_micros
 
 ABSENT_DAYS = 1
 """A reader that was not seen for at least this long, and has unread rows, causes a warning."""
@@ -35,8 +34,12 @@ ABSENT_DAYS = 1
 @click.option(
     "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before the first row."
 )
+@click.option(
+    "--producer", "producers", multiple=True, help="A producer that the stream waits for; repeat it for each."
+)
 @click.option("--exist-ok", is_flag=True, help="Succeed if a stream of the same schema exists already.")
 def create(
+    *,
     stream: str,
     schema: str,
     max_lag: str | None,
@@ -46,6 +49,7 @@ def create(
     retain_bytes: int | None,
     retain_rejected: int,
     bounds_before_rows: bool,
+    producers: tuple[str, ...],
     exist_ok: bool,
 ) -> None:
     """Create an empty stream."""
@@ -59,6 +63,7 @@ def create(
         retainAge=retain_age,
         retainBytes=retain_bytes,
         retainRejected=retain_rejected,
+        producers=producers,
         existOk=exist_ok,
     )
 
@@ -72,25 +77,16 @@ def describe(stream: str) -> None:
         click.echo(line)
 
 
-@click.command()
-@click.argument("stream")
-@click.argument("producer")
-def detach(stream: str, producer: str) -> None:
-    """Detach a producer that will not come back, so that it no longer holds the stream's bound back."""
-    store = open_store(stream)
-    try:
-        store.detach(producer)
-        click.echo(f"{stream}: the bound is now {show_micros(store.head().floor)}")
-    finally:
-        store.close()
+_MEANING = {False: ": no later row is before that", True: ": no row follows"}
 
 
 def _facts(info: StreamInfo) -> list[str]:
     return [
         f"stream    {info.path}",
         f"columns   {show_schema(info.schema)}",
-        f"bound     {_time(info.bound)}{'' if info.bound is None else ': no later row is before that'}",
+        f"bound     {show_bound(info.bound)}{'' if info.bound is None else _MEANING[info.bound.isEnd]}",
         f"clock     held by {info.waitsFor}",
+        *releasing(info),
         f"rows      {info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log",
         *([f"settings  {', '.join(f'{k}={v}' for k, v in info.settings.items())}"] if info.settings else []),
         *([f"removed   the oldest {info.removed} rows"] if info.removed else []),
@@ -98,10 +94,21 @@ def _facts(info: StreamInfo) -> list[str]:
     ]
 
 
+_STATUS = {Status.EXPECTED: "expected, has not opened"}
+
+
 def _producers(info: StreamInfo) -> list[str]:
     head = ("producer", "status", "bound", "accepted", "rejected", "epoch", "checkpoint")
     rows = [
-        (p.name, p.status.value, _time(p.bound), str(p.accepted), str(p.rejected), str(p.epoch), p.checkpoint or "")
+        (
+            p.name,
+            _STATUS.get(p.status, p.status.value),
+            show_bound(p.bound),
+            str(p.accepted),
+            str(p.rejected),
+            str(p.epoch),
+            p.checkpoint or "",
+        )
         for p in info.producers
     ]
     return ["", *_aligned([head, *rows])] if rows else ["", "no producer yet"]
@@ -129,7 +136,3 @@ def blocking(info: StreamInfo) -> list[str]:
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _time(bound: RowtimeBound | None) -> str:
-    return show_micros(bound.floor if bound is not None else None)
