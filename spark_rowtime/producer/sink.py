@@ -253,6 +253,7 @@ class StreamSink(SinkLifecycle):
         checkpoint = None if checkpoint is None else to_text(checkpoint, "checkpoint")
         with self._lock:
             self._require_open()
+            self._scheduler.lease.require_attached()
             earlier = len(self._late.postponed)
             self._scheduler.commit(checkpoint)
             self._late.raise_postponed(earlier)
@@ -264,10 +265,12 @@ class StreamSink(SinkLifecycle):
         self._scheduler.settle()
         if self._scheduler.commits_later:
             self._acceptance.start_fast_path()
+            self._scheduler.end_fast_path_soon()
 
     def _start_send(self) -> None:
         """Begins a call that sends: raises what earlier calls left, and ends the fast path."""
         self._require_open()
+        self._scheduler.lease.require_attached()
         self._outbox.end_fast_path()
         self._late.raise_postponed()
         if self._outbox.failing:
