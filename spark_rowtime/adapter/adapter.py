@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from spark_rowtime.adapter.host_lock import only_host
-from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError, UnknownOptionError
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.errors import (
+    InvalidOptionError,
+    ProducerFencedError,
+    RowtimeError,
+    StreamCompleteError,
+    UnknownOptionError,
+)
 from spark_rowtime.producer.rowsink import RowSink, openSink
 from spark_rowtime.stream import ProducerDescription, createStream, describeStream, require_stream
 from spark_rowtime.types.short_repr import short_repr
@@ -32,6 +39,7 @@ PROGRAMMING_ERRORS = (
     NotImplementedError,
     InvalidOptionError,
     UnknownOptionError,
+    StreamCompleteError,
 )
 """Errors that recur however often an adapter is restarted: the host raises them at once."""
 _KEPT_OUTPUT_LINES = 20
@@ -145,6 +153,8 @@ def host(
 ) -> None:
     """Runs an adapter in this thread until its feed ends; when it fails, restarts it from its checkpoint.
 
+    An adapter whose producer is complete (``sink.close(complete=True)``) is not run again.
+
     Errors before the first ``run`` are raised unchanged; so are, at any time, errors in the adapter's program
     (``PROGRAMMING_ERRORS``). A fenced adapter ends with ProducerFencedError and is not restarted, because another
     process has taken its place.
@@ -170,7 +180,11 @@ def host(
     else:
         require_stream(path, made.schema)
     with only_host(path, name, patience, wait):
-        _Host(made, path, name, options).run(delays, wait)
+        hosted = _Host(made, path, name, options)
+        if hosted.is_complete():
+            LOG.info("Adapter %s has completed its feed: there is nothing more to run", name)
+        else:
+            hosted.run(delays, wait)
 
 
 def _sink_options(adapter: type[Adapter], name: str) -> dict[str, Any]:
@@ -223,6 +237,11 @@ class _Host:
                 LOG.warning("Adapter %s failed; restarting it in %s s.", self._producer, delay, exc_info=error)
             wait(delay)
             self._came_further()
+
+    def is_complete(self) -> bool:
+        """Whether the producer has declared that it never sends again."""
+        known = self._look()
+        return known is not None and known.status is Status.COMPLETE
 
     def _run_once(self) -> None:
         feed = self._adapter()

@@ -211,8 +211,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def expect(self, producers: Sequence[str]) -> None:
-        """Makes the stream wait for each of ``producers`` until it attaches, or is detached or closed."""
+    def expect(self, names: Sequence[str]) -> None:
+        """Makes a new stream wait for each of these producers until it attaches, or is detached or closed."""
 
     @abstractmethod
     def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:

@@ -115,9 +115,9 @@ class MemoryStore(Store):
             self._append(Joined(record.info.name), None)
             record.sent = self._uptime()
 
-    def expect(self, producers: Sequence[str]) -> None:
+    def expect(self, names: Sequence[str]) -> None:
         with self._changed:
-            for name in producers:
+            for name in names:
                 self._producers[name] = _newcomer(name, Status.EXPECTED)
                 self._append(Expected(name), None)
 

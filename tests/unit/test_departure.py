@@ -7,6 +7,7 @@ import pytest
 from test_cli import done, refused
 
 import spark_rowtime as rt
+from spark_rowtime.adapter.adapter import host
 from spark_rowtime.spark.source import waits_for
 from tests.streams import at, bound, drained, opened, send
 
@@ -301,3 +302,19 @@ def test_a_complete_file(tmp_path: Path) -> None:
     assert "0 row(s) sent by 2 producer(s); 2 of 2 were there already" in done(*send_it)
     file.write_text("time,net\n2006-09-11T11:00:00Z,a\n")
     assert "Producer 'a' of" in refused(*send_it)
+
+
+def test_an_adapter_that_is_complete_is_not_run_again(path: str) -> None:
+    class Archive:
+        schema = SCHEMA
+        runs = 0
+
+        def run(self, sink: Any) -> None:
+            Archive.runs += 1
+            sink.sendRow((at("10:00"), "a"))
+            sink.close(complete=True)
+
+    for _ in range(2):
+        host(Archive, path, producer="archive")
+    assert Archive.runs == 1
+    assert rt.describeStream(path).bound == rt.RowtimeBound.END

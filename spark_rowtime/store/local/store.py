@@ -138,9 +138,9 @@ class LocalStore(Store):
             record.sent = record.seen
             self._tick(Joined(record.name), record)
 
-    def expect(self, producers_to_come: Sequence[str]) -> None:
+    def expect(self, names: Sequence[str]) -> None:
         with self._transaction():
-            for name in producers_to_come:
+            for name in names:
                 self._tick(Expected(name), producers.newcomer(name, Status.EXPECTED))
 
     def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
