@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
+from spark_rowtime.operators import slidingAggregate
 from tests.sparksession import start
 from tests.streams import Pipe, drained, opened, send
 
@@ -91,3 +92,20 @@ def test_a_join_frees_its_rows_and_is_complete_when_both_streams_are(pipe: Pipe)
     deals.close(complete=True)
     assert pipe.step() == [("10:05", 2, None)]
     assert pipe.bound == rt.RowtimeBound.END
+
+
+def test_sessions_and_rows_that_wait_for_others_come_out(pipe: Pipe, tmp_path: Path) -> None:
+    path = pipe.create("source", "k STRING, n INT")
+    rows = pipe.read("source")
+    sessions = rows.groupBy(F.session_window("rowtime", "30 minutes"), "k").count()
+    other = start(sessions.selectExpr("session_window.end AS rowtime", "count"), tmp_path / "other", tmp_path / "cp")
+    pipe.run(slidingAggregate(rows, "k", interval="1 hour", following="1 hour", aggregates={"total": ("sum", "n")}))
+    with opened(path, "a") as sink:
+        send(sink, ("10:00", "a", 1), ("10:20", "a", 2), ("10:55", "a", 4))
+        assert pipe.step() == []
+        sink.close(complete=True)
+    assert [(row[0], row[-1]) for row in sorted(pipe.step())] == [("10:00", 7), ("10:20", 7), ("10:55", 7)]
+    other.processAllAvailable()
+    assert read_again(str(tmp_path / "other")) == [("10:50", 2), ("11:25", 1)]
+    assert pipe.bound == rt.describeStream(str(tmp_path / "other")).bound
+    other.stop()
