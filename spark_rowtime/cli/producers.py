@@ -45,15 +45,20 @@ def show_bound(bound: RowtimeBound | None) -> str:
     return show_micros(bound.floor if bound is not None else None)
 
 
+_BY_NEED = [Status.EXPECTED, Status.DETACHED, Status.IDLE, Status.ATTACHED, Status.LEFT, Status.COMPLETE]
+"""The producers for which the commands are shown first."""
+
+
 def releasing(info: StreamInfo) -> list[str]:
     """Returns the commands for a stream that waits for a producer that never came, or for nobody."""
     statuses = {p.name: p.status for p in info.producers}
     held = info.holder is not None and statuses[info.holder] is not Status.EXPECTED
     if held or not statuses or (info.bound is not None and info.bound.isEnd):
         return []
-    open_ended = [name for name, status in statuses.items() if status is not Status.COMPLETE]
-    name = info.holder or open_ended[0]
+    name = info.holder or min(statuses, key=lambda known: _BY_NEED.index(statuses[known]))
     end = f"{shlex.quote(info.path)} {shlex.quote(name)}"
+    if statuses[name] is Status.LEFT:
+        return [f"          rowtime close {end} --complete: it will never send again"]
     return [
         f"          rowtime close {end}: it has left, so its rows count (--complete: it will never send again)",
         f"          rowtime detach {end}: the stream only stops waiting for it",

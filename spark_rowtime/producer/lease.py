@@ -39,14 +39,14 @@ class Lease:
     def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int]) -> None:
         self.micros, self._outbox, self._now = micros, outbox, now
         self._pause = None if micros is None else max(micros // 3, LEAST_RENEWAL_MICROS)
-        self._renewed_at = now()
+        self._renewed_at = self._attached_at = now()
         self._told_detached = False
         self.fenced: ProducerFencedError | None = None
         """The error of a renewal that found the producer taken over; calls of the sink raise it."""
 
     def renewed(self) -> None:
         """Records that the lease was just renewed, as by a commit."""
-        self._renewed_at = self._now()
+        self._renewed_at = self._attached_at = self._now()
 
     def require_attached(self) -> None:
         """Finds out, before a call takes anything, whether the stream still waits for the producer.
@@ -54,7 +54,7 @@ class Lease:
         A producer that was detached joins again, so that the call's rows are judged by the stream's bound; one that
         was taken over or closed raises ProducerFencedError. An outage of the store is left to the next commit.
         """
-        if 0 <= self._now() - self._renewed_at < CONTACT_MICROS:
+        if 0 <= self._now() - self._attached_at < CONTACT_MICROS:
             return
         try:
             joined = self._outbox.join_again()
@@ -63,8 +63,9 @@ class Lease:
         except ProducerFencedError as error:
             self.fenced = error
             raise
-        self.renewed()
+        self._attached_at = self._now()
         if joined:
+            self.renewed()
             self._told_detached = False
             LOG.warning(DETACHED, self._outbox.producer, show_micros(self._outbox.floors.in_force))
 
@@ -76,7 +77,7 @@ class Lease:
         if 0 <= passed < self._pause:
             return self._pause - passed
         self._renew()
-        self.renewed()
+        self._renewed_at = self._now()
         return self._pause
 
     def _renew(self) -> None:

@@ -227,6 +227,21 @@ def test_single_rows_between_two_flushes_learn_it_too(path: str) -> None:
         assert statuses(path)["quiet"] == "attached"
 
 
+def test_looking_does_not_put_off_the_renewal_of_the_lease(path: str) -> None:
+    rt.createStream(path, SCHEMA)
+    with opened(path, "busy", lease="30 hours") as busy:
+        busy.flush(checkpoint="start")
+        renewed: list[bool] = []
+        renew = busy._outbox.renew
+        busy._outbox.renew = lambda: renewed.append(renew())
+        for clock in range(1, 12):
+            with busy._lock:
+                later(busy)
+                busy.sendRow((at(f"{clock}:00"), "b"))
+                busy._scheduler.run_due()
+        assert renewed == [False], "after ten of thirty hours"
+
+
 def test_one_that_only_renews_its_lease_is_told_in_its_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
     rt.createStream(path, SCHEMA)
     with opened(path, "quiet", lease="10 hours") as quiet:
@@ -287,6 +302,8 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert f"rowtime close {path} Berlin:" in standing
     assert f"rowtime detach {path} Berlin:" in standing
     assert "the bound is now 2006-09-11T10:30:00Z" in done("close", path, "Berlin")
+    done("close", path, "Oslo ö")
+    assert f"          rowtime close {path} Berlin --complete: it will never send again" in done("describe", path)
     assert "the bound is now the end of time" in done("close", path, "Berlin", "--complete")
     assert "bound     the end of time: no row follows" in done("describe", path)
     assert "No producer 'nobody'" in refused("close", path, "nobody")
