@@ -127,11 +127,19 @@ class StreamInfo:
             ...     rt.describeStream("memory://docs-waits").waitsFor
             'nyse'
         """
-        return waits_for(self.path, self.holder, self.producers)
+        complete = self.bound is not None and self.bound.isEnd
+        return waits_for(self.path, self.holder, self.producers, complete=complete)
 
 
-def waits_for(path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo]) -> str:
-    """The producer whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``."""
+def waits_for(
+    path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo], *, complete: bool = False
+) -> str:
+    """The producer whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``.
+
+    ``complete``: whether the stream's bound is the end of time.
+    """
+    if complete:
+        return f"nobody: {path} is complete, no row follows"
     to_come = [p.name for p in producers if p.status is Status.EXPECTED]
     if holder in to_come:
         return f"{_some(to_come)} (expected, {'have' if len(to_come) > 1 else 'has'} not opened)"
@@ -141,8 +149,6 @@ def waits_for(path: str, holder: str | None, producers: Sequence[ProducerDescrip
         return f"nobody: no producer has been attached to {path} yet"
     by_status = [(status, [p.name for p in producers if p.status is status]) for status in Status]
     gone = ", ".join(f"{_some(names)} {_GONE[status]}" for status, names in by_status if names)
-    if all(p.status is Status.COMPLETE for p in producers):
-        return f"nobody: of the producers of {path} {gone}; no row follows"
     return f"nobody: of the producers of {path} {gone}; its bound stays until one sends"
 
 

@@ -8,7 +8,7 @@ from test_cli import done, refused
 
 import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
-from spark_rowtime.spark.source import waits_for
+from spark_rowtime.stream import waits_for
 from tests.streams import at, bound, drained, opened, send
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, k STRING"
@@ -85,7 +85,7 @@ def test_the_end(path: str) -> None:
     feed(path, "Oslo", "9:00", complete=True)
     info = rt.describeStream(path)
     assert info.bound == rt.RowtimeBound.END
-    assert info.waitsFor == f"nobody: of the producers of {path} 'Berlin', 'Oslo' is complete; no row follows"
+    assert info.waitsFor == f"nobody: {path} is complete, no row follows"
     assert [p.bound for p in info.producers] == [rt.RowtimeBound.END] * 2
     with rt.openReader(path, follow=True, hold="1 hour") as follower:
         trains = list(follower)
