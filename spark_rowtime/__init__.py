@@ -36,10 +36,12 @@ from spark_rowtime.errors import (
     SinkNotClosedWarning,
     StoreCorruptError,
     StoreUnavailableError,
+    StreamCompleteError,
     StreamExistsError,
     StreamNotFoundError,
     UnknownOptionError,
 )
+from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
@@ -68,15 +70,18 @@ __all__ = [
     "Sinks",
     "StoreCorruptError",
     "StoreUnavailableError",
+    "StreamCompleteError",
     "StreamExistsError",
     "StreamInfo",
     "StreamNotFoundError",
     "Train",
     "UnknownOptionError",
+    "closeProducer",
     "configure",
     "createStream",
     "currentRowtimeBound",
     "describeStream",
+    "detachProducer",
     "jarPath",
     "openReader",
     "openSink",

@@ -6,8 +6,9 @@
     +-- SchemaMismatchError     rows, schema or rowtime of the wrong form
     +-- StreamNotFoundError     nothing at that path
     +-- StreamExistsError       something is there already
+    +-- StreamCompleteError     the producer, or the whole stream, was declared complete
     +-- SinkClosedError         a call on a closed sink
-    +-- ProducerFencedError     another process took this producer over
+    +-- ProducerFencedError     another process took this producer over, or closed it
     +-- StoreCorruptError       the bytes on disk are not those that were written
     +-- StoreUnavailableError   locked, full or unreachable for now
     +-- DataLostError           rows that a position still needs were removed
@@ -133,6 +134,20 @@ class StreamExistsError(RowtimeError):
     """
 
 
+class StreamCompleteError(RowtimeError):
+    """The producer, or every producer of the stream, was declared complete, so that no row may follow.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-complete", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> rt.openSink("memory://docs-complete", producer="nyse").close(complete=True)
+        >>> rt.openSink("memory://docs-complete", producer="nyse")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.StreamCompleteError: Producer 'nyse' of memory://docs-complete is complete: ...
+    """
+
+
 class SinkClosedError(RowtimeError):
     """The sink was closed, a call of it was interrupted, or its process was forked.
 
@@ -149,7 +164,7 @@ class SinkClosedError(RowtimeError):
 
 
 class ProducerFencedError(RowtimeError):
-    """Another sink opened the same producer and took it over. Nothing of the call was committed.
+    """Another sink took the producer over, or somebody closed it. Nothing of the call was committed.
 
     Example:
         >>> import spark_rowtime as rt

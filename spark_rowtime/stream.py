@@ -1,6 +1,6 @@
 """createStream creates a stream; describeStream reports its state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, Produce
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.retention import checkpoint_gone, lost
-from spark_rowtime.types.arguments import is_whole, to_flag
+from spark_rowtime.types.arguments import is_whole, to_flag, to_text
 from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
@@ -30,7 +30,8 @@ class ProducerDescription:
 
     Attributes:
         name: The producer's name in the stream.
-        status: attached, idle, detached or left.
+        status: expected (named by ``createStream``, has not opened a sink), attached, idle, detached, left, or
+            complete (it will never send again).
         bound: The producer's own bound; None if it has none.
         accepted: The number of its rows that the stream accepted.
         rejected: The number of its rows that the stream rejected.
@@ -144,11 +145,22 @@ class StreamInfo:
             ...     rt.describeStream("memory://docs-waits").waitsFor
             'nyse'
         """
-        return waits_for(self.path, self.holder, self.producers)
+        complete = self.bound is not None and self.bound.isEnd
+        return waits_for(self.path, self.holder, self.producers, complete=complete)
 
 
-def waits_for(path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo]) -> str:
-    """The producer whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``."""
+def waits_for(
+    path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo], *, complete: bool = False
+) -> str:
+    """The producer whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``.
+
+    ``complete``: whether the stream's bound is the end of time.
+    """
+    if complete:
+        return f"nobody: {path} is complete, no row follows"
+    to_come = [p.name for p in producers if p.status is Status.EXPECTED]
+    if holder in to_come:
+        return f"{_some(to_come)} (expected, {'have' if len(to_come) > 1 else 'has'} not opened)"
     if holder is not None:
         return holder
     if not producers:
@@ -159,10 +171,12 @@ def waits_for(path: str, holder: str | None, producers: Sequence[ProducerDescrip
 
 
 _GONE = {
+    Status.EXPECTED: "is expected",
     Status.ATTACHED: "is attached",
     Status.IDLE: "is idle",
     Status.DETACHED: "was detached",
     Status.LEFT: "has left",
+    Status.COMPLETE: "is complete",
 }
 
 
@@ -183,6 +197,7 @@ def createStream(
     retainAge: str | timedelta | None = None,
     retainBytes: int | None = None,
     retainRejected: int = REJECTED_BYTES,
+    producers: Iterable[str] = (),
     existOk: bool = False,
 ) -> None:
     """Creates an empty stream at ``path``.
@@ -208,8 +223,11 @@ def createStream(
             are kept.
         retainRejected: A number of bytes: the stream keeps the newest rejected rows up to this size (by default
             256 MiB). All rejected rows are counted.
-        existOk: If True, a stream of the same schema that exists already is left as it is; its settings are not
-            compared.
+        producers: The names of the producers that the stream waits for from the start: it has no bound until each of
+            them has opened a sink and promised something, or is let go by ``detachProducer`` or ``closeProducer``. So
+            feeds that start one after another lose no rows. Other producers may join too.
+        existOk: If True, a stream of the same schema that exists already is left as it is; its settings and expected
+            producers are not compared.
 
     Raises:
         StreamExistsError: Something exists at ``path`` already, and ``existOk`` is False.
@@ -222,6 +240,19 @@ def createStream(
         >>> rt.createStream("memory://docs-create", "rowtime TIMESTAMP NOT NULL, ticker STRING", idleTimeout="5 min")
         >>> rt.describeStream("memory://docs-create").schema.names
         ['rowtime', 'ticker']
+
+        Two feeds of which the first ends before the second begins:
+
+        >>> schema = "rowtime TIMESTAMP NOT NULL, ticker STRING"
+        >>> rt.createStream("memory://docs-expected", schema, producers=["nyse", "xetra"])
+        >>> with rt.openSink("memory://docs-expected", producer="nyse") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> rt.describeStream("memory://docs-expected").waitsFor
+        "'xetra' (expected, has not opened)"
+        >>> with rt.openSink("memory://docs-expected", producer="xetra") as sink:
+        ...     sink.sendRow(("2026-01-05T09:00:00Z", "SAP"))
+        >>> rt.describeStream("memory://docs-expected").bound
+        RowtimeBound('2026-01-05T14:30:00Z')
     """
     arrow = stream_schema(schema)
     settings = StreamSettings(
@@ -234,12 +265,23 @@ def createStream(
         _size(retainRejected, "retainRejected"),
     )
     to_flag(existOk, "existOk")
+    expected = _names(producers)
     try:
-        create_store(path, arrow, settings)
+        create_store(path, arrow, settings, expected)
     except StreamExistsError:
         if not existOk:
             raise
         _check_same(path, arrow)
+
+
+def _names(producers: Any) -> tuple[str, ...]:
+    """Returns the names of the expected producers, each once, in their order."""
+    if isinstance(producers, str) or not isinstance(producers, Iterable):
+        raise InvalidOptionError(
+            f"producers must be a list of names, such as ['Berlin', 'Oslo'], not {short_repr(producers)}.",
+            value=short_repr(producers),
+        )
+    return tuple(dict.fromkeys(to_text(name, "the name of a producer") for name in producers))
 
 
 def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:

@@ -13,6 +13,7 @@ from spark_rowtime.adapter.host_lock import only_host
 from spark_rowtime.adapter.loading import load, require_adapter
 from spark_rowtime.adapter.program_errors import is_program_error
 from spark_rowtime.adapter.sinks import Sinks
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError, UnknownOptionError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.store import open_store
@@ -100,6 +101,8 @@ def host(
 ) -> None:
     """Runs an adapter as ``runAdapter`` does.
 
+    An adapter whose producer is complete (``sink.close(complete=True)``) is not run again.
+
     ``delays`` are the seconds before each restart. ``patience`` is how many seconds it waits for another host of the
     same adapter to end, before it raises StoreUnavailableError. ``wait`` waits so many seconds.
     """
@@ -115,7 +118,11 @@ def host(
     else:
         require_stream(path, made.schema)
     with only_host(path, name, patience, wait):
-        _Host(made, path, name, given, sink_options).run(delays, wait)
+        hosted = _Host(made, path, name, given, sink_options)
+        if hosted.is_complete():
+            LOG.info("Adapter %s has completed its feed: there is nothing more to run", name)
+        else:
+            hosted.run(delays, wait)
 
 
 def _sink_options(adapter: Any, name: str) -> dict[str, Any]:
@@ -174,6 +181,11 @@ class _Host:
                 LOG.warning("Adapter %s failed; restarting it in %s s.", self._name, delay, exc_info=error)
             wait(delay)
             self._came_further()
+
+    def is_complete(self) -> bool:
+        """Whether the producer of the adapter's name has declared that it never sends again."""
+        known = self._look([self._name]).get(self._name)
+        return known is not None and known.status is Status.COMPLETE
 
     def _run_once(self) -> None:
         feed = self._adapter(**self._arguments)

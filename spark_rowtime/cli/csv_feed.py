@@ -14,11 +14,12 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import span
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.cli.sorted_runs import SortedRuns
-from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamCompleteError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.stream import describeStream
 from spark_rowtime.types.schema import rowtime_micros
-from spark_rowtime.types.timestamps import LEAST, from_micros, show_micros
+from spark_rowtime.types.timestamps import LARGEST, LEAST, show_micros
 
 _MOST_PRODUCERS = 1000
 
@@ -30,6 +31,7 @@ class FeedOptions:
     ``producer`` is the column that names each row's producer; without it there is one producer, ``name``.
     ``interval`` is the interval of rowtime, in microseconds, at which all producers send a bound; None means
     never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` is as for openSink.
+    ``complete``: the producers will never send again.
     """
 
     name: str
@@ -37,6 +39,7 @@ class FeedOptions:
     interval: int | None = None
     final: RowtimeBound | None = None
     on_late: str = "raise"
+    complete: bool = False
 
 
 class CsvFeed:
@@ -77,10 +80,9 @@ class CsvFeed:
         It calls ``advance`` with the number of rows of each finished batch.
         """
         with ExitStack() as stack:
-            sinks = {
-                name: stack.enter_context(openSink(path, producer=name, onLate=self._options.on_late))
-                for name in sorted(self.producers)
-            }
+            sinks = {name: stack.enter_context(sink) for name, sink in self._sinks(path)}
+            if not sinks:
+                return 0
             senders = _Senders(sinks, self._options.producer, self._identity())
             for batch in self._runs.merged():
                 for start, rows in self._intervals(batch):
@@ -91,13 +93,31 @@ class CsvFeed:
                 advance(batch.num_rows)
             if self._last_bound is not None:
                 senders.promise(self._last_bound)
+            if self._options.complete:
+                for sink in sinks.values():
+                    sink.close(complete=True)
         return senders.sent
+
+    def _sinks(self, path: str) -> Iterator[tuple[str, StreamSink]]:
+        """Opens each producer. Leaves those out that an earlier run, which was interrupted later, has completed."""
+        for name in sorted(self.producers):
+            try:
+                sink = openSink(path, producer=name, onLate=self._options.on_late)
+            except StreamCompleteError:
+                if not self._options.complete or not self._was_sent(path, name):
+                    raise
+            else:
+                yield name, sink
+
+    def _was_sent(self, path: str, name: str) -> bool:
+        stored = {p.name: p.checkpoint for p in describeStream(path).producers}.get(name)
+        return landed(stored, self._identity()) is not None
 
     @property
     def _last_bound(self) -> RowtimeBound | None:
         if self._options.final is not None or self.last is None:
             return self._options.final
-        return RowtimeBound(from_micros(self.last), strict=True)
+        return RowtimeBound.fromFloor(min(self.last + 1, LARGEST))
 
     def _note(self, batch: pa.RecordBatch) -> None:
         ends = span(batch)
@@ -151,6 +171,8 @@ class _Senders:
     def send(self, rows: pa.RecordBatch) -> None:
         """Sends rows of any producers, given in the order of their times. Skips those that have landed already."""
         for name, own in self._by_producer(rows):
+            if name not in self._sinks:
+                continue
             old = min(own.num_rows, max(0, self._landed[name] - self._passed[name]))
             self._passed[name] += own.num_rows
             if old < own.num_rows:
@@ -175,13 +197,7 @@ class _Senders:
         self._pending.clear()
 
     def _stored(self, checkpoint: str | None) -> int:
-        try:
-            stored = json.loads(checkpoint or "{}")
-        except ValueError:
-            return 0
-        if not isinstance(stored, dict) or {**stored, **self._identity} != stored:
-            return 0
-        return int(stored.get("rows", 0))
+        return landed(checkpoint, self._identity) or 0
 
     def _by_producer(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._producer is None:
@@ -189,6 +205,17 @@ class _Senders:
         by_name = pc.sort_indices(_names(rows, self._producer))
         ordered = rows.take(by_name)
         return _stretches(ordered, _names(ordered, self._producer))
+
+
+def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
+    """Returns how many rows of the file a checkpoint says have landed; None if it is none of this file."""
+    try:
+        stored = json.loads(checkpoint or "{}")
+    except ValueError:
+        return None
+    if not isinstance(stored, dict) or {**stored, **identity} != stored:
+        return None
+    return int(stored.get("rows", 0))
 
 
 def _stretches(rows: pa.RecordBatch, by: pa.Array) -> Iterator[tuple[Any, pa.RecordBatch]]:

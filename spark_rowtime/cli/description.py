@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.cli.output import bound_json, duration, fact, styled, table
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.cli.output import bound_json, duration, fact, show_bound, styled, table
+from spark_rowtime.cli.producers import releasing
 from spark_rowtime.stream import ProducerDescription, StreamInfo
 from spark_rowtime.types.schema import show_schema
-from spark_rowtime.types.timestamps import show_micros
 
 ABSENT_DAYS = 1
 """A reader that was not seen for at least this long, and has unread rows, causes a warning."""
@@ -17,6 +17,8 @@ SILENT = timedelta(minutes=1)
 """Of a producer that holds the bound back and has not sent for this long, the text says so."""
 _NAMED = 3
 """The largest number of producers that one sentence names."""
+_MEANING = {False: ": no later row is before that", True: ": no row follows"}
+_STATUS = {Status.EXPECTED: "expected, has not opened"}
 _PRODUCER = ("producer", "status", "bound", "rows", "rejected", "seen ago", "lease")
 _READER = ("reader", "seq", "unread", "seen ago")
 
@@ -64,7 +66,7 @@ def _facts(info: StreamInfo, width: int) -> list[str]:
     facts = [
         ("stream", info.path),
         ("columns", show_schema(info.schema)),
-        ("bound", f"{_time(info.bound)}{'' if info.bound is None else ': no later row is before that'}"),
+        ("bound", f"{show_bound(info.bound)}{'' if info.bound is None else _MEANING[info.bound.isEnd]}"),
         ("clock", f"held by {waiting_for(info)}"),
         ("waiting", _held_back(info) if info.rowsHeldBack else ""),
         ("rows", f"{info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log"),
@@ -72,7 +74,8 @@ def _facts(info: StreamInfo, width: int) -> list[str]:
         ("removed", f"the oldest {info.removed} rows" if info.removed else ""),
         ("", f"the oldest {info.rejectedRemoved} rejected rows" if info.rejectedRemoved else ""),
     ]
-    return [line for label, text in facts if text for line in fact(label, text, width)]
+    lines = [line for label, text in facts if text for line in fact(label, text, width)]
+    return [*lines, *releasing(info)]
 
 
 def _held_back(info: StreamInfo) -> str:
@@ -112,16 +115,18 @@ def _cells(producer: ProducerDescription, now: datetime) -> Sequence[str]:
     waits = producer.status.value in ("attached", "idle")
     return (
         producer.name,
-        producer.status.value,
-        _time(producer.bound),
+        _STATUS.get(producer.status, producer.status.value),
+        show_bound(producer.bound),
         str(producer.accepted),
         str(producer.rejected),
-        duration(now - producer.seen),
+        "" if producer.status is Status.EXPECTED else duration(now - producer.seen),
         duration(left) if left is not None else "none" if waits else "",
     )
 
 
 def _notes(producer: ProducerDescription, holds: bool, now: datetime) -> list[str]:
+    if producer.status is Status.EXPECTED:
+        return []
     silence = now - producer.sent
     return [
         *([f"has sent nothing for {duration(silence)}"] if holds and silence >= SILENT else []),
@@ -151,7 +156,3 @@ def blocking(info: StreamInfo) -> list[str]:
                 f"{gone}. If it will not come back, run rowtime gc {info.path} --forget {shlex.quote(reader.name)}"
             )
     return found
-
-
-def _time(bound: RowtimeBound | None) -> str:
-    return show_micros(bound.floor if bound is not None else None)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.types.timestamps import show_micros
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LABEL_WIDTH = 10
@@ -55,8 +56,15 @@ def _time(value: datetime) -> str:
 
 
 def bound_json(bound: RowtimeBound | None) -> Any:
-    """A bound for JSON: its time, at or after which every later row is."""
-    return None if bound is None else {"time": bound.time, "strict": bound.strict}
+    """A bound for JSON: its time, at or after which every later row is; ``end``: no row follows."""
+    return None if bound is None else {"time": bound.time, "strict": bound.strict, "end": bound.isEnd}
+
+
+def show_bound(bound: RowtimeBound | None) -> str:
+    """Returns the bound's floor as a time; "none" and "the end of time" for what is no time."""
+    if bound is not None and bound.isEnd:
+        return "the end of time"
+    return show_micros(bound.floor if bound is not None else None)
 
 
 def text_width() -> int:

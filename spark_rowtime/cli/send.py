@@ -29,6 +29,7 @@ from spark_rowtime.types.timestamps import to_interval
 @click.option("--name", help="Without --producer: the name of the only producer.  [default: that of the file]")
 @click.option("--bounds", help="The interval of rowtime at which every producer sends a bound: 1h, '15 minutes'.")
 @click.option("--final", help="The bound at the end.  [default: the last rowtime, strict]")
+@click.option("--complete", is_flag=True, help="The producers will never send again: every window closes.")
 @click.option("--create/--no-create", default=False, help="Create the stream from the file if it does not exist.")
 @click.option("--columns", help="Only these columns, separated by commas.  [default: all]")
 @click.option("--delimiter", default=",", show_default=True)
@@ -46,6 +47,7 @@ def send(
     name: str | None,
     bounds: str | None,
     final: str | None,
+    complete: bool,
     create: bool,
     columns: str | None,
     delimiter: str,
@@ -70,7 +72,7 @@ def send(
         )
     last = RowtimeBound.told(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")
-    options = FeedOptions(name or file.name, producer, interval or None, last, on_late)
+    options = FeedOptions(name or file.name, producer, interval or None, last, on_late, complete)
     with SortedRuns() as runs:
         feed = CsvFeed(rows, options, runs)
         feed.read()

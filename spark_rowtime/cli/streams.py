@@ -1,16 +1,13 @@
-"""The commands ``rowtime create``, ``rowtime describe`` and ``rowtime detach``."""
+"""The commands ``rowtime create`` and ``rowtime describe``."""
 
 from datetime import UTC, datetime
 
 import click
 
-from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.cli.description import described, lines_of
-from spark_rowtime.cli.output import as_json, bound_json, echo_json, text_width
-from spark_rowtime.store import open_store
+from spark_rowtime.cli.output import as_json, echo_json, text_width
 from spark_rowtime.store.base import REJECTED_BYTES
 from spark_rowtime.stream import createStream, describeStream
-from spark_rowtime.types.timestamps import show_micros
 
 
 @click.command()
@@ -31,8 +28,12 @@ from spark_rowtime.types.timestamps import show_micros
 @click.option(
     "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before the first row."
 )
+@click.option(
+    "--producer", "producers", multiple=True, help="A producer that the stream waits for; repeat it for each."
+)
 @click.option("--exist-ok", is_flag=True, help="Succeed if a stream of the same schema exists already.")
 def create(
+    *,
     stream: str,
     schema: str,
     max_lag: str | None,
@@ -42,6 +43,7 @@ def create(
     retain_bytes: int | None,
     retain_rejected: int,
     bounds_before_rows: bool,
+    producers: tuple[str, ...],
     exist_ok: bool,
 ) -> None:
     """Create an empty stream."""
@@ -55,6 +57,7 @@ def create(
         retainAge=retain_age,
         retainBytes=retain_bytes,
         retainRejected=retain_rejected,
+        producers=producers,
         existOk=exist_ok,
     )
 
@@ -70,21 +73,3 @@ def describe(stream: str, as_json: bool) -> None:
     else:
         for line in lines_of(info, text_width(), datetime.now(UTC)):
             click.echo(line)
-
-
-@click.command()
-@click.argument("stream")
-@click.argument("producer")
-@as_json
-def detach(stream: str, producer: str, as_json: bool) -> None:
-    """Detach a producer that will not come back, so that it no longer holds the stream's bound back."""
-    store = open_store(stream)
-    try:
-        store.detach(producer)
-        floor = store.head().floor
-    finally:
-        store.close()
-    if as_json:
-        echo_json({"stream": stream, "producer": producer, "bound": bound_json(as_bound(floor))})
-    else:
-        click.echo(f"{stream}: the bound is now {show_micros(floor)}")

@@ -155,7 +155,7 @@ class Intake:
     def check_ahead(self, bound: RowtimeBound) -> None:
         """Raises InvalidOptionError if ``bound`` is too far ahead of the wall clock: it could not be taken back."""
         ceiling = self.ceiling()
-        if ceiling is not None and bound.floor > ceiling:
+        if ceiling is not None and bound.floor > ceiling and not bound.isEnd:
             raise InvalidOptionError(
                 f"The bound '{bound}' lies beyond {show_micros(ceiling)}, which is maxAhead after now. A bound cannot "
                 "be taken back: all rows before it would be late. Send an earlier bound, or create the stream "

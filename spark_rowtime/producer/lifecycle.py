@@ -12,6 +12,8 @@ from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.producer.unclosed import EXIT_PATIENCE_SECONDS, collected, not_closed, watch
 from spark_rowtime.store.base import Store
+from spark_rowtime.types.arguments import to_flag
+from spark_rowtime.types.timestamps import END
 
 
 class SinkLifecycle:
@@ -33,8 +35,12 @@ class SinkLifecycle:
         """The producer's name in the stream."""
         return self._outbox.producer
 
-    def close(self) -> None:
+    def close(self, *, complete: bool = False) -> None:
         """Commits what was sent; the producer leaves the stream. Closing a closed sink does nothing.
+
+        With ``complete``, the producer declares in the same commit that it will never send again. When the last
+        producer that the stream waits for is complete, no row follows: the stream's bound is ``RowtimeBound.END``, and
+        every window of a query closes. A producer that is complete cannot be opened again.
 
         Closing declares the feed complete: all that was sent is committed, also what was sent after the last
         checkpoint. A feed that will resume from its checkpoint calls ``flush(checkpoint=...)`` before ``close``.
@@ -42,9 +48,12 @@ class SinkLifecycle:
         If the store fails, the sink stays open, so that ``close`` can be called again, but it no longer renews its
         lease, unless a later call sends or flushes. A fenced sink is closed although it raises.
 
+        Args:
+            complete: If True, the producer will never send again.
+
         Raises:
             LateRowError: A row that was taken became late before its commit (``onLate="raise"``).
-            ProducerFencedError: Another sink took the producer over.
+            ProducerFencedError: Another sink took the producer over, or somebody closed it.
             SinkClosedError: An earlier call was interrupted, or the sink was opened in another process.
             StoreUnavailableError: The store cannot be reached or written just now.
 
@@ -56,7 +65,11 @@ class SinkLifecycle:
             >>> sink.close()
             >>> rt.describeStream("memory://docs-close").producers[0].status.value
             'left'
+            >>> rt.openSink("memory://docs-close", producer="xetra").close(complete=True)
+            >>> rt.describeStream("memory://docs-close").bound
+            RowtimeBound.END
         """
+        to_flag(complete, "complete")
         with self._lock:
             if self._closed:
                 return
@@ -64,6 +77,9 @@ class SinkLifecycle:
                 self._end()
                 raise self._interrupted()
             self._scheduler.pause()
+            if complete:
+                self._outbox.end_fast_path()
+                self._outbox.floors.promise(END)
             try:
                 self._scheduler.commit(None)
                 self._outbox.leave()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.producer.floors import Floors
@@ -168,6 +169,20 @@ class Outbox:
         joined = self._store.renew(self.producer, self._epoch)
         if joined:
             self.floors.learn(self._store.head().floor)
+        return joined
+
+    def is_detached(self) -> bool:
+        """Whether the stream no longer waits for the producer, which may join again."""
+        stored = self._store.producer(self.producer)
+        return stored is not None and stored.status is Status.DETACHED
+
+    def join_again(self) -> bool:
+        """Joins again if the producer was detached, and returns True; raises ProducerFencedError if it was closed."""
+        stored = self._store.producer(self.producer)
+        if stored is None or (stored.epoch == self._epoch and stored.status is not Status.DETACHED):
+            return False
+        joined = self._store.renew(self.producer, self._epoch, sends=True)
+        self.floors.learn(self._store.head().floor)
         return joined
 
     def leave(self) -> None:

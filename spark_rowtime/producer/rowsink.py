@@ -137,6 +137,7 @@ def openSink(
 
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
+        StreamCompleteError: The producer, or the whole stream, was declared complete.
         StoreCorruptError: The stream's files do not hold what was written.
         StoreUnavailableError: The stream cannot be reached or written just now.
         InvalidOptionError: An argument has a value that cannot be used, two arguments exclude each other, or the

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.errors import RowtimeError, SinkClosedError
 from spark_rowtime.producer.sink import StreamSink
@@ -26,7 +27,7 @@ class Delivery:
         if train.rows.num_rows:
             self._calls.append((ROWS, lambda sink: sink.sendRows(train.rows)))
         if (bound := train.bound) is not None:
-            self._calls.append(("a bound", lambda sink: sink.sendRowtimeBound(bound.time, strict=bound.strict)))
+            self._calls.append(("a bound", lambda sink: send_bound(sink, bound)))
         if flushes:
             self._calls.append(("flush", lambda sink: sink.flush(checkpoint=position)))
 
@@ -42,6 +43,17 @@ class Delivery:
                 self._unknown = not _took_nothing(sink, what, error)
                 raise
             self._calls.popleft()
+
+
+def send_bound(sink: Any, bound: RowtimeBound) -> None:
+    """Sends a bound as a time, which every sink takes; the end of time as itself, where the sink is one of a stream.
+
+    Another sink gets the end of time as the last legal time, strict.
+    """
+    if bound.isEnd and isinstance(sink, StreamSink):
+        sink.sendRowtimeBound(bound)
+    else:
+        sink.sendRowtimeBound(bound.time, strict=bound.strict)
 
 
 def _took_nothing(sink: Any, what: str, error: BaseException) -> bool:

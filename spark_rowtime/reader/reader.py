@@ -23,6 +23,7 @@ from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS
 from spark_rowtime.types.arguments import to_flag, to_text
 from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.timestamps import END
 
 
 class _Unfinished(NamedTuple):
@@ -174,17 +175,21 @@ class RowReader:
             if train is not None:
                 return train
             left = None if deadline is None else deadline - time.monotonic()
-            if (left is None and not self._follow) or (left is not None and left <= 0):
+            if (left is None and not self._follows()) or (left is not None and left <= 0):
                 return None
             self._store.wait(seen, EXPIRY_CHECK_SECONDS if left is None else min(left, EXPIRY_CHECK_SECONDS))
 
+    def _follows(self) -> bool:
+        """Whether more may come: not after all rows of a stream whose producers are complete."""
+        return self._follow and (self._at.floor is None or self._at.floor < END)
+
     def __iter__(self) -> Iterator[Train]:
-        """Yields the trains up to the end of the log; a reader with ``follow=True`` never ends."""
+        """Yields the trains up to the end of the log; with ``follow=True``, until the stream is complete."""
         while (train := self.read()) is not None:
             yield train
 
     def drainTo(self, sink: Any) -> None:
-        """Sends every train to ``sink``, up to the end of the log, or without an end with ``follow=True``.
+        """Sends every train to ``sink``, up to the end of the log; with ``follow=True``, until the stream is complete.
 
         A sink with ``checkpoint`` and ``flush(checkpoint=...)`` keeps this reader's position with its
         rows, and a drain into it resumes there. After an error the same sink may be drained into again: what

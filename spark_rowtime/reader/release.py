@@ -20,7 +20,7 @@ from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import show_micros, to_interval
+from spark_rowtime.types.timestamps import END, show_micros, to_interval
 
 ORDERS = ("arrival", "rowtime")
 _SECOND = 1_000_000
@@ -130,7 +130,7 @@ class Release:
         cuts = []
         if self.order == "rowtime":
             cuts.append(0 if head.floor is None else head.floor + 1)
-        if self.hold is not None:
+        if self.hold is not None and not (head.floor is not None and head.floor >= END):
             cuts.append(max(head.largest or 0, head.floor or 0) - self.hold + 1)
         return min(cuts) if cuts else None
 

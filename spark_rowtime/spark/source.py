@@ -27,7 +27,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
 from spark_rowtime.stream import waits_for
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import END, show_micros
 
 NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.04
 """How many seconds a query waits for new events in each of its sources. In its only source, the wait grows to the
@@ -189,7 +189,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {
             "bound": show_micros(clock.floor),
             "producers": sum(p.status.value in ("attached", "idle") for p in producers),
-            "clockHeldBy": waits_for(self._path, clock.holder(), producers),
+            "clockHeldBy": waits_for(
+                self._path, clock.holder(), producers, complete=clock.floor is not None and clock.floor >= END
+            ),
             "rowsHeldBack": self._held_back.rows(self._store, latest),
             "rowsRejected": sum(p.rejected for p in producers),
         }

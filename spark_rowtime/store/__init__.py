@@ -1,5 +1,6 @@
 """Creates and opens streams. The form of a path selects the store: ``memory://`` or a local directory."""
 
+from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,19 @@ if TYPE_CHECKING:
     from spark_rowtime.store.local.check import Report
 
 
-def create_store(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
-    """Creates an empty stream. Raises StreamExistsError if anything already exists at ``path``."""
+def create_store(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
+    """Creates an empty stream that expects ``producers``. Raises StreamExistsError if ``path`` exists already."""
     path = _text(path)
     if path.startswith("memory://"):
         if path in STREAMS:
             raise StreamExistsError(f"There is a stream at {path} already.", path=path)
-        STREAMS[path] = MemoryStore(path, schema, settings)
+        store = MemoryStore(path, schema, settings)
+        store.expect(producers)
+        STREAMS[path] = store
     else:
         from spark_rowtime.store.local import create_local  # noqa: PLC0415  (sqlite3 only where it is used)
 
-        create_local(_local(path), schema, settings)
+        create_local(_local(path), schema, settings, producers)
 
 
 def open_store(path: str, durability: str = "process") -> Store:

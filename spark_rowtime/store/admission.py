@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.types.schema import rowtime_micros
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import END, show_micros
 
 
 def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
@@ -51,12 +52,47 @@ def split_late(rows: pa.RecordBatch, floor: int) -> tuple[pa.RecordBatch, pa.Rec
     return rows.filter(fits), rows.filter(pc.invert(fits))
 
 
-def fenced(producer: str, epoch: int, now: int) -> ProducerFencedError:
-    """Returns the error for a call that uses an old epoch."""
+def require_open(path: str, producer: str, floor: int | None) -> None:
+    """Raises StreamCompleteError if the stream's ``floor`` is the end of time, so that nobody may join."""
+    if floor is not None and floor >= END:
+        raise StreamCompleteError(
+            f"The stream at {path} is complete: every producer has declared that no row follows, so producer "
+            f"{producer!r} cannot join. Create another stream for what comes now.",
+            path=path,
+            producer=producer,
+        )
+
+
+def complete(path: str, producer: str) -> StreamCompleteError:
+    """Returns the error for opening a producer that is complete."""
+    return StreamCompleteError(
+        f"Producer {producer!r} of {path} is complete: it was declared that it never sends again. Send under another "
+        "name, or into another stream.",
+        path=path,
+        producer=producer,
+    )
+
+
+def fenced(producer: str, epoch: int, now: int, status: Status) -> ProducerFencedError:
+    """Returns the error for a call that uses an old epoch; ``status`` is that of the producer now."""
+    if status in (Status.LEFT, Status.COMPLETE):
+        return _closed(producer, epoch, now)
     return ProducerFencedError(
         f"Producer {producer!r} was taken over: this sink has epoch {epoch}, the stream has epoch {now}. "
         "Nothing of this call was committed. Find the other process that uses this name. If this process should "
         "continue instead, open a new sink under the name.",
+        producer=producer,
+        epoch=epoch,
+        current=now,
+    )
+
+
+def _closed(producer: str, epoch: int, now: int) -> ProducerFencedError:
+    return ProducerFencedError(
+        f"Producer {producer!r} was closed by somebody else (`rowtime close`, or closeProducer), or by a sink that "
+        f"had taken it over: this sink has epoch {epoch}, the stream {now}. The stream no longer waits for it. Nothing "
+        "of this call has landed. Open a new sink under the name if this process is to go on; rows below the "
+        "stream's bound are late then.",
         producer=producer,
         epoch=epoch,
         current=now,

@@ -6,7 +6,7 @@ object belongs to one process, and several threads of that process may use it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -215,18 +215,25 @@ class Store(ABC):
         """Opens ``producer`` for ``holder`` (a token of one sink object or one query run).
 
         A holder that attaches again keeps its epoch, unless the producer has left or was detached. Another
-        holder takes over with epoch + 1, which fences the old one. ``lease`` is how many microseconds of
+        holder takes over with epoch + 1, which fences the old one. A complete producer does not join again, but a
+        holder may repeat its last commit. Raises StreamCompleteError if the stream is complete and the producer
+        would join. ``lease`` is how many microseconds of
         ``steady`` after its last commit or ``renew`` the producer is detached; None means never. Raises
         InvalidOptionError if ``declaration`` differs from the stored one.
         """
 
     @abstractmethod
-    def renew(self, producer: str, epoch: int) -> bool:
+    def expect(self, names: Sequence[str]) -> None:
+        """Makes a new stream wait for each of these producers until it attaches, or is detached or closed."""
+
+    @abstractmethod
+    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         """Extends the lease of a producer that has nothing to send. Raises ProducerFencedError at an old epoch.
 
         A producer whose lease had ended joins again at the stream's bound, and repeats what it has itself
         promised. ``renew`` then returns True, so that the caller can report it. A producer that was detached
-        by hand stays detached until it sends.
+        by hand stays detached until it sends: ``sends`` says that it is about to. Raises StreamCompleteError if
+        the stream has become complete meanwhile.
         """
 
     @abstractmethod
@@ -252,6 +259,8 @@ class Store(ABC):
     def commit(self, commit: Commit) -> Receipt:
         """Makes the commit visible atomically, and advances the clock.
 
+        With the floor END the producer is complete: it leaves the clock and is not waited for again.
+
         Raises ProducerFencedError at an old epoch, and LateRowError if ``commit.whole`` is set and a row is late.
         """
 
@@ -264,6 +273,14 @@ class Store(ABC):
         """Detaches a lost producer by hand, whoever holds it.
 
         Unlike ``leave``, it does not raise the floor to the largest rowtime when the producer is the last one.
+        """
+
+    @abstractmethod
+    def close_producer(self, producer: str, *, complete: bool = False) -> None:
+        """Declares that a lost producer has left, whoever holds it, or, with ``complete``, that it is complete.
+
+        This has the effect of its own ``leave`` or of its last commit, also if the producer was detached before. Its
+        holder is fenced. A repeated call changes nothing.
         """
 
     @abstractmethod

@@ -5,15 +5,26 @@ It uses plain lists and full scans, so that its correctness is easy to see. Its 
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import (
+    GONE,
+    Detached,
+    Event,
+    Expected,
+    Joined,
+    Left,
+    Sent,
+    Status,
+    StreamClock,
+    completes,
+)
 from spark_rowtime.bounds.train import floors_between, span
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -34,7 +45,7 @@ from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
-from spark_rowtime.types.timestamps import wall_clock
+from spark_rowtime.types.timestamps import END, wall_clock
 
 
 @dataclass(slots=True)
@@ -86,26 +97,38 @@ class MemoryStore(Store):
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
             self._expire()
-            record = self._producers.get(producer)
-            if record is None:
-                info = ProducerInfo(producer, Status.ATTACHED, 0, None, 0, 0, 0, None, declaration, "")
-                record = self._producers[producer] = _Producer(info, "", Receipt(0, None))
-            if record.info.declaration != declaration:
+            record = self._producers.get(producer) or _newcomer(producer, Status.ATTACHED)
+            if record.info.declaration not in ("", declaration):
                 raise redeclared(producer, record.info.declaration, declaration)
+            if producer not in self._clock.producers and record.info.status is not Status.COMPLETE:
+                require_open(self.path, producer, self._clock.floor)
+            self._producers[producer] = record
+            record.info = replace(record.info, declaration=declaration)
             if record.holder != holder or record.info.status in (Status.LEFT, Status.DETACHED):
-                record.holder = holder
-                record.info = replace(record.info, epoch=record.info.epoch + 1)
-                self._append(Joined(producer), None)
-                record.sent = self._uptime()
+                self._take_over(record, holder)
             record.lease, record.seen = lease, self._uptime()
             return record.info
 
-    def renew(self, producer: str, epoch: int) -> bool:
+    def _take_over(self, record: _Producer, holder: str) -> None:
+        record.holder = holder
+        record.info = replace(record.info, epoch=record.info.epoch + 1)
+        if record.info.status is not Status.COMPLETE:
+            self._append(Joined(record.info.name), None)
+            record.sent = self._uptime()
+
+    def expect(self, names: Sequence[str]) -> None:
+        with self._changed:
+            for name in names:
+                self._producers[name] = _newcomer(name, Status.EXPECTED)
+                self._append(Expected(name), None)
+
+    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         with self._changed:
             record = self._current(producer, epoch)
             record.seen = self._uptime()
-            if record.info.status is not Status.DETACHED or record.let_go:
+            if record.info.status is not Status.DETACHED or (record.let_go and not sends):
                 return False
+            require_open(self.path, producer, self._clock.floor)
             promised, record.sent = record.info.floor, record.seen
             self._append(Joined(producer), None)
             if stronger(promised, record.info.floor) != record.info.floor:
@@ -169,7 +192,7 @@ class MemoryStore(Store):
         for train, floor in zip(trains, floors, strict=True):
             self._append(Sent(commit.producer, floor, train.largest), train)
         news = stronger(own, commit.floor) != own
-        if not trains and (news or record.info.status is not Status.ATTACHED):
+        if not trains and (news or record.info.status not in (Status.ATTACHED, Status.COMPLETE)):
             self._append(Sent(commit.producer, stronger(before, commit.floor)), None)
         if trains or news:
             record.sent = self._uptime()
@@ -197,30 +220,39 @@ class MemoryStore(Store):
         record = self._producers[event.producer]
         record.let_go = False
         ticking = self._clock.producers.get(event.producer)
+        gone_at = END if completes(event) else record.info.floor
         record.info = replace(
             record.info,
             status=ticking.status if ticking else GONE[type(event)],
-            floor=ticking.floor if ticking else record.info.floor,
+            floor=ticking.floor if ticking else gone_at,
         )
         self._changed.notify_all()
 
     def leave(self, producer: str, epoch: int) -> None:
         with self._changed:
             record = self._current(producer, epoch)
-            if record.info.status is not Status.LEFT:
+            if record.info.status not in (Status.LEFT, Status.COMPLETE):
                 record.seen = self._uptime()
                 self._append(Left(producer), None)
 
     def detach(self, producer: str) -> None:
         with self._changed:
-            if self._record(producer).info.status in (Status.ATTACHED, Status.IDLE):
+            if self._record(producer).info.status in (Status.EXPECTED, Status.ATTACHED, Status.IDLE):
                 self._append(Detached(producer), None)
                 self._producers[producer].let_go = True
+
+    def close_producer(self, producer: str, *, complete: bool = False) -> None:
+        with self._changed:
+            record = self._record(producer)
+            if record.info.status is Status.COMPLETE or (record.info.status is Status.LEFT and not complete):
+                return
+            record.holder, record.info = "", replace(record.info, epoch=record.info.epoch + 1)
+            self._append(Sent(producer, END) if complete else Left(producer), None)
 
     def _current(self, producer: str, epoch: int) -> _Producer:
         record = self._record(producer)
         if record.info.epoch != epoch:
-            raise fenced(producer, epoch, record.info.epoch)
+            raise fenced(producer, epoch, record.info.epoch, record.info.status)
         return record
 
     def _record(self, producer: str) -> _Producer:
@@ -345,6 +377,11 @@ class MemoryStore(Store):
 
     def close(self) -> None:
         """Does nothing: a memory store holds no open resources."""
+
+
+def _newcomer(name: str, status: Status) -> _Producer:
+    """Returns a producer that has never attached."""
+    return _Producer(ProducerInfo(name, status, 0, None, 0, 0, 0, None, "", ""), "", Receipt(0, None))
 
 
 WHOLE = Position(1 << 60, None, None)

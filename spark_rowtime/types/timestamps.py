@@ -17,7 +17,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST = 1
 """The first legal rowtime: Spark's watermark starts at the epoch, and rows that are not later would be lost."""
 LARGEST = 253_402_300_799_999_998
-"""The last legal rowtime: the end of the year 9999, less one microsecond for the floor of a strict bound."""
+"""The last legal rowtime: the end of the year 9999, less one microsecond for END."""
+END = LARGEST + 1
+"""The floor of a bound that no row can follow: the end of time, which only a complete producer promises."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _UNITS = {

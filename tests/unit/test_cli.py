@@ -60,10 +60,8 @@ def test_create_and_describe(orders: str) -> None:
     ]
     fill(orders)
     said = " ".join(done("describe", orders).split())
-    assert (
-        f" clock held by nobody: of the producers of {orders} 'shop' has left; the bound stays as it is until one sends "
-        in said
-    )
+    nobody = f"nobody: of the producers of {orders} 'shop' has left; the bound stays as it is until one sends"
+    assert f" clock held by {nobody} " in said
     assert " columns rowtime timestamp[us, tz=UTC] not null, ticker string, price double " in said
     assert " bound 2006-09-11T12:05:00Z: no later row is before that " in said
     assert " shop left 2006-09-11T12:05:00Z 2 0 0 s" in said

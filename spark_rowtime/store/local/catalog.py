@@ -57,8 +57,9 @@ ADDED_2 = """
 CREATE TABLE uptime (boot TEXT NOT NULL, ahead INTEGER NOT NULL, counted INTEGER NOT NULL, seal INTEGER NOT NULL);
 CREATE TABLE checkpoints (producer TEXT PRIMARY KEY, value TEXT NOT NULL, seal INTEGER NOT NULL);
 CREATE TABLE rejected_totals (bytes INTEGER NOT NULL, removed INTEGER NOT NULL, seal INTEGER NOT NULL);
+CREATE INDEX expected ON producers (name) WHERE status = 'expected';
 """
-"""The tables that format 2 adds to those of format 1."""
+"""The tables and the index that format 2 adds to those of format 1."""
 TABLES = TABLES_1 + ADDED_2
 
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"

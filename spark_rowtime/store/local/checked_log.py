@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from spark_rowtime.bounds.clock import Detached, Event, Idled, Joined, Left, Sent, StreamClock
+from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, StreamClock
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.catalog import CATALOG
 from spark_rowtime.store.local.spans import width_class
 
-_KINDS: dict[str, type[Joined | Left | Idled | Detached]] = {
-    "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
+_KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
+    "expected": Expected, "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
 }  # fmt: skip
 
 

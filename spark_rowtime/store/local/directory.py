@@ -4,7 +4,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,8 +26,8 @@ from spark_rowtime.store.steady_clock import Reading, machine_reading
 from spark_rowtime.types.timestamps import wall_clock
 
 
-def create_local(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
-    """Creates an empty stream at ``path``, and the directories above it.
+def create_local(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
+    """Creates an empty stream at ``path`` that expects ``producers``, and the directories above it.
 
     It builds the stream in a temporary directory beside ``path`` and renames it, so that no process sees
     an incomplete stream. If two processes create the same stream, one succeeds. Raises StreamExistsError
@@ -41,6 +41,7 @@ def create_local(path: str, schema: pa.Schema, settings: StreamSettings) -> None
         (building / SEGMENTS).mkdir(parents=True)
         (building / FREE).mkdir()
         create_catalog(building / CATALOG, schema, settings)
+        _expect(building, producers)
         sync_folder(building)
         _rename(building, place)
         sync_folder(place.parent)
@@ -48,6 +49,15 @@ def create_local(path: str, schema: pa.Schema, settings: StreamSettings) -> None
         raise storage_error(error, str(place)) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def _expect(building: Path, producers: Sequence[str]) -> None:
+    if producers:
+        store = open_local(str(building), "power")
+        try:
+            store.expect(producers)
+        finally:
+            store.close()
 
 
 def _rename(building: Path, place: Path) -> None:

@@ -12,6 +12,7 @@ from spark_rowtime.store.expiry import Ticking
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
 from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import END
 
 LARGE_CHECKPOINT = 1024
 """A checkpoint of at least this many characters has a row of its own, which only the next checkpoint rewrites."""
@@ -55,7 +56,8 @@ class Known:
     def tick(self, clock: ProducerClock | None, gone: Status) -> None:
         """Takes over the producer's state from the clock. ``gone`` is its status if the clock no longer has it."""
         self.status = clock.status.value if clock else gone.value
-        self.floor = clock.floor if clock else self.floor
+        gone_at = END if gone is Status.COMPLETE else self.floor
+        self.floor = clock.floor if clock else gone_at
         if clock and self.let_go:
             self.let_go = False
 
@@ -70,10 +72,15 @@ class Known:
             self.lease = -1 - self.lease
 
 
-def newcomer(name: str, declaration: str) -> Known:
-    """Returns a producer that is about to attach for the first time."""
-    status = Status.ATTACHED.value
-    return Known(name, status, None, None, 0, 0, 0, 0, 0, 0, None, declaration, "", "", 0, None)
+def newcomer(name: str, status: Status) -> Known:
+    """Returns a producer that has never attached."""
+    return Known(name, status.value, None, None, 0, 0, 0, 0, 0, 0, None, "", "", "", 0, None)
+
+
+def expected(catalog: Catalog) -> list[str]:
+    """Returns the names of the expected producers. Reads only what it returns."""
+    found = catalog.execute(f"{_ALL} INDEXED BY expected WHERE status = 'expected'")
+    return [_known(row).name for row in found]
 
 
 def find(catalog: Catalog, name: str) -> Known | None:

@@ -2,17 +2,17 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
     Collected,
     Commit,
@@ -42,6 +42,7 @@ from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
+from spark_rowtime.types.timestamps import END
 
 REMOVED_SECONDS = 1.0
 """The interval between two checks whether open segments were removed."""
@@ -118,26 +119,39 @@ class LocalStore(Store):
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._transaction():
             self._expire()
-            record = producers.find(self._catalog, producer)
-            if record is None:
-                record = producers.newcomer(producer, declaration)
-            if record.declaration != declaration:
+            record = producers.find(self._catalog, producer) or producers.newcomer(producer, Status.ATTACHED)
+            if record.declaration not in ("", declaration):
                 raise redeclared(producer, record.declaration, declaration)
-            record.lease, record.seen = lease, self._uptime.now()
+            if producer not in self._log.clock.producers and record.status != Status.COMPLETE:
+                require_open(self.path, producer, self._log.clock.floor)
+            record.lease, record.seen, record.declaration = lease, self._uptime.now(), declaration
             if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
-                record.holder, record.epoch, record.sent = holder, record.epoch + 1, record.seen
-                self._tick(Joined(producer), record)
+                self._take_over(record, holder)
             else:
                 producers.save(self._catalog, record)
             return producers.info(self._catalog, record)
 
-    def renew(self, producer: str, epoch: int) -> bool:
+    def _take_over(self, record: Known, holder: str) -> None:
+        record.holder, record.epoch = holder, record.epoch + 1
+        if record.status == Status.COMPLETE:
+            producers.save(self._catalog, record)
+        else:
+            record.sent = record.seen
+            self._tick(Joined(record.name), record)
+
+    def expect(self, names: Sequence[str]) -> None:
+        with self._transaction():
+            for name in names:
+                self._tick(Expected(name), producers.newcomer(name, Status.EXPECTED))
+
+    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         with self._transaction():
             self._close_removed()
             record = self._current(producer, epoch)
             record.seen = self._uptime.now()
-            again = record.status == Status.DETACHED and not record.let_go
+            again = record.status == Status.DETACHED and (sends or not record.let_go)
             if again:
+                require_open(self.path, producer, self._log.clock.floor)
                 self._join_again(record)
             producers.save(self._catalog, record)
             return again
@@ -207,7 +221,7 @@ class LocalStore(Store):
     def _current(self, producer: str, epoch: int) -> Known:
         record = self._find(producer)
         if record.epoch != epoch:
-            raise fenced(producer, epoch, record.epoch)
+            raise fenced(producer, epoch, record.epoch, Status(record.status))
         return record
 
     def _find(self, producer: str) -> Known:
@@ -227,9 +241,9 @@ class LocalStore(Store):
         for train, floor in zip(trains, floors, strict=True):
             self._log.append(Sent(commit.producer, floor, train.largest), train)
         news = stronger(own, commit.floor) != own
-        if not trains and (news or record.status != Status.ATTACHED):
+        if not trains and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
             self._log.append(Sent(commit.producer, stronger(before, commit.floor)))
-        record.tick(self._log.clock.producers.get(commit.producer), Status(record.status))
+        record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
         return bool(trains) or news
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
@@ -248,16 +262,24 @@ class LocalStore(Store):
     def leave(self, producer: str, epoch: int) -> None:
         with self._transaction():
             record = self._current(producer, epoch)
-            if record.status != Status.LEFT:
+            if record.status not in (Status.LEFT, Status.COMPLETE):
                 record.seen = self._uptime.now()
                 self._tick(Left(producer), record)
 
     def detach(self, producer: str) -> None:
         with self._transaction():
             record = self._find(producer)
-            if record.status in (Status.ATTACHED, Status.IDLE):
+            if record.status in (Status.EXPECTED, Status.ATTACHED, Status.IDLE):
                 record.let_go = True
                 self._tick(Detached(producer), record)
+
+    def close_producer(self, producer: str, *, complete: bool = False) -> None:
+        with self._transaction():
+            record = self._find(producer)
+            if record.status == Status.COMPLETE or (record.status == Status.LEFT and not complete):
+                return
+            record.holder, record.epoch = "", record.epoch + 1
+            self._tick(Sent(producer, END) if complete else Left(producer), record)
 
     def head(self) -> Head:
         with self._guard:
