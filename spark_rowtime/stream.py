@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
+from spark_rowtime.errors import DataLostError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import REJECTED_BYTES, Position, ProducerInfo, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.retention import checkpoint_gone, lost
-from spark_rowtime.types.arguments import is_whole, to_flag
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag
 from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
-from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
 
 _NAMED = 3
@@ -65,7 +64,7 @@ class ReaderDescription:
     checkpointGone: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StreamInfo:
     """The state of a stream at one moment; ``describeStream`` returns it.
 
@@ -108,6 +107,13 @@ class StreamInfo:
     readers: tuple[ReaderDescription, ...]
     rejectedRemoved: int
     settings: Mapping[str, timedelta | int | bool]
+
+    def __repr__(self) -> str:
+        waits = f"waits for {self.waitsFor!r}" if self.holder else f"waits for {self.waitsFor}"
+        return (
+            f"<StreamInfo of {self.path}: {self.bound or 'no bound'}, {waits}, {self.rows} rows, "
+            f"{self.rejected} rejected, {len(self.producers)} producers, {len(self.readers)} readers, seq {self.seq}>"
+        )
 
     @property
     def waitsFor(self) -> str:
@@ -154,6 +160,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_NAMED])) + more
 
 
+@known_keywords
 def createStream(
     path: str,
     schema: Any,
@@ -212,8 +219,8 @@ def createStream(
         to_interval(idleTimeout, "idleTimeout"),
         to_interval(maxAhead, "maxAhead"),
         to_interval(retainAge, "retainAge"),
-        None if retainBytes is None else _size(retainBytes, "retainBytes"),
-        _size(retainRejected, "retainRejected"),
+        None if retainBytes is None else to_count(retainBytes, "retainBytes", unit="bytes"),
+        to_count(retainRejected, "retainRejected", unit="bytes"),
     )
     to_flag(existOk, "existOk")
     try:
@@ -230,33 +237,22 @@ def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
     return {name: value if name in plain else timedelta(microseconds=value) for name, value in changed.items()}
 
 
-def _size(value: Any, name: str) -> int:
-    if is_whole(value) and 0 <= value < 1 << 63:
-        size: int = value
-        return size
-    raise InvalidOptionError(
-        f"{name} must be a whole number of bytes, not {short_repr(value)}.", value=short_repr(value)
-    )
-
-
 def require_stream(path: str, schema: Any) -> None:
     """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema."""
     _check_same(path, stream_schema(schema))
 
 
 def _check_same(path: str, wanted: pa.Schema) -> None:
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         if not same_schema(store.schema, wanted):
             raise SchemaMismatchError(
                 f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
                 "Take another path, or the stream's own schema.",
                 path=path,
             )
-    finally:
-        store.close()
 
 
+@known_keywords
 def describeStream(path: str) -> StreamInfo:
     """Reports the schema, the bound, the producers and the readers of a stream.
 
@@ -282,8 +278,7 @@ def describeStream(path: str) -> StreamInfo:
         >>> [(producer.name, producer.status.value) for producer in info.producers]
         [('nyse', 'left')]
     """
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         (clock, due), head = clock_now(store), store.head()
         infos = producers_now(store, due)
         return StreamInfo(
@@ -303,8 +298,6 @@ def describeStream(path: str) -> StreamInfo:
             store.rejected_removed(),
             _not_default(store.settings),
         )
-    finally:
-        store.close()
 
 
 def _readers(store: Store) -> tuple[ReaderDescription, ...]:

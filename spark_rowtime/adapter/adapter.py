@@ -10,14 +10,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol
 
 from spark_rowtime.adapter.host_lock import only_host
-from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError, UnknownOptionError
+from spark_rowtime.errors import (
+    InvalidOptionError,
+    NotSerializableError,
+    ProducerFencedError,
+    RowtimeError,
+    UnknownOptionError,
+)
 from spark_rowtime.producer.rowsink import RowSink, openSink
 from spark_rowtime.stream import ProducerDescription, createStream, describeStream, require_stream
+from spark_rowtime.types.arguments import unknown_option
 from spark_rowtime.types.short_repr import short_repr
 
 LOG = logging.getLogger("spark_rowtime.adapter")
@@ -32,6 +38,7 @@ PROGRAMMING_ERRORS = (
     NotImplementedError,
     InvalidOptionError,
     UnknownOptionError,
+    NotSerializableError,
 )
 """Errors that recur however often an adapter is restarted: the host raises them at once."""
 _KEPT_OUTPUT_LINES = 20
@@ -185,13 +192,8 @@ def _sink_options(adapter: type[Adapter], name: str) -> dict[str, Any]:
     known = sorted(inspect.signature(openSink).parameters.keys() - {"path", "producer"})
     for option in options:
         if option not in known:
-            near = get_close_matches(str(option), known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UnknownOptionError(
-                f"sinkOptions of adapter {name!r} names {short_repr(option)}, which its sink does not have.{hint} "
-                f"There are {', '.join(known)}.",
-                option=str(option),
-            )
+            problem = f"sinkOptions of adapter {name!r} names {short_repr(option)}, which its sink does not have."
+            raise unknown_option(option, known, problem)
     return dict(options)
 
 

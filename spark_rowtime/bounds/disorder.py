@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.monotone import Amount, show_number, to_amount, whole_numbers
 from spark_rowtime.types.schema import ROWTIME
 
@@ -197,11 +197,11 @@ def declared(
     given = [name for name, value in (("lateness", lateness), ("kSort", kSort)) if value is not None]
     given += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
     if len(given) > 1:
-        raise InvalidOptionError(f"{' and '.join(given)} exclude each other: each says how the bound is found.")
+        raise InvalidOptionError(
+            f"{' and '.join(given)} exclude each other: each says how the bound is found.", option=given[0]
+        )
     if kSort is not None:
-        if not is_whole(kSort) or kSort < 0:
-            raise InvalidOptionError(f"kSort={kSort!r} must be a whole number from 0 on.")
-        return KSorted(kSort)
+        return KSorted(to_count(kSort, "kSort"))
     if lateness is not None:
         return Lateness(_lateness_columns(schema, lateness))
     return InOrder() if rowsImplyBounds else AnyOrder()
@@ -212,7 +212,9 @@ def _lateness_columns(schema: pa.Schema, lateness: Amount | Mapping[str, Amount]
         lateness = {ROWTIME: lateness}
     for column in lateness:
         if column not in schema.names:
-            raise InvalidOptionError(f"lateness names {column!r}, but the columns are {schema.names}.", column=column)
+            raise InvalidOptionError(
+                f"lateness names {column!r}, but the columns are {schema.names}.", option="lateness", column=column
+            )
     return {column: to_amount(schema.field(column), value) for column, value in lateness.items()}
 
 

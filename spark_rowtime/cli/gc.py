@@ -34,8 +34,7 @@ def gc(
     Rows that the bound has not released always stay. Rows that a query or a named reader has still to read stay
     unless --force is given; `rowtime describe` lists these readers.
     """
-    store = open_store(stream)
-    try:
+    with open_store(stream) as store:
         absent = to_interval(forget_older, "forget-older")
         older = [] if absent is None else [reader.name for reader in store.readers() if reader.unseen >= absent]
         for reader in dict.fromkeys([*forget, *older]):
@@ -47,5 +46,3 @@ def gc(
             click.echo(f"More is old enough, but of what follows seq {store.horizon().seq}: {done.held}.")
             for line in blocking(describeStream(stream)):
                 click.echo(line)
-    finally:
-        store.close()

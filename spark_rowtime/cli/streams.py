@@ -77,12 +77,9 @@ def describe(stream: str) -> None:
 @click.argument("producer")
 def detach(stream: str, producer: str) -> None:
     """Detach a producer that will not come back, so that it no longer holds the stream's bound back."""
-    store = open_store(stream)
-    try:
+    with open_store(stream) as store:
         store.detach(producer)
         click.echo(f"{stream}: the bound is now {show_micros(store.head().floor)}")
-    finally:
-        store.close()
 
 
 def _facts(info: StreamInfo) -> list[str]:

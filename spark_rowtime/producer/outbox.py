@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.disorder import Disorder
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.producer.floors import Floors
@@ -90,6 +91,14 @@ class Outbox:
         last = self.rows.last() if self._disorder.implies else None
         if last is not None:
             self.floors.imply(last, promised=True)
+
+    def floor_in_force(self) -> int | None:
+        """The floor in force, also behind the rows of the fast path. It changes nothing, and needs no lock."""
+        try:
+            last = self.rows.last() if self._disorder.implies else None
+        except IndexError:  # another thread has just taken the rows out
+            last = None
+        return stronger(self.floors.in_force, last)
 
     def add_batch(self, batch: Timed, floor: int | None = None) -> None:
         """Adds checked rows after all earlier ones. Their types are the stream's; nullability may differ.
