@@ -83,14 +83,10 @@ class Outbox:
 
     def end_fast_path(self) -> None:
         """Closes the fast path, and records the floor that its rows imply."""
-        self.record_implied_floor()
-        self.rows.shut()
-
-    def record_implied_floor(self) -> None:
-        """Records the floor that the rows of the fast path imply so far; the path stays as it is."""
         last = self.rows.last() if self._disorder.implies else None
         if last is not None:
             self.floors.imply(last, promised=True)
+        self.rows.shut()
 
     def floor_in_force(self) -> int | None:
         """The floor in force, also behind the rows of the fast path. It changes nothing, and needs no lock."""

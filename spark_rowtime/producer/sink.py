@@ -215,8 +215,7 @@ class StreamSink(SinkLifecycle):
             RowtimeBound('2026-01-05T14:30:00Z')
         """
         with self._lock:
-            self._outbox.record_implied_floor()
-            return as_bound(self._outbox.floors.in_force)
+            return as_bound(self._outbox.floor_in_force())
 
     def flush(self, checkpoint: str | None = None) -> None:
         """Commits all that was sent, durably, in one commit.
