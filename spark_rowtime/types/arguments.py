@@ -57,7 +57,7 @@ def to_choice(value: Any, name: str, *allowed: str) -> str:
     if isinstance(value, str) and value in allowed:
         return value
     raise InvalidOptionError(
-        f"{name}={short_repr(value)} is not one of {', '.join(map(repr, allowed))}.",
+        f"{name}={short_repr(value)} is neither {' nor '.join(map(repr, allowed))}.",
         option=name,
         value=short_repr(value),
     )

@@ -117,9 +117,9 @@ WRONG: dict[str, tuple[Callable[[str], Any], str]] = {
     "maxTrainRows": (lambda path: rt.openSink(path, maxTrainRows=0), "maxTrainRows=0 must be a whole number from 1 to"),
     "kSort": (lambda path: rt.openSink(path, kSort=True), "kSort=True must be a whole number from 0 on"),
     "lateness of 'rowtime'": (lambda path: rt.openSink(path, lateness={"rowtime": None}), "is no interval"),  # type: ignore[dict-item]
-    "onLate": (lambda path: rt.openSink(path, onLate="ignore"), "is not one of 'raise', 'reject'"),
-    "durability": (lambda path: rt.openSink(path, durability="disk"), "is not one of 'process', 'power'"),
-    "order": (lambda path: rt.openReader(path, order="time"), "is not one of 'arrival', 'rowtime'"),
+    "onLate": (lambda path: rt.openSink(path, onLate="ignore"), "is neither 'raise' nor 'reject'"),
+    "durability": (lambda path: rt.openSink(path, durability="disk"), "is neither 'process' nor 'power'"),
+    "order": (lambda path: rt.openReader(path, order="time"), "is neither 'arrival' nor 'rowtime'"),
     "retainBytes": (
         lambda path: rt.createStream(path + "2", "rowtime TIMESTAMP NOT NULL", retainBytes=-1),
         "retainBytes=-1 must be a whole number of bytes from 0 on",
