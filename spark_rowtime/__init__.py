@@ -13,7 +13,7 @@ Example:
     [(1, RowtimeBound('2026-01-05T15:00:00Z'))]
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_rowtime.adapter.adapter import runAdapter
 from spark_rowtime.adapter.contract import Adapter, MultiAdapter
@@ -27,6 +27,7 @@ from spark_rowtime.errors import (
     ExtraNotInstalledError,
     InvalidOptionError,
     LateRowError,
+    NotSerializableError,
     ProducerFencedError,
     RowtimeError,
     SchemaMismatchError,
@@ -43,9 +44,15 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
+from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import RowReader, openReader
-from spark_rowtime.stream import StreamInfo, createStream, describeStream
+from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
 
+if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
+    from spark_rowtime.spark.output_bound import currentRowtimeBound
+    from spark_rowtime.spark.session import configure, jarPath
+
+__version__ = "0.1.0"
 _FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "output_bound"}
 
 __all__ = [
@@ -57,7 +64,10 @@ __all__ = [
     "InvalidOptionError",
     "LateRowError",
     "MultiAdapter",
+    "NotSerializableError",
+    "ProducerDescription",
     "ProducerFencedError",
+    "ReaderDescription",
     "RowReader",
     "RowSink",
     "RowtimeBound",
@@ -74,8 +84,10 @@ __all__ = [
     "StreamExistsError",
     "StreamInfo",
     "StreamNotFoundError",
+    "StreamSink",
     "Train",
     "UnknownOptionError",
+    "__version__",
     "closeProducer",
     "configure",
     "createStream",
@@ -96,3 +108,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(f"spark_rowtime.spark.{_FROM_SPARK[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FROM_SPARK})

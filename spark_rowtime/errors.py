@@ -8,6 +8,7 @@
     +-- StreamExistsError       something is there already
     +-- StreamCompleteError     the producer, or the whole stream, was declared complete
     +-- SinkClosedError         a call on a closed sink
+    +-- NotSerializableError    a sink or a reader that is to be pickled
     +-- ProducerFencedError     another process took this producer over, or closed it
     +-- StoreCorruptError       the bytes on disk are not those that were written
     +-- StoreUnavailableError   locked, full or unreachable for now
@@ -59,11 +60,28 @@ def _rebuild(kind: type[RowtimeError], message: str, values: dict[str, Any]) -> 
     return kind(message, **values)
 
 
+def not_serializable(kind: str, path: str) -> "NotSerializableError":
+    """The error for a ``kind`` ("sink" or "reader") of the stream at ``path`` that is to be pickled or copied."""
+    instead = 'df.writeStream.format("rowtime")' if kind == "sink" else 'spark.readStream.format("rowtime")'
+    return NotSerializableError(
+        f"A {kind} of {path} cannot be pickled: it belongs to the process that opened it. If a function that runs "
+        f"elsewhere uses it, such as a UDF, open one within the function; or use {instead}.",
+        kind=kind,
+        path=path,
+    )
+
+
 class LateRowError(RowtimeError):
     """A row lies below the bound in force, or too far ahead of the wall clock. It was recorded as rejected.
 
-    Sinks raise it under ``onLate="raise"``. ``values``: producer, rows (the number of rejected rows), and bound (the
-    limit that the first of them fell below or exceeded, in microseconds since the epoch).
+    Sinks raise it under ``onLate="raise"``.
+
+    ``values``:
+
+    - ``producer``: the name of the producer.
+    - ``rows``: the number of rejected rows.
+    - ``bound``: the limit that the first of them fell below or exceeded, in microseconds since the epoch; None for the
+      lateness of a column of whole numbers.
 
     Example:
         >>> import spark_rowtime as rt
@@ -81,8 +99,10 @@ class LateRowError(RowtimeError):
 class BoundRegressionError(RowtimeError):
     """A bound is weaker than what this sink itself has promised, or implied by rows that it sent in order.
 
-    ``values``: bound (the refused RowtimeBound) and said (the floor that was promised, in microseconds since the
-    epoch).
+    ``values``:
+
+    - ``bound``: the refused RowtimeBound.
+    - ``said``: the floor that was promised, in microseconds since the epoch.
 
     Example:
         >>> import spark_rowtime as rt
@@ -100,6 +120,21 @@ class BoundRegressionError(RowtimeError):
 class SchemaMismatchError(RowtimeError):
     """A row, a schema or a rowtime does not fit the stream.
 
+    ``values`` has those of these that the message is about:
+
+    - ``row``: the index of the row in the call.
+    - ``column``: the name of the column.
+    - ``columns``: the names of several columns.
+    - ``value``: the value, as text.
+    - ``type``: the type of the column.
+    - ``missing``: the names of columns that are missing.
+    - ``unknown``: the names that are no columns.
+    - ``wanted``: the columns that were expected.
+    - ``given``: the columns that were given.
+    - ``schema``: the whole schema, as it was given.
+    - ``file``: the path of the CSV file.
+    - ``path``: the path of the stream.
+
     Example:
         >>> import spark_rowtime as rt
         >>> rt.createStream("memory://docs-mismatch", "ticker STRING")  # doctest: +ELLIPSIS
@@ -112,6 +147,10 @@ class SchemaMismatchError(RowtimeError):
 class StreamNotFoundError(RowtimeError):
     """There is no stream at that path.
 
+    ``values``:
+
+    - ``path``: the path.
+
     Example:
         >>> import spark_rowtime as rt
         >>> rt.describeStream("memory://docs-nowhere")
@@ -123,6 +162,10 @@ class StreamNotFoundError(RowtimeError):
 
 class StreamExistsError(RowtimeError):
     """There is a stream, or something else, at that path already.
+
+    ``values``:
+
+    - ``path``: the path.
 
     Example:
         >>> import spark_rowtime as rt
@@ -151,6 +194,11 @@ class StreamCompleteError(RowtimeError):
 class SinkClosedError(RowtimeError):
     """The sink was closed, a call of it was interrupted, or its process was forked.
 
+    ``values`` has those of these that the message is about:
+
+    - ``producer``: the name of the producer.
+    - ``path``: the path of the stream, where the stream was opened in another process.
+
     Example:
         >>> import spark_rowtime as rt
         >>> rt.createStream("memory://docs-closed", "rowtime TIMESTAMP NOT NULL, ticker STRING")
@@ -163,8 +211,40 @@ class SinkClosedError(RowtimeError):
     """
 
 
+class NotSerializableError(RowtimeError):
+    """A sink or a reader was to be pickled, for example because a function that Spark runs in its workers uses it.
+
+    It belongs to the process that opened it. Open one within the function, or write with
+    ``df.writeStream.format("rowtime")``.
+
+    ``values``:
+
+    - ``kind``: "sink" or "reader".
+    - ``path``: the path of the stream.
+
+    Example:
+        >>> import pickle
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-pickle", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openReader("memory://docs-pickle") as reader:
+        ...     pickle.dumps(reader)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.NotSerializableError: A reader of memory://docs-pickle cannot be pickled: ...
+    """
+
+
 class ProducerFencedError(RowtimeError):
     """Another sink took the producer over, or somebody closed it. Nothing of the call was committed.
+
+    ``values`` has those of these that the message is about:
+
+    - ``producer``: the name of the producer.
+    - ``epoch``: the epoch of the sink that was fenced.
+    - ``current``: the epoch of the sink that has the producer now.
+    - ``path``: the path of the stream that a query writes to.
+    - ``query``: the id of that query.
+    - ``batch``: the number of the batch.
 
     Example:
         >>> import spark_rowtime as rt
@@ -184,6 +264,13 @@ class StoreCorruptError(RowtimeError):
     """Bytes on disk fail their check: the stream's files do not hold what was written.
 
     ``rowtime check STREAM`` reports what is still readable.
+
+    ``values`` has those of these that the message is about:
+
+    - ``path``: the path of the stream.
+    - ``file``: the path of the file.
+    - ``offset``: the position of the train in the file, in bytes.
+    - ``train``: the sequence number of the train.
     """
 
 
@@ -191,6 +278,14 @@ class StoreUnavailableError(RowtimeError):
     """The store is locked, full or unreachable just now. Nothing of the call was committed.
 
     A sink keeps what it took: call ``flush`` again once the cause is gone.
+
+    ``values`` has those of these that the message is about:
+
+    - ``path``: the path of the stream.
+    - ``file``: the path of the file.
+    - ``format``: the number of the stream's format, if it is newer than this version.
+    - ``producer``: the producer that another process hosts.
+    - ``pid``: the id of that process.
     """
 
 
@@ -198,15 +293,53 @@ class DataLostError(RowtimeError):
     """Rows that a reader or a query still needs are no longer in the stream.
 
     The cause is retention, a deleted stream, or an older copy of it. The message says what is left.
+
+    ``values`` has those of these that the message is about:
+
+    - ``path``: the path of the stream.
+    - ``asked``: the sequence number that was asked for.
+    - ``last``: the last sequence number that the stream has.
+    - ``horizon``: the sequence number up to which rows were removed.
+    - ``rows``: the number of rows that were removed.
+    - ``largest``: the largest rowtime among them, in microseconds since the epoch.
+    - ``query``: the id of the query.
+    - ``batch``: the number of the batch.
     """
 
 
 class UnknownOptionError(RowtimeError):
-    """An option does not exist. If another one has a similar name, the message names it."""
+    """An option or a keyword does not exist. If another one has a similar name, the message names it.
+
+    ``values``:
+
+    - ``option``: the unknown name.
+    - ``nearest``: the most similar name that exists; None if none is similar.
+    """
 
 
 class InvalidOptionError(RowtimeError):
     """An option or an argument has a value that cannot be used.
+
+    ``values`` has those of these that the message is about:
+
+    - ``option``: the name of the option or argument.
+    - ``value``: the value, as text.
+    - ``column``: the name of the column.
+    - ``columns``: the names of several columns.
+    - ``path``: the path of the stream.
+    - ``producer``: the name of the producer.
+    - ``stored``: the order of rows that the producer has declared before, as JSON.
+    - ``given``: the order that is declared now, as JSON.
+    - ``bound``: the refused RowtimeBound.
+    - ``ceiling``: the largest bound that is allowed, in microseconds since the epoch.
+    - ``reader``: the name of the reader.
+    - ``wanted``: the stream or the order that a position is of.
+    - ``found``: the stream or the order that is read now.
+    - ``spec``: the adapter, as ``module:Class``.
+    - ``adapter``: the name of the adapter.
+    - ``missing``: the methods that the adapter's class does not have.
+    - ``provider``: the class of the session's state store.
+    - ``stream``: the name of an input of a RowtimeTestStream.
 
     Example:
         >>> import spark_rowtime as rt
@@ -221,6 +354,11 @@ class DisorderedOutputError(RowtimeError):
     """A query's output has a row below the bound that its sink has published.
 
     ``option("onDisorder", "reject")`` records such rows as rejected instead.
+
+    ``values``:
+
+    - ``path``: the path of the stream that the query writes to.
+    - ``bound``: the published floor, in microseconds since the epoch.
     """
 
 
@@ -228,15 +366,27 @@ class ShimMissingError(RowtimeError):
     """The Spark session does not have the extension that carries bounds.
 
     ``rt.configure`` adds it to a session's builder, before Spark starts.
+
+    ``values`` has those of these that the message is about:
+
+    - ``extension``: the class of the extension.
     """
 
 
 class ShimMismatchError(RowtimeError):
-    """Spark's internals are not as the extension expects. Use a supported version of PySpark."""
+    """Spark's internals are not as the extension expects. Use a supported version of PySpark.
+
+    ``values`` is empty.
+    """
 
 
 class ExtraNotInstalledError(RowtimeError):
-    """An optional dependency is not installed; the message names the pip extra."""
+    """An optional dependency is not installed; the message names the pip extra.
+
+    ``values``:
+
+    - ``extra``: the name of the pip extra.
+    """
 
 
 class SinkNotClosedWarning(RuntimeWarning):

@@ -15,7 +15,7 @@ from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, Produce
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.retention import checkpoint_gone, lost
-from spark_rowtime.types.arguments import is_whole, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
 from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
@@ -79,7 +79,7 @@ class ReaderDescription:
     checkpointGone: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StreamInfo:
     """The state of a stream at one moment; ``describeStream`` returns it.
 
@@ -127,6 +127,13 @@ class StreamInfo:
     holders: tuple[str, ...]
     rowsHeldBack: int
     settings: Mapping[str, timedelta | int | bool]
+
+    def __repr__(self) -> str:
+        waits = f"waits for {self.waitsFor!r}" if self.holder else f"waits for {self.waitsFor}"
+        return (
+            f"<StreamInfo of {self.path}: {self.bound or 'no bound'}, {waits}, {self.rows} rows, "
+            f"{self.rejected} rejected, {len(self.producers)} producers, {len(self.readers)} readers, seq {self.seq}>"
+        )
 
     @property
     def waitsFor(self) -> str:
@@ -186,6 +193,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_NAMED])) + more
 
 
+@known_keywords
 def createStream(
     path: str,
     schema: Any,
@@ -261,8 +269,8 @@ def createStream(
         to_interval(idleTimeout, "idleTimeout"),
         to_interval(maxAhead, "maxAhead"),
         to_interval(retainAge, "retainAge"),
-        None if retainBytes is None else _size(retainBytes, "retainBytes"),
-        _size(retainRejected, "retainRejected"),
+        None if retainBytes is None else to_count(retainBytes, "retainBytes", unit="bytes"),
+        to_count(retainRejected, "retainRejected", unit="bytes"),
     )
     to_flag(existOk, "existOk")
     expected = _names(producers)
@@ -279,6 +287,7 @@ def _names(producers: Any) -> tuple[str, ...]:
     if isinstance(producers, str) or not isinstance(producers, Iterable):
         raise InvalidOptionError(
             f"producers must be a list of names, such as ['Berlin', 'Oslo'], not {short_repr(producers)}.",
+            option="producers",
             value=short_repr(producers),
         )
     return tuple(dict.fromkeys(to_text(name, "the name of a producer") for name in producers))
@@ -290,33 +299,22 @@ def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
     return {name: value if name in plain else timedelta(microseconds=value) for name, value in changed.items()}
 
 
-def _size(value: Any, name: str) -> int:
-    if is_whole(value) and 0 <= value < 1 << 63:
-        size: int = value
-        return size
-    raise InvalidOptionError(
-        f"{name} must be a whole number of bytes, not {short_repr(value)}.", value=short_repr(value)
-    )
-
-
 def require_stream(path: str, schema: Any) -> None:
     """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema."""
     _check_same(path, stream_schema(schema))
 
 
 def _check_same(path: str, wanted: pa.Schema) -> None:
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         if not same_schema(store.schema, wanted):
             raise SchemaMismatchError(
                 f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
                 "Use another path, or the stream's own schema.",
                 path=path,
             )
-    finally:
-        store.close()
 
 
+@known_keywords
 def describeStream(path: str) -> StreamInfo:
     """Reports the schema, the bound, the producers and the readers of a stream.
 
@@ -342,8 +340,7 @@ def describeStream(path: str) -> StreamInfo:
         >>> [(producer.name, producer.status.value) for producer in info.producers]
         [('nyse', 'left')]
     """
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         (clock, due), head = clock_now(store), store.head()
         infos = producers_now(store, due)
         return StreamInfo(
@@ -362,8 +359,6 @@ def describeStream(path: str) -> StreamInfo:
             rows_held_back(store),
             _not_default(store.settings),
         )
-    finally:
-        store.close()
 
 
 def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:

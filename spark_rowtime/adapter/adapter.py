@@ -4,7 +4,6 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from spark_rowtime.adapter.arguments import check_names
@@ -14,12 +13,12 @@ from spark_rowtime.adapter.loading import load, require_adapter
 from spark_rowtime.adapter.program_errors import is_program_error
 from spark_rowtime.adapter.sinks import Sinks
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError, UnknownOptionError
+from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import ProducerInfo
 from spark_rowtime.stream import createStream, require_stream
-from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.arguments import to_count, unknown_option
 from spark_rowtime.types.short_repr import short_repr
 
 LOG = logging.getLogger("spark_rowtime.adapter")
@@ -76,9 +75,7 @@ def runAdapter(
         >>> rt.describeStream("memory://docs-runadapter").rows
         1
     """
-    if not is_whole(restarts) or restarts < 0:
-        raise InvalidOptionError(f"restarts={short_repr(restarts)} must be a whole number from 0 on.")
-    delays = restart_seconds(restarts)
+    delays = restart_seconds(to_count(restarts, "restarts"))
     host(adapter, path, arguments=arguments, producer=producer, delays=delays, create=create, **sinkOptions)
 
 
@@ -137,13 +134,8 @@ def _sink_options(adapter: Any, name: str) -> dict[str, Any]:
     known = sorted(inspect.signature(openSink).parameters.keys() - {"path", "producer"})
     for option in options:
         if option not in known:
-            near = get_close_matches(str(option), known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UnknownOptionError(
-                f"sinkOptions of adapter {name!r} names {short_repr(option)}, which its sink does not have.{hint} "
-                f"There are {', '.join(known)}.",
-                option=str(option),
-            )
+            problem = f"sinkOptions of adapter {name!r} names {short_repr(option)}, which its sink does not have."
+            raise unknown_option(option, known, problem)
     return dict(options)
 
 

@@ -4,9 +4,9 @@ import sysconfig
 from pathlib import Path
 from types import FrameType
 
-from spark_rowtime.errors import InvalidOptionError, StreamCompleteError, UnknownOptionError
+from spark_rowtime.errors import InvalidOptionError, NotSerializableError, StreamCompleteError, UnknownOptionError
 
-ALWAYS = (SyntaxError, ImportError, InvalidOptionError, UnknownOptionError, StreamCompleteError)
+ALWAYS = (SyntaxError, ImportError, InvalidOptionError, UnknownOptionError, NotSerializableError, StreamCompleteError)
 """Errors that are taken for errors of the program wherever they are raised."""
 BY_PLACE = (TypeError, AttributeError, NameError, NotImplementedError)
 """Errors that are taken for errors of the program unless a library raises them.

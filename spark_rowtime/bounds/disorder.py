@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.monotone import Amount, show_number, to_amount, whole_numbers
 from spark_rowtime.types.schema import ROWTIME
 
@@ -198,12 +198,11 @@ def declared(
     given += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
     if len(given) > 1:
         raise InvalidOptionError(
-            f"{' and '.join(given)} exclude each other: each declares how the bound is computed. Give one."
+            f"{' and '.join(given)} exclude each other: each declares how the bound is computed. Give one.",
+            option=given[0],
         )
     if kSort is not None:
-        if not is_whole(kSort) or kSort < 0:
-            raise InvalidOptionError(f"kSort={kSort!r} must be a whole number, 0 or more.")
-        return KSorted(kSort)
+        return KSorted(to_count(kSort, "kSort"))
     if lateness is not None:
         return Lateness(_lateness_columns(schema, lateness))
     return InOrder() if rowsImplyBounds else AnyOrder()
@@ -215,7 +214,9 @@ def _lateness_columns(schema: pa.Schema, lateness: Amount | Mapping[str, Amount]
     for column in lateness:
         if column not in schema.names:
             raise InvalidOptionError(
-                f"lateness names {column!r}, which is not a column of the stream: {schema.names}.", column=column
+                f"lateness names {column!r}, which is not a column of the stream: {schema.names}.",
+                option="lateness",
+                column=column,
             )
     return {column: to_amount(schema.field(column), value) for column, value in lateness.items()}
 

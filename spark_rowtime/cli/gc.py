@@ -42,8 +42,7 @@ def gc(
     Rows that the bound has not released always stay. Rows that a query or a named reader has still to read stay
     unless --force is given; `rowtime describe` lists these readers.
     """
-    store = open_store(stream)
-    try:
+    with open_store(stream) as store:
         absent = to_interval(forget_older, "forget-older")
         older = [] if absent is None else [reader.name for reader in store.readers() if reader.unseen >= absent]
         forgotten = list(dict.fromkeys([*forget, *older]))
@@ -53,8 +52,6 @@ def gc(
                 click.echo(f"{stream}: forgot reader {reader!r}")
         done = store.gc(to_interval(age, "age"), size, force)
         kept_from = store.horizon().seq
-    finally:
-        store.close()
     warnings = blocking(describeStream(stream)) if done.held else []
     if as_json:
         echo_json(

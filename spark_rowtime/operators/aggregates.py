@@ -94,7 +94,9 @@ def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregat
         raise InvalidOptionError(f"aggregates: there is already a column {name!r}. Give the result another name.")
     function, column = what
     if function not in FUNCTIONS:
-        raise InvalidOptionError(f"aggregates: {function!r} is not one of {', '.join(FUNCTIONS)}.", name=name)
+        raise InvalidOptionError(
+            f"aggregates: {function!r} is not one of {', '.join(FUNCTIONS)}.", option="aggregates", value=repr(function)
+        )
     if function == "count" and column == "*":
         return Aggregate(name, function, column, LongType())
     if column not in schema.names:

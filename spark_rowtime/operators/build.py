@@ -26,6 +26,7 @@ from spark_rowtime.operators.aggregates import IN_SEQUENCE, Aggregate, aggregate
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
+from spark_rowtime.types.arguments import to_count
 
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata key with which Spark marks the column that carries the watermark."""
@@ -162,11 +163,12 @@ def _check_columns(schema: StructType, by: list[str], rowtime: str) -> None:
 
 
 def _check_streaming(df: DataFrame, rowtime: str, buckets: int) -> None:
-    if buckets < 1:
-        raise InvalidOptionError(f"buckets must be 1 or more, but is {buckets}.")
+    to_count(buckets, "buckets", 1)
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise ExtraNotInstalledError(
-            "Spark's transformWithState needs protobuf, which is not installed: pip install 'spark-rowtime[operators]'."
+            "Spark's transformWithState needs protobuf, which is not installed: "
+            "pip install 'spark-rowtime[operators]'.",
+            extra="operators",
         )
     if WATERMARK not in df.schema[rowtime].metadata:
         raise InvalidOptionError(

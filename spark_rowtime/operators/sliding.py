@@ -8,10 +8,11 @@ from pyspark.sql import DataFrame
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.build import aggregated
 from spark_rowtime.operators.frames import Frame, LastRows, Sliding
-from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.arguments import known_keywords, to_count
 from spark_rowtime.types.timestamps import to_interval
 
 
+@known_keywords
 def slidingAggregate(
     df: DataFrame,
     by: str | Sequence[str] = (),
@@ -85,6 +86,4 @@ def _frame(interval: str | timedelta | None, rows: int | None, following: str | 
         raise InvalidOptionError(
             "following needs interval, not rows: it is not known when the next row of a key comes."
         )
-    if not is_whole(rows) or rows < 1:
-        raise InvalidOptionError(f"rows={rows!r} must be a whole number, 1 or more.")
-    return LastRows(rows)
+    return LastRows(to_count(rows, "rows", 1))

@@ -35,7 +35,8 @@ class Intake:
     ) -> None:
         if promoted is not None and (promoted == ROWTIME or promoted not in schema.names):
             raise InvalidOptionError(
-                f"rowtime={promoted!r} is not a column that can fill rowtime. The columns are {schema.names}."
+                f"rowtime={promoted!r} is not a column that can fill rowtime. The columns are {schema.names}.",
+                option="rowtime",
             )
         self._schema, self._promoted, self._now, self._max_ahead = schema, promoted, now, max_ahead
         self._at = schema.get_field_index(ROWTIME)

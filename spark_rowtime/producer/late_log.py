@@ -91,8 +91,10 @@ def show_late(producer: str, rejected: Rejected) -> str:
     timed = Timed(rejected.rows)
     first, last = show_micros(timed.least), show_micros(timed.largest)
     span = first if first == last else f"{first} .. {last}"
-    word = "below the bound" if rejected.reason == "late" else "too far ahead of"
-    return (
-        f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}, "
-        f"{word} {show_micros(rejected.bound)}"
-    )
+    return f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}, {_limit(rejected)}"
+
+
+def _limit(rejected: Rejected) -> str:
+    if rejected.bound is None:  # see ``show_number``
+        return "below the largest value of a column of whole numbers less its lateness"
+    return f"{'below the bound' if rejected.reason == 'late' else 'too far ahead of'} {show_micros(rejected.bound)}"

@@ -3,9 +3,10 @@
 import os
 import threading
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
-from spark_rowtime.errors import ProducerFencedError, SinkClosedError
+from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.errors import ProducerFencedError, SinkClosedError, not_serializable
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.late_log import LateReport
 from spark_rowtime.producer.outbox import Outbox
@@ -34,6 +35,24 @@ class SinkLifecycle:
     def producer(self) -> str:
         """The producer's name in the stream."""
         return self._outbox.producer
+
+    def __repr__(self) -> str:
+        """The stream, the producer, the bound in force and the state; it takes no lock."""
+        bound = as_bound(self._outbox.floor_in_force()) or "no bound"
+        return f"<{type(self).__name__} of {self._store.path}: producer {self.producer!r}, {bound}, {self._state}>"
+
+    @property
+    def _state(self) -> str:
+        if self._closed:
+            return "closed"
+        if self._process != os.getpid():
+            return "of another process"
+        if self._outbox.broken:
+            return "interrupted"
+        return "open" if self._scheduler.lease.fenced is None else "taken over by another sink"
+
+    def __reduce__(self) -> NoReturn:
+        raise not_serializable("sink", self._store.path)
 
     def close(self, *, complete: bool = False) -> None:
         """Commits what was sent; the producer leaves the stream. Closing a closed sink does nothing.

@@ -11,7 +11,6 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder
-from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.producer.acceptance import Acceptance
 from spark_rowtime.producer.intake import Intake, gathered
 from spark_rowtime.producer.late_log import LateReport
@@ -21,7 +20,7 @@ from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
-from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.arguments import to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.timestamps import wall_clock
 
@@ -65,15 +64,14 @@ class StreamSink(SinkLifecycle):
         now: Callable[[], int] = wall_clock,
     ) -> None:
         """``linger``, ``lease`` and ``now`` are in microseconds; ``local`` is the zone of naive times, None: UTC."""
-        if onLate not in ("raise", "reject"):
-            raise InvalidOptionError(f"onLate={onLate!r} is neither 'raise' nor 'reject'.")
+        raises = to_choice(onLate, "onLate", "raise", "reject") == "raise"
         intake = Intake(store.schema, rowtime, now, store.settings.maxAhead, local)
         self._zone = None if local is None else local.zone
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
         if info.status is Status.COMPLETE:
             raise complete(store.path, producer)
         disorder.restore(info.disorder)
-        late = LateReport(producer, info.rejected, raises=onLate == "raise")
+        late = LateReport(producer, info.rejected, raises=raises)
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         lock = threading.RLock()
         scheduler = CommitScheduler(outbox, Lease(outbox, lease, now), late, linger=linger, now=now, lock=lock)
@@ -227,8 +225,7 @@ class StreamSink(SinkLifecycle):
             RowtimeBound('2026-01-05T14:30:00Z')
         """
         with self._lock:
-            self._outbox.record_implied_floor()
-            return as_bound(self._outbox.floors.in_force)
+            return as_bound(self._outbox.floor_in_force())
 
     def flush(self, checkpoint: str | None = None) -> None:
         """Commits all that was sent, durably, in one commit.

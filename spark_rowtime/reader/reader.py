@@ -8,20 +8,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.train import Train, one_batch
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, not_serializable
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.delivery import Delivery
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS
-from spark_rowtime.types.arguments import to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_flag, to_text
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import END
 
@@ -72,6 +72,7 @@ class RowReader:
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
         self._kept_at = 0.0
+        self._closed = False
         text = start if isinstance(start, str) else ""
         if text == "latest":
             self._at = how.latest(store)
@@ -81,6 +82,15 @@ class RowReader:
             self._how = how if text == "earliest" else replace(how, since=start_bound(start))
             self._at = self._how.earliest(store)
         self._keep()
+
+    def __repr__(self) -> str:
+        bound = as_bound(self._at.floor) or "no bound"
+        of = f"{type(self).__name__} {self._name!r}" if self._name else type(self).__name__
+        state = "closed" if self._closed else "following" if self._follow else "open"
+        return f"<{of} of {self._store.path}: order {self._how.order!r}, seq {self._at.seq}, {bound}, {state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise not_serializable("reader", self._store.path)
 
     @property
     def schema(self) -> pa.Schema:
@@ -196,6 +206,10 @@ class RowReader:
         it has taken is not sent twice. If the sink has ``flush`` and is not from ``openSink``, it is not known whether
         it has kept the rows, and the next drain raises SinkClosedError: make a new sink.
 
+        Rows that the sink rejects as late are recorded there, and counted, each time that they are sent: with
+        ``onLate="raise"`` a drain ends at a train with a late row, and each further drain into that sink sends the
+        train, and records its late rows, again. Drain into a sink with ``onLate="reject"`` to go on.
+
         Args:
             sink: An object with ``sendRows`` and ``sendRowtimeBound``; see ``RowSink``.
 
@@ -283,6 +297,7 @@ class RowReader:
             >>> reader = rt.openReader("memory://docs-readerclose")
             >>> reader.close()
         """
+        self._closed = True
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -324,6 +339,7 @@ def _is_drained() -> InvalidOptionError:
     )
 
 
+@known_keywords
 def openReader(
     path: str,
     *,

@@ -18,6 +18,7 @@ from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.store.base import Head, Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
+from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import END, show_micros, to_interval
@@ -209,11 +210,7 @@ def _least_from(store: Store, piece: Slice, cut: int) -> int:
 
 def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_bytes: int | None = None) -> Release:
     """Makes a Release of checked arguments; InvalidOptionError names the wrong one."""
-    if not isinstance(order, str) or order not in ORDERS:
-        raise InvalidOptionError(
-            f"order={short_repr(order)} is neither 'arrival' nor 'rowtime'.", order=short_repr(order)
-        )
-    return Release(order, to_interval(hold, "hold"), None, max_rows, max_bytes)
+    return Release(to_choice(order, "order", *ORDERS), to_interval(hold, "hold"), None, max_rows, max_bytes)
 
 
 def start_bound(start: Any) -> int:

@@ -37,29 +37,22 @@ class RowtimeBatchReader(DataSourceReader):
         """Called once on the driver, when the read is planned."""
         if self._view != "rows":
             return [InputPartition(self._view)]
-        store = open_store(self._path)
-        try:
+        with open_store(self._path) as store:
             everything = plan(store, self._release, self._release.earliest(store), self._release.latest(store))
             return list(everything) or [InputPartition(None)]
-        finally:
-            store.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per partition."""
         if isinstance(partition, SlicePartition):
             yield from read_slices(partition)
         elif partition.value is not None:
-            store = open_store(self._path)
-            try:
+            with open_store(self._path) as store:
                 yield from view_table(store, partition.value).to_batches()
-            finally:
-                store.close()
 
 
 def view_schema(path: str, view: str) -> pa.Schema:
     """Returns the columns of a view of the stream at ``path``."""
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         views = {
             "rows": store.schema,
             "bounds": BOUNDS_COLUMNS,
@@ -67,8 +60,6 @@ def view_schema(path: str, view: str) -> pa.Schema:
             "producers": PRODUCERS_COLUMNS,
         }
         return views[view]
-    finally:
-        store.close()
 
 
 def view_table(store: Store, view: str) -> pa.Table:

@@ -1,12 +1,11 @@
 """Parses and validates the options of ``format("rowtime")``."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import Release, release
-from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.arguments import to_count, to_text, unknown_option
 from spark_rowtime.types.schema import ROWTIME
 
 LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
@@ -40,12 +39,11 @@ class Options:
 
     def __init__(self, given: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
-        lower = {name.lower(): name for name in known}
-        passed_over = {*lower, *SPARKS_OWN, *TABLES_OWN}
+        passed_over = {*(name.lower() for name in known), *SPARKS_OWN, *TABLES_OWN}
         for name in given:
             plain = name.lower().removeprefix(_AGAIN)
             if plain not in passed_over and not _is_of_family(plain, known) and not name.startswith("spark."):
-                raise _unknown(name, lower)
+                raise unknown_option(name, known, f"There is no option {name!r}.")
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Returns the value as it was given."""
@@ -63,9 +61,7 @@ class Options:
         value = self.get(name)
         if value is None:
             return None
-        if not value.strip().isdecimal() or int(value) < 1:
-            raise InvalidOptionError(f"{name}={value!r} must be a whole number, 1 or more.", option=name)
-        return int(value)
+        return to_count(int(value) if value.strip().isdecimal() else value, name, 1)
 
     def lateness(self, columns: list[str]) -> dict[str, str] | None:
         """Returns the lateness of each column that has one.
@@ -165,13 +161,3 @@ def _is_of_family(name: str, known: tuple[str, ...]) -> bool:
     """Whether the option, in lower case, is for one column or for one argument of the adapter."""
     families = [option.partition("<")[0] for option in (LATENESS_COLUMN, ADAPTER_ARGUMENT) if option in known]
     return any(name.startswith(family) and name != family for family in families)
-
-
-def _unknown(name: str, lower: Mapping[str, str]) -> UnknownOptionError:
-    near = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
-    return UnknownOptionError(
-        f"There is no option {name!r}.{hint} The options are {', '.join(lower.values())}.",
-        option=name,
-        nearest=lower[near[0]] if near else None,
-    )

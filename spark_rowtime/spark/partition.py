@@ -60,14 +60,11 @@ def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
 
 def read_slices(partition: SlicePartition) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a partition, one batch per train, in the order of the store."""
-    store = open_store(partition.path)
-    try:
+    with open_store(partition.path) as store:
         for piece in partition.pieces:
             rows = partition.release.rows(store, piece, partition.after, partition.upto)
             if rows.num_rows:
                 yield rows
-    finally:
-        store.close()
 
 
 def native_plan(store: Store, release: Release, after: Position, upto: Position, parallelism: int) -> dict[str, Any]:

@@ -77,11 +77,9 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         Creates the stream if the query ``begins`` and the stream does not exist.
         """
         store = _open_or_create(self._path, self._schema) if begins else self._go_on()
-        try:
+        with store:
             self._schema = fitting_schema(store.schema, self._schema, self._path)
             yield store
-        finally:
-            store.close()
 
     def _commit(self, store: Store, outputs: list[TaskOutput]) -> None:
         travelled = self._travelled(outputs)
@@ -220,10 +218,8 @@ def _schema_at(path: str, wanted: pa.Schema) -> pa.Schema:
         store = open_store(path)
     except StreamNotFoundError:
         return wanted
-    try:
+    with store:
         return fitting_schema(store.schema, wanted, path)
-    finally:
-        store.close()
 
 
 def _open_or_create(path: str, wanted: pa.Schema) -> Store:

@@ -71,15 +71,26 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger.
 
-        In each batch the extension calls it, too, with a request: which trains the batch reads (PLAN), or the least
-        rowtime that was sent (LEAST_SENT), which a join may have kept.
+        It also answers the extension's questions, because it is the only call of a Python source that takes an
+        argument and can be made at any time. A question is a start offset with a key that no logged offset has.
         """
         at = start_position(start, self._store.stream, self._release.order, self._require)
         if PLAN in start:
-            end = start[PLAN]["end"]
-            return native_plan(self._store, self._release_of(end), at, self._load(end), start[PLAN]["parallelism"])
+            return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
         if LEAST_SENT in start:
-            return {"least": least_sent(self._store, at.seq, start[LEAST_SENT])}
+            return self._least_sent(at, start[LEAST_SENT])
+        return self._end_of_next_batch(start, at, limit)
+
+    def _plan_of_batch(self, after: Position, end: dict[str, Any], parallelism: int) -> dict[str, Any]:
+        """The question PLAN: which trains the batch between the two positions reads, for tasks in Java."""
+        return native_plan(self._store, self._release_of(end), after, self._load(end), parallelism)
+
+    def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
+        """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
+        return {"least": least_sent(self._store, upto.seq, rowtime)}
+
+    def _end_of_next_batch(self, start: dict[str, Any], at: Position, limit: ReadLimit) -> dict[str, Any]:
+        """Spark's own question. It also does what is due at each trigger: registration, adapter, leases."""
         self._register(start.get(READER), at)
         self._tend_adapter()
         self._store.expire()

@@ -9,8 +9,7 @@ import pyarrow as pa
 from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
-from spark_rowtime.types.arguments import to_text
-from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.arguments import to_choice, to_text
 
 if TYPE_CHECKING:
     from spark_rowtime.store.local.check import Report
@@ -33,8 +32,7 @@ def create_store(path: str, schema: pa.Schema, settings: StreamSettings, produce
 
 def open_store(path: str, durability: str = "process") -> Store:
     """Opens a stream. Raises StreamNotFoundError if there is none. ``durability`` is "process" or "power"."""
-    if not isinstance(durability, str) or durability not in ("process", "power"):
-        raise InvalidOptionError(f"durability={short_repr(durability)} is neither 'process' nor 'power'.")
+    to_choice(durability, "durability", "process", "power")
     path = _text(path)
     if path.startswith("memory://"):
         if path not in STREAMS:

@@ -8,7 +8,7 @@ object belongs to one process, and several threads of that process may use it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -382,3 +382,9 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Releases the resources of this object. The stream itself stays."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -87,12 +87,16 @@ def to_interval(value: str | timedelta | None, name: str) -> int | None:
     None stays None. ``name`` is the name of the value in errors. Raises InvalidOptionError for text that is no
     interval, for a negative interval, and for one that is longer than any distance between rowtimes.
     """
-    if value is None:
-        return None
+    return None if value is None else to_required_interval(value, name)
+
+
+def to_required_interval(value: str | timedelta, name: str) -> int:
+    """Does the same for an interval that must be given."""
     micros = value // _MICROSECOND if isinstance(value, timedelta) else _parse_interval(value, name)
     if not 0 <= micros <= LARGEST:
         raise InvalidOptionError(
             f"{name} must not be negative, and not longer than the years 1970 to 9999, but is {value!r}.",
+            option=name,
             value=str(value),
         )
     return micros
@@ -109,6 +113,7 @@ def _parse_interval(text: Any, name: str) -> int:
         raise InvalidOptionError(
             f"{name}={short_repr(text)} is not an interval. Write a number and a unit, such as '1 hour', '100 ms' "
             "or '1 hour 30 minutes', or give a timedelta.",
+            option=name,
             value=short_repr(text),
         )
     return round(total)

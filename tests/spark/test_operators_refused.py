@@ -24,7 +24,7 @@ def refusing(df: DataFrame, **given: Any) -> Any:
         ({"by": "shop"}, "one column 'shop'"),
         ({"rowtime": "units"}, "must be TIMESTAMP"),
         ({"interval": "one hour"}, "is not an interval"),
-        ({"buckets": 0}, "buckets must be"),
+        ({"buckets": 0}, "buckets=0 must be"),
         ({"rows": 10}, "give one of them"),
         ({"interval": None}, "give one of them"),
         ({"interval": None, "rows": 0}, "1 or more"),

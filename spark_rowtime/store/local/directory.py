@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.errors import StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
@@ -23,6 +23,7 @@ from spark_rowtime.store.local.check import Report, check_stream
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.steady_clock import Reading, machine_reading
+from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.timestamps import wall_clock
 
 
@@ -90,8 +91,7 @@ def open_local(
     With ``durability`` "process", committed data survives the end of all processes. With "power", it also
     survives a power failure, at the cost of two disk syncs per commit.
     """
-    if durability not in ("process", "power"):
-        raise InvalidOptionError(f"durability={durability!r} is neither 'process' nor 'power'.", value=durability)
+    to_choice(durability, "durability", "process", "power")
     place = Path(path).absolute()
     try:
         _require(place)
