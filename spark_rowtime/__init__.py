@@ -40,6 +40,7 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.producer.rowsink import RowSink, openSink
 from spark_rowtime.reader.reader import RowReader, openReader
+from spark_rowtime.reader.rejected import rejectedRows
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
 
 _FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "output_bound"}
@@ -76,6 +77,7 @@ __all__ = [
     "jarPath",
     "openReader",
     "openSink",
+    "rejectedRows",
 ]
 
 

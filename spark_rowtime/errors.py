@@ -61,8 +61,15 @@ def _rebuild(kind: type[RowtimeError], message: str, values: dict[str, Any]) -> 
 class LateRowError(RowtimeError):
     """A row lies below the bound in force, or too far ahead of the wall clock. It was recorded as rejected.
 
-    Sinks raise it under ``onLate="raise"``. ``values``: producer, rows (the number of rejected rows), and bound (the
-    limit that the first of them fell below or exceeded, in microseconds since the epoch).
+    Sinks raise it under ``onLate="raise"``. ``values``: producer; rows (the number of rejected rows); bound (the limit
+    that the first of them fell below or exceeded, in microseconds since the epoch; None for a column without times);
+    and whose bound that was:
+
+    - ``boundOf``: "producer" if this producer promised it, by a bound, by rows in order or by its declared lateness;
+      "stream" if it is the stream's bound, at which a producer that joins starts; None for rows too far ahead.
+    - ``boundBy``, ``boundEvent``: the producer whose event raised the stream's bound to it, and that event ("sent",
+      "left", "detached", "idled"); for "producer", the producer itself and None. Both are None if retention may have
+      removed the event.
 
     Example:
         >>> import spark_rowtime as rt

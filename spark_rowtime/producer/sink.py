@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound, stronger
 from spark_rowtime.bounds.disorder import Disorder
+from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import (
     BoundRegressionError,
@@ -24,7 +25,7 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.intake import Intake, gathered
-from spark_rowtime.producer.late_log import LateLog, late_error, late_rows
+from spark_rowtime.producer.late_log import BoundOwner, LateLog, late_error, late_rows
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.timer import Timer
 from spark_rowtime.producer.unclosed import EXIT_PATIENCE_SECONDS, collected, not_closed, watch
@@ -96,7 +97,7 @@ class StreamSink:
         disorder.restore(info.disorder)
         self._known = stronger(info.floor, store.head().floor)
         self._said: int | None = None
-        self._late_log = LateLog(producer, info.rejected)
+        self._late_log, self._owner = LateLog(producer, info.rejected), BoundOwner(store, producer)
         self._unreported: list[Rejected] = []
         self._outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         self._take_plain = self._outbox.rows.take
@@ -500,7 +501,7 @@ class StreamSink:
         verdict = self._disorder.judge(timed, self._known)
         fitting: Timed | None = timed
         if verdict.fits is not None:
-            late += late_rows(timed.rows, verdict)
+            late += late_rows(timed.rows, verdict, self.producer, self._whose)
             fitting = timed.where(verdict.fits)
         if late:
             self._refuse(late, verdict.why)
@@ -517,8 +518,10 @@ class StreamSink:
         self._late_log.note(late)
         if self._raise_late:
             self._settle()
-            why = f"A row must not be below {below}. " if below else ""
-            raise late_error(self.producer, late, f"{why}Nothing of this call was taken")
+            raise late_error(self.producer, late, "Nothing of this call was taken", below)
+
+    def _whose(self, bound: int) -> BoundOrigin:
+        return self._owner.of(bound, self._known, self._said)
 
     def _imply(self, floor: int | None) -> None:
         if floor is not None:

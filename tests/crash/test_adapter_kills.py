@@ -35,7 +35,7 @@ def history(path: str) -> dict[str, Any]:
         "log": log,
         "rows": rows,
         "trains": trains,
-        "rejected": store.rejected().to_pylist(),
+        "rejected": store.rejected().drop_columns(["rejectedAt"]).to_pylist(),
         "counts": (feed.accepted, feed.rejected, feed.checkpoint, feed.number, feed.status),
         "head": store.head()[1:],
     }

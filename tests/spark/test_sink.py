@@ -182,8 +182,9 @@ def test_a_row_below_what_was_published_fails_or_is_rejected(pipe: Pipe, source)
     assert (after.rows, after.bound, after.rejected) == (before.rows, before.bound, 0)
     finish(pipe.run(pipe.read("s"), onDisorder="reject"))
     assert rows_of(pipe.spark, pipe.path("out")) == [("09:40", 2), ("10:05", 3)]
-    [(producer, why, floor, time, x)] = table(pipe.spark, pipe.path("out"), "rejected")
+    [(producer, why, floor, *whose, _, time, x)] = table(pipe.spark, pipe.path("out"), "rejected")
     assert (why, *plain((floor,)), *plain((time,)), x) == ("late", "09:30", "09:10", 1)
+    assert whose == ["stream", "other", "sent"]
     [counted] = [p for p in rt.describeStream(pipe.path("out")).producers if p.name == producer]
     assert (counted.accepted, counted.rejected) == (2, 1)
 
@@ -199,7 +200,9 @@ def test_lateness_on_a_querys_output(pipe: Pipe, source, steps: int) -> None:
     late = [] if steps == 1 else [("late", "02:00", "01:20", 5)]
     assert rows_of(pipe.spark, pipe.path("out")) == sorted((f"0{time}", x) for time, x in rows if x < 5 or not late)
     rejected = table(pipe.spark, pipe.path("out"), "rejected")
-    assert [(why, *plain((floor,)), *plain((time,)), x) for _, why, floor, time, x in rejected] == late
+    found = [(why, *plain((floor,)), *plain((time,)), x) for _, why, floor, *_, time, x in rejected]
+    assert found == late
+    assert {row.boundOf for row in rejected} == {"producer"} - {"" if late else "producer"}
     assert rt.describeStream(pipe.path("out")).bound == bound("2:00"), "the largest rowtime less the lateness"
 
 
