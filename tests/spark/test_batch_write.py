@@ -161,7 +161,7 @@ def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_c
         wait_for(lambda: list((Path(path) / "segments").iterdir()), "staged rows")
     finally:
         os.killpg(killed.pid, signal.SIGKILL)
-        killed.wait()
+        killed.communicate()
     info = rt.describeStream(path)
     assert (info.rows, info.seq, info.producers) == (0, 0, ())
     again = program(path, gate, "retry")
