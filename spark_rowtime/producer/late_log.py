@@ -54,6 +54,37 @@ class BoundOwner:
         return self._last[1]
 
 
+class LateReport:
+    """Reports the late rows of one sink: it logs them and, if ``raises``, has calls raise LateRowError for them.
+
+    ``postponed``: rows that were late only at a commit; the next call raises for them.
+    """
+
+    def __init__(self, producer: str, seen: int, *, raises: bool) -> None:
+        """``seen``: the number of rejected rows so far."""
+        self._producer, self._log, self.raises = producer, LateLog(producer, seen), raises
+        self.postponed: list[Rejected] = []
+
+    def note(self, late: Sequence[Rejected]) -> None:
+        """Logs rows that the present call reports."""
+        self._log.note(late)
+
+    def postpone(self, late: Sequence[Rejected]) -> None:
+        """Logs rows that became late while they waited for their commit, and leaves the error to the next call."""
+        self._log.note(late)
+        self.postponed += late
+
+    def raise_postponed(self, groups: int | None = None) -> None:
+        """Raises LateRowError for the first ``groups`` of the postponed rows (None: for all), if late rows raise."""
+        late, self.postponed = self.postponed[:groups], [] if groups is None else self.postponed[groups:]
+        if late and self.raises:
+            raise self.error(late, "An earlier call's rows became late before their commit")
+
+    def error(self, late: list[Rejected], note: str, below: str = "") -> LateRowError:
+        """The error about late rows; see ``late_error``."""
+        return late_error(self._producer, late, note, below)
+
+
 def late_rows(
     batch: pa.RecordBatch, verdict: Verdict, producer: str, whose: Callable[[int], BoundOrigin]
 ) -> list[Rejected]:
