@@ -70,7 +70,7 @@ class Output:
         """
         disorder = self.disorder()
         disorder.restore(info.disorder)
-        trains, late, implied = _one_step(store, down, disorder, BoundOrigin(PRODUCER, info.name))
+        trains, late, implied = one_step(store, down, disorder, BoundOrigin(PRODUCER, info.name))
         in_force = stronger(info.floor, store.head().floor)
         accepted, disordered = admit(store, trains, in_force, partial(whose_bound, store, info.name))
         if disordered and self._whole:
@@ -100,7 +100,7 @@ class Output:
         return stream_schema(output.append(pa.field(ROWTIME, output.field(self.column).type)))
 
 
-def _one_step(
+def one_step(
     store: Store, trains: list[Staged], disorder: Disorder, origin: BoundOrigin
 ) -> tuple[list[Staged], tuple[Rejected, ...], int | None]:
     """Applies ``lateness`` to a batch, which is one step of it.
