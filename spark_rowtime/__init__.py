@@ -46,6 +46,7 @@ from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import RowReader, openReader
+from spark_rowtime.reader.rejected import rejectedRows
 from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
 
 if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
@@ -98,6 +99,7 @@ __all__ = [
     "openReader",
     "openSink",
     "openSinks",
+    "rejectedRows",
     "runAdapter",
 ]
 

@@ -82,6 +82,13 @@ class LateRowError(RowtimeError):
     - ``rows``: the number of rejected rows.
     - ``bound``: the limit that the first of them fell below or exceeded, in microseconds since the epoch; None for the
       lateness of a column of whole numbers.
+    - ``boundOf``: whose bound it was: "producer" if this producer promised it, by a bound, by rows in order or by its
+      declared lateness; "stream" if it is the stream's bound, at which a producer that joins starts; None for rows too
+      far ahead.
+    - ``boundBy``: the producer whose event raised the stream's bound to it; for "producer", the producer itself. None
+      if retention may have removed the event.
+    - ``boundEvent``: that event ("sent", "left", "detached", "idled"); None for "producer", and if retention may have
+      removed it.
 
     Example:
         >>> import spark_rowtime as rt

@@ -28,13 +28,15 @@ class Verdict(NamedTuple):
 
     ``fits``: for each row, whether it is in time (None: all rows are). ``floor``: the floor that the rows imply (None:
     no new floor). ``why`` names what late rows fell below, for the error. ``bounds``: for each row, the bound in force
-    in microseconds (None if all rows fit).
+    in microseconds (None if all rows fit). ``declared``: for each row, whether it is late by the lateness that its
+    producer declared (None: no row is).
     """
 
     fits: pa.Array | None
     floor: int | None
     why: str = ""
     bounds: pa.Array | None = None
+    declared: pa.Array | None = None
 
 
 class Disorder(ABC):
@@ -116,7 +118,7 @@ class Lateness(Disorder):
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
         rows = timed.rows
         fits, why = AnyOrder().judge(timed, floor).fits, "the bound in force"
-        bounds = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows)
+        bounds, declared = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows), None
         for column, lateness in self.columns.items():
             if column not in self.largest:
                 continue
@@ -128,7 +130,8 @@ class Lateness(Disorder):
                 first = pc.invert(good) if fits is None else pc.and_not(fits, good)
                 bounds = pc.if_else(first, pa.scalar(below, pa.int64()), bounds)
                 fits = good if fits is None else pc.and_(fits, good)
-        return Verdict(fits, self._floor(rows if fits is None else rows.filter(fits)), why, bounds)
+                declared = first if declared is None else pc.or_(declared, first)
+        return Verdict(fits, self._floor(rows if fits is None else rows.filter(fits)), why, bounds, declared)
 
     def _floor(self, accepted: pa.RecordBatch) -> int | None:
         if ROWTIME not in self.columns:

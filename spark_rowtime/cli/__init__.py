@@ -10,6 +10,7 @@ from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import drain, run
 from spark_rowtime.cli.jar import jar
 from spark_rowtime.cli.producers import close, detach
+from spark_rowtime.cli.rejected import rejected
 from spark_rowtime.cli.send import send
 from spark_rowtime.cli.streams import create, describe
 from spark_rowtime.cli.tail import tail
@@ -43,5 +44,5 @@ def main() -> None:
     """Create, inspect, fill and read streams of rows and rowtime bounds."""
 
 
-for _command in (create, describe, close, detach, send, run, tail, drain, gc, check, jar):
+for _command in (create, describe, close, detach, send, run, tail, rejected, drain, gc, check, jar):
     main.add_command(_command)

@@ -1,15 +1,17 @@
-"""Late rows: which rows of a call are late, the log messages about them, and the error."""
+"""Late rows: which rows of a call are late, whose bound they fell below, the log messages, and the error."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.disorder import Verdict
+from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import LateRowError
-from spark_rowtime.store.base import Rejected
+from spark_rowtime.store.admission import whose_bound
+from spark_rowtime.store.base import Rejected, Store
 from spark_rowtime.types.timestamps import show_micros
 
 LATE_LOG = logging.getLogger("spark_rowtime.laterow")
@@ -30,6 +32,26 @@ class LateLog:
                 LATE_LOG.warning("%s (%d so far)", show_late(self._producer, rejected), self._seen)
             elif LATE_LOG.isEnabledFor(logging.DEBUG):
                 LATE_LOG.debug("%s: %s", show_late(self._producer, rejected), rejected.rows.to_pylist())
+
+
+class BoundOwner:
+    """Finds out whose bound the late rows of one producer fell below."""
+
+    def __init__(self, store: Store, producer: str) -> None:
+        self._store, self._producer = store, producer
+        self._last: tuple[int, BoundOrigin] | None = None
+
+    def of(self, bound: int, known: int | None, said: int | None) -> BoundOrigin:
+        """Returns the owner of ``bound``.
+
+        ``known``: the bound in force before the call; the rows of the call imply what is above it. ``said``: what the
+        producer's sink has promised itself. Only a bound of which neither tells needs a look into the log.
+        """
+        if known is None or bound > known or (said is not None and bound <= said):
+            return BoundOrigin(PRODUCER, self._producer)
+        if self._last is None or self._last[0] != bound:
+            self._last = bound, whose_bound(self._store, self._producer, bound)
+        return self._last[1]
 
 
 class LateReport:
@@ -58,23 +80,43 @@ class LateReport:
         if late and self.raises:
             raise self.error(late, "An earlier call's rows became late before their commit")
 
-    def error(self, late: list[Rejected], note: str) -> LateRowError:
-        """The error about late rows; ``note`` is a sentence on why it is raised now."""
-        return late_error(self._producer, late, note)
+    def error(self, late: list[Rejected], note: str, below: str = "") -> LateRowError:
+        """The error about late rows; see ``late_error``."""
+        return late_error(self._producer, late, note, below)
 
 
-def late_rows(batch: pa.RecordBatch, verdict: Verdict) -> list[Rejected]:
-    """The late rows of a call in their order, each group with the bound in force for it."""
+def late_rows(
+    batch: pa.RecordBatch, verdict: Verdict, producer: str, whose: Callable[[int], BoundOrigin]
+) -> list[Rejected]:
+    """The late rows of a call in their order, each group with the bound in force for it, and whose it was."""
     assert verdict.bounds is not None, "where rows are late, a verdict says what they fell below"
     late = pc.invert(verdict.fits)
-    rows, runs = batch.filter(late), pc.run_end_encode(verdict.bounds.filter(late))
-    ends = runs.run_ends.to_pylist()
-    spans = zip(runs.values.to_pylist(), [0, *ends], ends, strict=False)
-    return [Rejected("late", bound, rows.slice(start, end - start)) for bound, start, end in spans]
+    rows, bounds = batch.filter(late), verdict.bounds.filter(late)
+    declared = pa.repeat(pa.scalar(False), len(bounds)) if verdict.declared is None else verdict.declared.filter(late)
+    ends, found, start = sorted({*_run_ends(bounds), *_run_ends(declared)}), [], 0
+    for end in ends:
+        bound = bounds[start].as_py()
+        own = declared[start].as_py() or bound is None
+        origin = BoundOrigin(PRODUCER, producer) if own else whose(bound)
+        found.append(Rejected("late", bound, rows.slice(start, end - start), origin))
+        start = end
+    return found
 
 
-def late_error(producer: str, late: list[Rejected], note: str) -> LateRowError:
-    """The error about late rows; ``note`` is a sentence on why it is raised now."""
+def _run_ends(values: pa.Array) -> list[int]:
+    """Where the runs of equal values end."""
+    ends: list[int] = pc.run_end_encode(values).run_ends.to_pylist()
+    return ends
+
+
+def late_error(producer: str, late: list[Rejected], note: str, below: str = "") -> LateRowError:
+    """The error about late rows. ``note`` is a sentence on why it is raised now.
+
+    ``below`` names what the first of them fell below, where that is the producer's own.
+    """
+    first = late[0].origin
+    if below and (first is None or first.owner == PRODUCER):
+        note = f"A row must not be below {below}. {note}"
     groups = "; ".join(show_late(producer, rejected) for rejected in late[:3])
     more = f" and {len(late) - 3} more groups" if len(late) > 3 else ""
     return LateRowError(
@@ -83,6 +125,7 @@ def late_error(producer: str, late: list[Rejected], note: str) -> LateRowError:
         producer=producer,
         rows=sum(rejected.rows.num_rows for rejected in late),
         bound=late[0].bound,
+        **origin_values(first),
     )
 
 
@@ -91,7 +134,9 @@ def show_late(producer: str, rejected: Rejected) -> str:
     timed = Timed(rejected.rows)
     first, last = show_micros(timed.least), show_micros(timed.largest)
     span = first if first == last else f"{first} .. {last}"
-    return f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}, {_limit(rejected)}"
+    origin = f", {rejected.origin}" if rejected.origin else ""
+    rows = f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}"
+    return f"{rows}, {_limit(rejected)}{origin}"
 
 
 def _limit(rejected: Rejected) -> str:

@@ -13,7 +13,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder
 from spark_rowtime.producer.acceptance import Acceptance
 from spark_rowtime.producer.intake import Intake, gathered
-from spark_rowtime.producer.late_log import LateReport
+from spark_rowtime.producer.late_log import BoundOwner, LateReport
 from spark_rowtime.producer.lease import Lease
 from spark_rowtime.producer.lifecycle import SinkLifecycle
 from spark_rowtime.producer.outbox import Outbox
@@ -75,7 +75,7 @@ class StreamSink(SinkLifecycle):
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         lock = threading.RLock()
         scheduler = CommitScheduler(outbox, Lease(outbox, lease, now), late, linger=linger, now=now, lock=lock)
-        self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler)
+        self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler, BoundOwner(store, producer))
         self._take_plain = outbox.rows.take
         self.delivery: Any = None
         """The unfinished part of the train on which a drain into this sink failed; see ``Delivery``."""

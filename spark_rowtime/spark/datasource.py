@@ -12,8 +12,10 @@ from pyspark.sql.types import StructType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.spark.batch_reader import RowtimeBatchReader, view_schema
+from spark_rowtime.spark.batch_writer import RowtimeBatchWriter
 from spark_rowtime.spark.hosted_adapter import ensure_stream
-from spark_rowtime.spark.options import READ, VIEWS, WRITE, Options
+from spark_rowtime.spark.options import READ, VIEWS, WRITE, WRITE_BATCH, Options
+from spark_rowtime.spark.rejected_source import RejectedStreamReader
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader
 
@@ -37,19 +39,21 @@ class RowtimeDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns a reader for a streaming read."""
         options = _of_own_schema(Options(self.options, READ), schema)
-        if options.choice("view", *VIEWS) != "rows":
+        view = options.choice("view", *VIEWS)
+        if view in ("bounds", "producers"):
             raise InvalidOptionError(
-                "view is for batch reads (spark.read). A streaming query reads the rows; leave view out."
+                f"view={view} is for batch reads (spark.read). A streaming query reads the rows, or view=rejected."
             )
-        return RowtimeStreamReader(options)
+        return RejectedStreamReader(options) if view == "rejected" else RowtimeStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Refuses a batch write: the rows of a stream come from producers, each with its own bound."""
-        del schema, overwrite
-        raise InvalidOptionError(
-            "A batch query cannot write to a rowtime stream. Write with a streaming query (writeStream, with "
-            "trigger(availableNow=True) to its end), or with a producer: rt.openSink(path).sendRows(df.toArrow())."
-        )
+        """Returns a writer for a batch write in append mode, the only mode supported."""
+        if overwrite:
+            raise InvalidOptionError(
+                "A rowtime stream is append-only: nothing in it can be overwritten. Write with mode('append') or "
+                "INSERT INTO, or create another stream (rt.createStream)."
+            )
+        return RowtimeBatchWriter(Options(self.options, WRITE_BATCH), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Returns a writer for a streaming write in append mode, the only mode supported."""

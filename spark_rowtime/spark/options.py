@@ -26,6 +26,7 @@ READ = (
     "view",
 )
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
+WRITE_BATCH = (*WRITE, "producer")
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """Options, in lower case, that Spark or its users pass to every source."""
 TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
@@ -113,9 +114,9 @@ class Options:
         path = self.get("path")
         if not path:
             raise InvalidOptionError(
-                "No stream was named. Write .load('orders.rowtime'), for a sink .start('orders.rowtime') "
-                "(toTable gives no path), or option('path', ...); in SQL, USING rowtime OPTIONS (path "
-                "'/data/orders.rowtime')."
+                "No stream was named. Write .load('orders.rowtime') or .save('orders.rowtime'), for a sink "
+                ".start('orders.rowtime') (toTable gives no path), or option('path', ...); in SQL, USING rowtime "
+                "OPTIONS (path '/data/orders.rowtime')."
             )
         return to_text(path, "path")
 

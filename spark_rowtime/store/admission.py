@@ -1,19 +1,25 @@
 """Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.timestamps import END, show_micros
 
+WhoseBound = Callable[[int], BoundOrigin | None]
+"""Says whose bound the given one is."""
 
-def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
-    """Splits ``trains`` by the stream's ``floor`` at the commit: the accepted rows, and those below it.
+
+def admit(
+    store: Store, trains: Sequence[Staged], floor: int | None, whose: WhoseBound
+) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
+    """Splits ``trains`` by the ``floor`` at the commit: the accepted rows, and those below it.
 
     The sink has checked its rows already. Only rows that became late since then (because of idleTimeout,
     maxLag, or a lost lease) are rejected here.
@@ -26,23 +32,32 @@ def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tu
             accepted.append(train)
             continue
         fits, late = split_late(store.read(train), floor)
-        rejected.append(Rejected("late", floor, late))
+        rejected.append(Rejected("late", floor, late, whose(floor)))
         if fits.num_rows:
             accepted.append(store.stage(fits))
     return tuple(accepted), tuple(rejected)
+
+
+def whose_bound(store: Store, producer: str, bound: int) -> BoundOrigin:
+    """Returns whose bound a row of ``producer`` fell below, if nothing but the log tells it."""
+    raised = store.raised(bound)
+    if raised is None or (raised.producer == producer and raised.event == "sent"):
+        return BoundOrigin(PRODUCER, producer)
+    return raised
 
 
 def require_whole(commit: Commit, late: Sequence[Rejected]) -> None:
     """Raises LateRowError if ``commit.whole`` is set, but the ``late`` rows of the commit would be rejected."""
     if not commit.whole or not late:
         return
-    rows, bound = sum(r.rows.num_rows for r in late), late[0].bound
+    rows, bound, origin = sum(r.rows.num_rows for r in late), late[0].bound, late[0].origin
     raise LateRowError(
-        f"{rows} row(s) of producer {commit.producer!r} lie below {show_micros(bound)}, the stream's bound at the "
+        f"{rows} row(s) of producer {commit.producer!r} lie below {show_micros(bound)}, {origin or 'the bound'} at the "
         "commit. Nothing was committed.",
         producer=commit.producer,
         rows=rows,
         bound=bound,
+        **origin_values(origin),
     )
 
 

@@ -6,13 +6,14 @@ object belongs to one process, and several threads of that process may use it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Event, Status, StreamClock
+from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -90,12 +91,28 @@ class Slice:
 class Rejected:
     """Rows that the stream did not accept. ``reason`` is "late" or "ahead".
 
-    ``bound`` is the floor that late rows lay below, or the ceiling that rows too far ahead exceeded.
+    ``bound`` is the floor that late rows lay below, or the ceiling that rows too far ahead exceeded. ``origin`` says
+    whose bound late rows lay below; None if it was not recorded.
     """
 
     reason: str
     bound: int | None
     rows: pa.RecordBatch
+    origin: BoundOrigin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One entry of the log of rejections.
+
+    ``number`` counts the entries from 1 without gaps; a number is never used again. ``time`` is the wall clock, in
+    microseconds, when the rejection was committed.
+    """
+
+    number: int
+    producer: str
+    time: int
+    rejected: Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +214,7 @@ class Store(ABC):
     6. The rows between two positions are always the same.
     7. A bound without rows is visible.
     8. What a crashed writer left half-written is never read, and the next writer works.
-    9. Rejected rows are kept with reason, bound and producer.
+    9. Rejected rows are kept with reason, bound, whose bound it was, producer and time.
     """
 
     path: str
@@ -360,12 +377,27 @@ class Store(ABC):
         """Returns a copy of the current clock."""
 
     @abstractmethod
-    def rejected(self) -> pa.Table:
-        """Returns the rejected rows that are kept: REJECTED_COLUMNS, then the stream's columns.
+    def raised(self, bound: int) -> BoundOrigin | None:
+        """Returns which event raised the stream's bound to ``bound`` or beyond; None if the stream's bound is weaker.
 
-        Beyond ``retainRejected`` bytes the oldest rejected rows are removed, but never those of the newest
-        commit. Removed rows stay counted.
+        The origin names no producer if ``gc`` may have removed that event.
         """
+
+    @abstractmethod
+    def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
+        """Yields the rejections that are kept, from the number ``after + 1`` to ``upto`` (None: the newest) in order.
+
+        Beyond ``retainRejected`` bytes the oldest rejections are removed, but never those of the newest commit, nor
+        those of a producer's last receipt. A number that is missing was removed. Removed rows stay counted.
+        """
+
+    @abstractmethod
+    def rejections_end(self) -> int:
+        """Returns the number of the newest rejection; 0 if there was none. It is cheap."""
+
+    @abstractmethod
+    def rejected(self) -> pa.Table:
+        """Returns the rejected rows that are kept: REJECTED_COLUMNS, then the stream's columns."""
 
     @abstractmethod
     def rejected_removed(self) -> int:

@@ -5,7 +5,7 @@ It uses plain lists and full scans, so that its correctness is easy to see. Its 
 
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from spark_rowtime.bounds.clock import (
     StreamClock,
     completes,
 )
+from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
@@ -35,6 +36,7 @@ from spark_rowtime.store.base import (
     ReaderInfo,
     Receipt,
     Rejected,
+    Rejection,
     Slice,
     Staged,
     Store,
@@ -44,7 +46,7 @@ from spark_rowtime.store.difference import between
 from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
+from spark_rowtime.store.views import bounds_table, rejected_table
 from spark_rowtime.types.timestamps import END, wall_clock
 
 
@@ -86,7 +88,7 @@ class MemoryStore(Store):
         self._clock = self.settings.clock()
         self._log: list[_Entry] = []
         self._producers: dict[str, _Producer] = {}
-        self._rejected: list[tuple[str, Rejected]] = []
+        self._rejections: list[Rejection] = []
         self._readers: dict[str, tuple[Position, int]] = {}
         self._horizon = 0
         self._rejected_removed = 0
@@ -166,7 +168,7 @@ class MemoryStore(Store):
             self._expire(but=commit.producer)
             if commit.number <= record.info.number:
                 return record.receipt
-            trains, late = admit(self, commit.trains, self._clock.floor)
+            trains, late = admit(self, commit.trains, self._clock.floor, self.raised)
             require_whole(commit, late)
             self._land(commit, trains)
             rejected = commit.rejected + late
@@ -203,15 +205,17 @@ class MemoryStore(Store):
         A rejection that a producer's last receipt contains is kept in any case, since a retry returns it again.
         """
         receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
-        old, self._rejected = self._rejected, []
+        first, time = self.rejections_end() + 1, self.now()
+        new = [Rejection(first + n, producer, time, r) for n, r in enumerate(rejected)]
+        old, self._rejections = self._rejections, []
         room = self.settings.retainRejected - sum(r.rows.nbytes for r in rejected)
-        for name, r in reversed(old if rejected else []):
-            room -= r.rows.nbytes
-            if room >= 0 or any(r is needed for needed in receipts):
-                self._rejected.insert(0, (name, r))
+        for kept in reversed(old if rejected else []):
+            room -= kept.rejected.rows.nbytes
+            if room >= 0 or any(kept.rejected is needed for needed in receipts):
+                self._rejections.insert(0, kept)
             else:
-                room, self._rejected_removed = min(room, 0), self._rejected_removed + r.rows.num_rows
-        self._rejected = (self._rejected if rejected else old) + [(producer, r) for r in rejected]
+                room, self._rejected_removed = min(room, 0), self._rejected_removed + kept.rejected.rows.num_rows
+        self._rejections = (self._rejections if rejected else old) + new
 
     def _append(self, event: Event, train: Staged | None) -> None:
         floor = self._clock.apply(event)
@@ -348,12 +352,26 @@ class MemoryStore(Store):
         with self._changed:
             return replace(self._clock, producers=dict(self._clock.producers))
 
-    def rejected(self) -> pa.Table:
-        schema = rejected_schema(self.schema)
+    def raised(self, bound: int) -> BoundOrigin | None:
         with self._changed:
-            return pa.concat_tables(
-                [schema.empty_table(), *(rejected_table(name, r, schema) for name, r in self._rejected)]
-            )
+            first = max(self._horizon - 1, 0)
+            found = next((e for e in self._log[first:] if e.floor is not None and e.floor >= bound), None)
+            if found is None:
+                return None
+            removed = first > 0 and found.seq == self._horizon
+            return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, *_who(found.event))
+
+    def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
+        with self._changed:
+            found = list(self._rejections)
+        return (r for r in found if r.number > after and (upto is None or r.number <= upto))
+
+    def rejections_end(self) -> int:
+        with self._changed:
+            return self._rejections[-1].number if self._rejections else 0
+
+    def rejected(self) -> pa.Table:
+        return rejected_table(self.rejections(), self.schema)
 
     def rejected_removed(self) -> int:
         return self._rejected_removed
@@ -382,6 +400,10 @@ class MemoryStore(Store):
 def _newcomer(name: str, status: Status) -> _Producer:
     """Returns a producer that has never attached."""
     return _Producer(ProducerInfo(name, status, 0, None, 0, 0, 0, None, "", ""), "", Receipt(0, None))
+
+
+def _who(event: Event) -> tuple[str, str]:
+    return event.producer, type(event).__name__.lower()
 
 
 WHOLE = Position(1 << 60, None, None)

@@ -34,7 +34,7 @@ def history(path: str) -> dict[str, Any]:
         "log": log,
         "rows": rows,
         "trains": trains,
-        "rejected": store.rejected().to_pylist(),
+        "rejected": store.rejected().drop_columns(["rejectedAt"]).to_pylist(),
         "counts": [(p.name, p.accepted, p.rejected, p.checkpoint, p.number, p.status) for p in store.producers()],
         "head": store.head()[1:],
     }

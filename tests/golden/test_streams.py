@@ -2,14 +2,15 @@
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store import check_store
-from tests.golden.write import COLUMNS, HERE, look, plain, producer, row, trains, write
+from spark_rowtime.store import check_store, open_store
+from tests.golden.write import ADDED_LATER, COLUMNS, HERE, look, plain, producer, row, trains, write
 from tests.streams import at
 
 GOLDEN = sorted(HERE.glob("stream-*"))
@@ -53,6 +54,19 @@ def flat(trains: list[Any]) -> list[Any]:
 
 COUNTS = [4, 5, 3]
 """How many accepted rows have the first values, the second ones, and nulls."""
+
+
+def test_whose_bound_it_was_is_unknown_of_old_rejections_only(golden: tuple[str, dict]) -> None:
+    path, expected = golden
+    old = len(expected["rejected"])
+    assert old
+    with producer(path, "late") as sink:
+        sink.sendRow(row("11:29", "late"))  # below 11:40 less ten minutes
+    with closing(open_store(path)) as store:
+        found = store.rejected().select(ADDED_LATER).to_pylist()
+    assert [[*row.values()][:3] for row in found] == [[None] * 3] * old + [["producer", "late", None]]
+    assert all(row["rejectedAt"] is not None for row in found)
+    assert not check_store(path).damage
 
 
 def test_it_goes_on(golden: tuple[str, dict]) -> None:

@@ -59,9 +59,11 @@ def test_the_views_of_a_stream(pipe: Pipe) -> None:
         assert [r for r in seen if r[2]] == [("feed", "sent", 2, "10:01"), ("feed", "sent", 1, "10:05")]
         assert ("feed", "sent", 0, "10:05") in seen, "the bound of the first commit"
         rejected = [
-            (p, why, plain((b,))[0], plain((t,))[0], x) for p, why, b, t, x in table(pipe.spark, path, "rejected")
+            (p, why, plain((b,))[0], *whose, plain((t,))[0], x)
+            for p, why, b, *whose, _, t, x in table(pipe.spark, path, "rejected")
         ]
-        assert rejected == [("feed", "late", "10:05", "09:00", 3), ("feed", "late", "10:05", "10:04", 5)]
+        own = ("producer", "feed", None)
+        assert rejected == [("feed", "late", "10:05", *own, time, x) for time, x in (("09:00", 3), ("10:04", 5))]
         [(name, status, own, accepted, refused_, epoch, checkpoint)] = table(pipe.spark, path, "producers")
         assert (name, status, plain((own,))[0]) == ("feed", "attached", "10:05")
         assert (accepted, refused_, epoch, checkpoint) == (3, 2, 1, "line 5")

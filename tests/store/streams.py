@@ -42,6 +42,11 @@ def seconds(rows: pa.RecordBatch | pa.Table) -> list[float]:
     return [(t - START) / SECOND for t in rowtime_micros(rows).to_pylist()]
 
 
+def without_times(rejected: pa.Table) -> pa.Table:
+    """A table of rejections without the wall clock, to compare two streams."""
+    return rejected.drop_columns(["rejectedAt"])
+
+
 class Writer:
     """A producer of a store, with its commit numbers."""
 

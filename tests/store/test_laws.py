@@ -138,14 +138,22 @@ def test_law_7_a_bound_without_rows_is_visible(new_stream: NewStream) -> None:
     assert reader.bounds().column("bound").cast("int64").to_pylist() == [None, at(7)]
 
 
-def test_law_9_rejected_rows_are_kept_with_reason_bound_and_producer(new_stream: NewStream) -> None:
+def test_law_9_rejected_rows_are_kept_with_reason_bound_producer_and_time(new_stream: NewStream) -> None:
     open_stream = new_stream()
-    writer = Writer(open_stream(), "a")
+    store = open_stream()
+    writer, store.now = Writer(store, "a"), lambda: at(77) or 0
     writer.send([10], floor=10, late=[1, 2])
     writer.send([9], floor=11)
 
     table = open_stream().rejected()
-    assert table.column_names == ["producer", "reason", "bound", "rowtime", "n"]
+    origin = ["boundOf", "boundBy", "boundEvent"]
+    assert table.column_names == ["producer", "reason", "bound", *origin, "rejectedAt", "rowtime", "n"]
+    assert [tuple(row.values()) for row in table.select(origin).to_pylist()] == [
+        (None, None, None),
+        (None, None, None),
+        ("stream", "a", "sent"),
+    ]
+    assert table.column("rejectedAt").cast("int64").to_pylist() == [at(77)] * 3
     assert table.column("producer").to_pylist() == ["a", "a", "a"]
     assert table.column("reason").to_pylist() == ["late", "late", "late"]
     assert table.column("bound").cast("int64").to_pylist() == [at(10)] * 3

@@ -210,3 +210,26 @@ def test_describe_shows_the_settings_that_were_given(orders: str) -> None:
     assert "settings  boundsBeforeRows=False, maxLag=1:00:00, retainBytes=5" in done("describe", other)
     told = {"boundsBeforeRows": False, "maxLag": timedelta(hours=1), "retainBytes": 5}
     assert rt.describeStream(other).settings == told
+
+
+def test_rejected_rows_and_whose_bound_they_fell_below(tmp_path):
+    path = str(tmp_path / "s")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT", retainRejected=0)
+    with rt.openSink(path, producer="Berlin") as berlin:
+        berlin.sendRowtimeBound("2006-09-11T10:00:00Z")
+    with rt.openSink(path, producer="Oslo", onLate="reject", linger="1 hour") as oslo:
+        oslo.sendRow(("2006-09-11T08:00:00Z", 0))
+        oslo.flush()
+        oslo.sendRows([("2006-09-11T09:00:00Z", 1), ("2006-09-11T09:30:00Z", 2)])
+        oslo.flush()
+    lines = CliRunner().invoke(main, ["rejected", path, "-n", "1"])
+    assert lines.stdout.startswith("2006-09-11T09:30:00Z  x=2\n    rejected from producer 'Oslo' at 2")
+    assert "late, below 2006-09-11T10:00:00Z, the stream's since producer 'Berlin' sent rows or a bound" in lines.stdout
+    assert "1 older rejected row(s) are counted but no longer kept" in lines.stderr
+    found = [json.loads(line) for line in CliRunner().invoke(main, ["rejected", path, "--json"]).stdout.splitlines()]
+    assert [(one["row"]["x"], one["producer"], one["boundBy"]) for one in found] == [
+        (1, "Oslo", "Berlin"),
+        (2, "Oslo", "Berlin"),
+    ]
+    missing = CliRunner().invoke(main, ["rejected", str(tmp_path / "nowhere")])
+    assert (missing.exit_code, "createStream" in missing.stderr) == (1, True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sink_support import LINGER, counts, producer, rejected
-from unit_support import HOUR, accepted, new_sink, new_stream, row, rows, us, when
+from unit_support import HOUR, accepted, clock_times, new_sink, new_stream, row, rows, us, when
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
@@ -218,3 +218,42 @@ def test_log_has_every_late_row_at_debug(path, caplog):
     for _ in range(12):
         sink.sendRow(row("9:00"))
     assert len(caplog.records) == 12
+
+
+def test_a_late_row_is_told_whose_bound_it_fell_below(path):
+    """A producer that joins is at the stream's bound: it has not promised that itself."""
+    with new_sink(path, "Berlin") as berlin:
+        berlin.sendRowtimeBound(when("10:00"))
+        berlin.flush()
+        oslo = new_sink(path, "Oslo")
+        with pytest.raises(rt.LateRowError, match="the stream's since producer 'Berlin' sent") as joined:
+            oslo.sendRow(row("9:00"))
+        assert "promise of producer 'Oslo'" not in str(joined.value)
+        oslo.sendRowtimeBound(when("11:00"))
+        with pytest.raises(rt.LateRowError, match=r"promise of producer 'Oslo' itself.*earlier rows and bounds") as own:
+            oslo.sendRow(row("10:30"))
+        oslo.close()
+    names = ("boundOf", "boundBy", "boundEvent")
+    values = [tuple(error.value.values[name] for name in names) for error in (joined, own)]
+    assert values == [("stream", "Berlin", "sent"), ("producer", "Oslo", None)]
+    found = rt.rejectedRows(path).select([*names, "producer"]).to_pylist()
+    assert [tuple(one.values()) for one in found] == [(*whose, "Oslo") for whose in values]
+
+
+def test_whose_bound_it_was_after_a_producer_closed_and_after_a_restart(path):
+    with new_sink(path, "Berlin", order={"rowsImplyBounds": False}) as berlin:
+        berlin.sendRow(row("10:00"))
+        berlin.sendRowtimeBound(when("9:30"))
+    with new_sink(path, "Oslo", onLate="reject") as oslo:
+        oslo.sendRows(rows("9:45", "9:20", "11:00", "10:59"))
+    with new_sink(path, "Oslo", onLate="reject") as again:
+        again.sendRow(row("10:30"))
+    found = rt.rejectedRows(path)
+    whose = [tuple(one.values()) for one in found.select(["boundOf", "boundBy", "boundEvent"]).to_pylist()]
+    left, own = ("stream", "Berlin", "left"), ("producer", "Oslo", None)
+    assert list(zip(clock_times(found), whose, strict=True)) == [
+        ("09:45", left),
+        ("09:20", left),
+        ("10:59", own),
+        ("10:30", own),
+    ]

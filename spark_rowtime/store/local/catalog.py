@@ -22,7 +22,7 @@ BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 2
+FORMAT = 3
 """The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES_1 = """
@@ -57,10 +57,24 @@ ADDED_2 = """
 CREATE TABLE uptime (boot TEXT NOT NULL, ahead INTEGER NOT NULL, counted INTEGER NOT NULL, seal INTEGER NOT NULL);
 CREATE TABLE checkpoints (producer TEXT PRIMARY KEY, value TEXT NOT NULL, seal INTEGER NOT NULL);
 CREATE TABLE rejected_totals (bytes INTEGER NOT NULL, removed INTEGER NOT NULL, seal INTEGER NOT NULL);
+"""
+"""The tables that format 2 adds to those of format 1."""
+ADDED_3 = """
+CREATE TABLE rejected_origins (
+    id INTEGER PRIMARY KEY, owner TEXT NOT NULL, producer TEXT, event TEXT, seal INTEGER NOT NULL
+);
 CREATE INDEX expected ON producers (name) WHERE status = 'expected';
 """
-"""The tables and the index that format 2 adds to those of format 1."""
-TABLES = TABLES_1 + ADDED_2
+"""The table and the index that format 3 adds to those of format 2."""
+
+
+def _script(version: int) -> str:
+    """Returns the statements that create the tables of a format."""
+    added = {2: ADDED_2, 3: ADDED_3}
+    return TABLES_1 + "".join(script for since, script in added.items() if since <= version)
+
+
+TABLES = _script(FORMAT)
 
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -170,18 +184,18 @@ class Catalog:
 
     def _check_tables(self, version: int) -> None:
         """Refuses triggers, views and tables that do not belong to the format: SQLite would execute them."""
-        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(TABLES if version == FORMAT else TABLES_1)
+        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(_script(version))
         if found != expected:
             odd = sorted(str(sql)[:80] for (sql,) in found ^ expected)
             raise _damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
 
     def _upgrade(self) -> None:
-        """Upgrades a catalog of format 1 to format 2, unless another process has just done so."""
+        """Adds the tables of later formats, unless another process has just done so."""
         with self.transaction("IMMEDIATE"):
-            if self._check() < FORMAT:
-                for statement in filter(str.strip, ADDED_2.split(";")):
-                    self.execute(statement)
-                self.execute(f"PRAGMA user_version = {FORMAT}")
+            version = self._check()
+            for statement in filter(str.strip, TABLES.removeprefix(_script(version)).split(";")):
+                self.execute(statement)
+            self.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @cache

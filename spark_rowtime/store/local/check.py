@@ -137,8 +137,9 @@ def _rejected(catalog: Catalog, schema: pa.Schema, totals: _Totals, report: Repo
     kept, last = 0, 0
     try:
         while last < totals.newest:
-            last, rows = rejections.portion(catalog, schema, last, totals.newest)
-            kept += rows
+            found = rejections.portion(catalog, schema, last, totals.newest)
+            kept += sum(rejection.rejected.rows.num_rows for rejection in found)
+            last = found[-1].number if len(found) == rejections.PORTION_REJECTIONS else totals.newest
         meanwhile = rejections.totals(catalog).removed != totals.removed
     except (sqlite3.DatabaseError, pa.ArrowException) as error:
         report.damage.append(f"{CATALOG}: {error}")

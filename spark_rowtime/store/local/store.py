@@ -4,12 +4,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
@@ -23,6 +25,7 @@ from spark_rowtime.store.base import (
     ReaderInfo,
     Receipt,
     Rejected,
+    Rejection,
     Slice,
     Staged,
     Store,
@@ -34,6 +37,7 @@ from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
+from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import FULL_SEGMENT_BYTES, SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import all_there, slices_between
@@ -41,7 +45,7 @@ from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
+from spark_rowtime.store.views import bounds_table, rejected_table
 from spark_rowtime.types.timestamps import END
 
 REMOVED_SECONDS = 1.0
@@ -197,7 +201,7 @@ class LocalStore(Store):
             if commit.number <= record.number:
                 return self._receipt(record)
             self._require_staged(commit)
-            trains, late = admit(self, commit.trains, self._log.clock.floor)
+            trains, late = admit(self, commit.trains, self._log.clock.floor, partial(raised, self._catalog))
             require_whole(commit, late)
             record.seen = self._uptime.now()
             if self._land(commit, trains, record):
@@ -351,12 +355,28 @@ class LocalStore(Store):
         with self._transaction("DEFERRED"):
             return self._log.copy_clock()
 
+    def raised(self, bound: int) -> BoundOrigin | None:
+        with self._transaction("DEFERRED"):
+            return raised(self._catalog, bound)
+
+    def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
+        end = self.rejections_end() if upto is None else upto
+        while after < end:
+            with self._guard:
+                found = rejections.portion(self._catalog, self.schema, after, end)
+            yield from found
+            after = found[-1].number if len(found) == rejections.PORTION_REJECTIONS else end
+
+    def rejections_end(self) -> int:
+        with self._guard:
+            self._catalog.require()
+            return rejections.newest(self._catalog)
+
     def rejected(self) -> pa.Table:
-        schema = rejected_schema(self.schema)
         with self._guard:
             self._catalog.verify("rejected")
-            found = [rejected_table(n, r, schema) for n, r in rejections.everything(self._catalog, self.schema)]
-        return pa.concat_tables([schema.empty_table(), *found])
+            self._catalog.verify("rejected_origins")
+        return rejected_table(self.rejections(), self.schema)
 
     def rejected_removed(self) -> int:
         with self._guard:
