@@ -54,6 +54,11 @@ final class FirstZone {
         }
 
         @Override
+        public Long ofEmitted(Attribute time) {
+          return 0L;
+        }
+
+        @Override
         public Long followed() {
           return 0L;
         }
