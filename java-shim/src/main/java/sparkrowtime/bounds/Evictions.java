@@ -48,13 +48,12 @@ public class Evictions {
    * time; null if not known.
    */
   public Long ofEmitted(Attribute time) {
-    return emitted.get(time.exprId());
+    Long above = emitted.get(time.exprId());
+    return above == null || above == 0 ? null : above;
   }
 
   public void emitted(Attribute time, long watermarkMs) {
-    if (watermarkMs > 0) {
-      emitted.merge(time.exprId(), watermarkMs * 1000, Math::min);
-    }
+    emitted.merge(time.exprId(), watermarkMs * 1000, Math::min);
   }
 
   /** The floor below which this library's state functions have output all rows; null without such functions. */
