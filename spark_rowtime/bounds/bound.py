@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.arguments import to_flag
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import END, LARGEST, from_micros, show_micros, to_micros
+from spark_rowtime.types.timestamps import END, LARGEST, from_micros, is_skipped, show_micros, to_micros
 
 _SAID, _AFTER, _AT_OR_AFTER = "every later row is ", "after ", "at or after "
 _NO_ROW_FOLLOWS = "no row follows"
@@ -52,8 +52,9 @@ class RowtimeBound:
     def __init__(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
         """Makes a bound of a time, or of another bound.
 
-        A naive time that the clocks of ``tz`` showed twice is the earlier moment, unless ``fold=1``; one that they
-        skipped is the moment of the change.
+        A naive time that the clocks of ``tz`` showed twice is the earlier moment, unless ``fold=1``. For one that they
+        skipped the bound is the non-strict one at the moment of the change, also with ``strict``: at that moment the
+        clocks show a time after ``t``.
 
         Args:
             t: An aware or naive datetime, an ISO 8601 text, a pandas Timestamp or a pyarrow timestamp scalar, from
@@ -80,7 +81,7 @@ class RowtimeBound:
                 "and tz, or give a time.",
                 value=short_repr(t),
             )
-        self._micros, self._strict = given or _of_time(to_micros(t, tz), strict)
+        self._micros, self._strict = given or _of_time(to_micros(t, tz), strict and not is_skipped(t, tz))
 
     @classmethod
     def told(cls, t: Any, strict: bool, tz: str | tzinfo | None, default: tzinfo | None) -> "RowtimeBound":

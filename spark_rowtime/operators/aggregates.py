@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.picks import PICKS
 from spark_rowtime.operators.places import Index, Ranges
-from spark_rowtime.operators.ranges import Array, combined, differences
+from spark_rowtime.operators.ranges import Array, combined, differences, whole_sums
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", *PICKS)
 IN_SEQUENCE = ("first", "last")
@@ -31,7 +31,8 @@ IN_SEQUENCE = ("first", "last")
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
-_TOO_LARGE = 2.0**63
+_UPPER_HALF = 2.0**32
+_UPPER_LIMITS = np.iinfo(np.int32)
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Aggregate:
 
     def _combine(self, values: pa.ChunkedArray, low: Index, high: Index) -> Array:
         if self.function in ("sum", "avg"):
-            return _sums(pc.fill_null(values, 0).to_numpy(), low, high)
+            summed = _sums if self.function == "sum" else _totals
+            return summed(pc.fill_null(values, 0).to_numpy(), low, high)
         floats, limits = pa.types.is_floating(values.type), np.iinfo(np.int64)
         if self.function == "max":
             least = -np.inf if floats else limits.min
@@ -134,7 +136,16 @@ def _numbers(values: pa.ChunkedArray, result: DataType) -> pa.ChunkedArray:
 def _sums(values: Array, low: Index, high: Index) -> Array:
     if values.dtype != np.int64:
         return combined(values, low, high, np.add, 0)
-    floats = values.astype(np.float64)
-    if np.abs(floats).sum() >= _TOO_LARGE and (np.abs(combined(floats, low, high, np.add, 0)) >= _TOO_LARGE).any():
+    upper, _ = whole_sums(values, low, high)
+    if (upper < _UPPER_LIMITS.min).any() or (upper > _UPPER_LIMITS.max).any():
         raise OverflowError("a sum of integers does not fit into BIGINT; cast the column to DOUBLE first.")
-    return differences(values, low, high)
+    return differences(values, low, high)  # right without the check of each step: what overflows comes back
+
+
+def _totals(values: Array, low: Index, high: Index) -> Array:
+    """Returns the sums as floats, for averages: a sum that does not fit into BIGINT can have an average that does."""
+    if values.dtype != np.int64:
+        return combined(values, low, high, np.add, 0)
+    upper, lower = whole_sums(values, low, high)
+    found: Array = upper * _UPPER_HALF + lower
+    return found

@@ -177,6 +177,18 @@ def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
     return second if moment.fold else first
 
 
+def is_skipped(t: Any, tz: str | tzinfo | None) -> bool:
+    """Whether ``t`` is a naive time that the clocks of ``tz`` skipped, so that :func:`to_micros` gives a later one."""
+    moment = to_datetime(t)
+    if moment.utcoffset() is not None:
+        return False
+    try:
+        first, second = both_readings(moment, zone_named(tz))
+    except OverflowError:
+        return False
+    return first > second
+
+
 def _change_between(before: datetime, after: datetime, zone: tzinfo) -> datetime:
     """The moment from which ``zone`` has another offset than at ``before``."""
     old = before.astimezone(zone).utcoffset()

@@ -44,6 +44,15 @@ CASES = {
     "a day that a zone skipped": Case(
         "{l}.rowtime BETWEEN {r}.rowtime + INTERVAL 2 DAYS AND {r}.rowtime + INTERVAL 3 DAYS", *APIA
     ),
+    "days far before the bound, in a zone that has since given up summer time": Case(
+        "CAST({l}.rowtime - INTERVAL 180 DAYS AS DOUBLE) >= CAST({r}.rowtime AS DOUBLE) - 69120000"
+        " AND {l}.rowtime <= {r}.rowtime",
+        "2018-12-15T12:00:00Z",
+        "2020-08-26T12:15:00Z",
+        "2020-08-26T12:30:00Z",
+        "America/Sao_Paulo",
+        "2022-01-01T00:00:00Z",
+    ),
     "whole seconds": Case("CAST({r}.rowtime AS LONG) <= CAST({l}.rowtime AS LONG) + 600", *LONG),
     "a difference of seconds": Case("CAST({r}.rowtime AS LONG) - CAST({l}.rowtime AS LONG) <= 600", *LONG),
     "back from whole seconds": Case(

@@ -31,6 +31,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
   private static void check(LogicalPlan plan, OutputMode mode) {
     BoundedQuery.refuseSettings(SQLConf.get());
     RefuseGroupFunctions.check(plan);
+    RefuseTableDifference.check(plan);
     RefuseSecondWatermark.check(plan);
     if (mode.equals(OutputMode.Append())) {
       RefuseLostTotals.check(plan);

@@ -7,6 +7,7 @@ import java.util.UUID;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
+import org.apache.spark.sql.execution.streaming.operators.stateful.UpdateEventTimeColumnExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
 import org.apache.spark.sql.types.StructType;
 import sparkrowtime.bounds.Bound;
@@ -85,6 +86,8 @@ final class Propagation {
     if (node instanceof EventTimeWatermarkExec) {
       refuseSecond(input);
       return new Passed(watermarkMs, Math.min(watermarkMs, rawLimitMs));
+    } else if (node instanceof UpdateEventTimeColumnExec declared && input != null) {
+      evicted.emitted(declared.eventTime(), input.raw());
     }
     return node instanceof StateStoreWriter operator ? visit(operator, input) : input;
   }
