@@ -16,6 +16,11 @@ Example:
 from typing import Any
 
 from spark_rowtime.adapter.adapter import Adapter
+from spark_rowtime.admin.alter import alterStream
+from spark_rowtime.admin.copy import copyStream
+from spark_rowtime.admin.delete import deleteStream
+from spark_rowtime.admin.listing import ListedStream, listStreams
+from spark_rowtime.admin.rename import renameStream
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.errors import (
@@ -34,6 +39,7 @@ from spark_rowtime.errors import (
     SinkNotClosedWarning,
     StoreCorruptError,
     StoreUnavailableError,
+    StreamBusyError,
     StreamExistsError,
     StreamNotFoundError,
     UnknownOptionError,
@@ -52,6 +58,7 @@ __all__ = [
     "ExtraNotInstalledError",
     "InvalidOptionError",
     "LateRowError",
+    "ListedStream",
     "ProducerFencedError",
     "RowReader",
     "RowSink",
@@ -64,18 +71,24 @@ __all__ = [
     "SinkNotClosedWarning",
     "StoreCorruptError",
     "StoreUnavailableError",
+    "StreamBusyError",
     "StreamExistsError",
     "StreamInfo",
     "StreamNotFoundError",
     "Train",
     "UnknownOptionError",
+    "alterStream",
     "configure",
+    "copyStream",
     "createStream",
     "currentRowtimeBound",
+    "deleteStream",
     "describeStream",
     "jarPath",
+    "listStreams",
     "openReader",
     "openSink",
+    "renameStream",
 ]
 
 

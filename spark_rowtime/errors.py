@@ -6,6 +6,7 @@
     +-- SchemaMismatchError     rows, schema or rowtime of the wrong form
     +-- StreamNotFoundError     nothing at that path
     +-- StreamExistsError       something is there already
+    +-- StreamBusyError         a stream is in use and cannot be renamed or deleted
     +-- SinkClosedError         a call on a closed sink
     +-- ProducerFencedError     another process took this producer over
     +-- StoreCorruptError       the bytes on disk are not those that were written
@@ -130,6 +131,22 @@ class StreamExistsError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.StreamExistsError: There is a stream at memory://docs-exists already.
+    """
+
+
+class StreamBusyError(RowtimeError):
+    """A stream is in use, or still needed, and so was not renamed or deleted. The message says by whom.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-busy", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> sink = rt.openSink("memory://docs-busy", producer="nyse")
+        >>> rt.deleteStream("memory://docs-busy")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.StreamBusyError: memory://docs-busy is still used: producer 'nyse' is attached. ...
+        >>> sink.close()
+        >>> rt.deleteStream("memory://docs-busy")
     """
 
 

@@ -15,7 +15,7 @@ from spark_rowtime.store.base import REJECTED_BYTES, Position, ProducerInfo, Sto
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.retention import checkpoint_gone, lost
 from spark_rowtime.types.arguments import is_whole, to_flag
-from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
+from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
 
@@ -191,7 +191,7 @@ def createStream(
         retainRejected: A number of bytes: the stream keeps the newest rejected rows up to this size (by default
             256 MiB). All rejected rows are counted.
         existOk: If True, a stream of the same schema that exists already is left as it is; its settings are not
-            compared.
+            compared. The stream may also have columns that ``alterStream`` has added.
 
     Raises:
         StreamExistsError: Something exists at ``path`` already, and ``existOk`` is False.
@@ -240,14 +240,17 @@ def _size(value: Any, name: str) -> int:
 
 
 def require_stream(path: str, schema: Any) -> None:
-    """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema."""
+    """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema.
+
+    ``schema`` may lack columns that were added to the stream.
+    """
     _check_same(path, stream_schema(schema))
 
 
 def _check_same(path: str, wanted: pa.Schema) -> None:
     store = open_store(path)
     try:
-        if not same_schema(store.schema, wanted):
+        if not is_schema_of(store.schema, wanted):
             raise SchemaMismatchError(
                 f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
                 "Take another path, or the stream's own schema.",

@@ -104,12 +104,12 @@ def _producers(info: StreamInfo) -> list[str]:
         (p.name, p.status.value, _time(p.bound), str(p.accepted), str(p.rejected), str(p.epoch), p.checkpoint or "")
         for p in info.producers
     ]
-    return ["", *_aligned([head, *rows])] if rows else ["", "no producer yet"]
+    return ["", *aligned([head, *rows])] if rows else ["", "no producer yet"]
 
 
 def _readers(info: StreamInfo) -> list[str]:
     rows = [(r.name, str(r.seq), str(r.unread), f"{r.seen:%Y-%m-%dT%H:%M:%SZ}") for r in info.readers]
-    return ["", *_aligned([("reader", "seq", "unread", "last seen"), *rows])] if rows else []
+    return ["", *aligned([("reader", "seq", "unread", "last seen"), *rows])] if rows else []
 
 
 def blocking(info: StreamInfo) -> list[str]:
@@ -126,7 +126,8 @@ def blocking(info: StreamInfo) -> list[str]:
     return found
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the rows as lines with columns of one width."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

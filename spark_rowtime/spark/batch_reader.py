@@ -27,9 +27,13 @@ PRODUCERS_COLUMNS = pa.schema(
 
 
 class RowtimeBatchReader(DataSourceReader):
-    """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned."""
+    """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned.
 
-    def __init__(self, options: Options) -> None:
+    ``columns`` is the number of columns that the stream or the view had when the read was analysed.
+    """
+
+    def __init__(self, options: Options, columns: int) -> None:
+        self._columns = columns
         self._path, self._view = options.path, options.choice("view", *VIEWS)
         self._release = Release("arrival", since=options.release().since)
 
@@ -39,7 +43,8 @@ class RowtimeBatchReader(DataSourceReader):
             return [InputPartition(self._view)]
         store = open_store(self._path)
         try:
-            everything = plan(store, self._release, self._release.earliest(store), self._release.latest(store))
+            first, last = self._release.earliest(store), self._release.latest(store)
+            everything = plan(store, self._release, first, last, self._columns)
             return list(everything) or [InputPartition(None)]
         finally:
             store.close()
@@ -51,7 +56,7 @@ class RowtimeBatchReader(DataSourceReader):
         elif partition.value is not None:
             store = open_store(self._path)
             try:
-                yield from view_table(store, partition.value).to_batches()
+                yield from view_table(store, partition.value).select(range(self._columns)).to_batches()
             finally:
                 store.close()
 

@@ -1,5 +1,6 @@
 """``format("rowtime")``: the data source that Spark finds under that name."""
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -16,6 +17,7 @@ from spark_rowtime.spark.hosted_adapter import ensure_stream
 from spark_rowtime.spark.options import READ, VIEWS, WRITE, Options
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader
+from spark_rowtime.types.added_columns import added_names
 
 
 class RowtimeDataSource(DataSource):
@@ -32,14 +34,14 @@ class RowtimeDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader for a batch read of everything that is committed."""
-        return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema))
+        return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema), len(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns a reader for a streaming read."""
         options = _of_own_schema(Options(self.options, READ), schema)
         if options.choice("view", *VIEWS) != "rows":
             raise InvalidOptionError("view is for batch reads (spark.read); a stream is read as rows.")
-        return RowtimeStreamReader(options)
+        return RowtimeStreamReader(options, len(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Refuses a batch write: the rows of a stream come from producers, each with its own bound."""
@@ -62,13 +64,22 @@ class RowtimeDataSource(DataSource):
 def _own_schema(options: Options) -> StructType:
     if adapter := options.get("adapter"):
         ensure_stream(adapter, options.path)
-    return from_arrow_schema(view_schema(options.path, options.choice("view", *VIEWS)))
+    return from_arrow_schema(_arrow_schema(options))
+
+
+def _arrow_schema(options: Options) -> pa.Schema:
+    return view_schema(options.path, options.choice("view", *VIEWS))
 
 
 def _of_own_schema(options: Options, given: StructType) -> Options:
-    """Returns ``options`` if ``given``, which may come from ``.schema(...)``, is the stream's own schema."""
+    """Returns ``options`` if ``given`` is the stream's own schema, or was it before columns were added.
+
+    ``given`` may come from ``.schema(...)``, or from a DataFrame that is older than the columns.
+    """
     own = _own_schema(options)
-    if [(f.name, f.dataType, f.nullable) for f in given] != [(f.name, f.dataType, f.nullable) for f in own]:
+    columns = [(f.name, f.dataType, f.nullable) for f in own]
+    least = len(own) - len(added_names(_arrow_schema(options)))
+    if len(given) < least or [(f.name, f.dataType, f.nullable) for f in given] != columns[: len(given)]:
         raise SchemaMismatchError(
             f"The stream at {options.path} has the columns {_shown(own)}; .schema(...) says {_shown(given)}. Leave it "
             "out: a stream knows its schema. For other columns or types, select and cast; a view of a table is read by "

@@ -37,10 +37,12 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Runs in one Python process beside the query. Spark calls it from the query's thread, one call at a time.
 
     Each task gets a pickled copy, only for ``read``. An offset is a position, which is a pure function of
-    the log. So a batch that is run again gets the same rows and the same bound.
+    the log. So a batch that is run again gets the same rows and the same bound. ``columns`` is the number of columns
+    that the query reads; it stays while the query runs, also if columns are added to the stream.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, columns: int) -> None:
+        self._columns = columns
         self._path, self._release = options.path, options.release()
         self._from_latest = options.from_latest
         self._adapter_spec = options.get("adapter")
@@ -71,7 +73,8 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         at = start_position(start, self._store.stream, self._release.order, self._require)
         if PLAN in start:
             end = start[PLAN]["end"]
-            return native_plan(self._store, self._release_of(end), at, self._load(end), start[PLAN]["parallelism"])
+            parallelism = start[PLAN]["parallelism"]
+            return native_plan(self._store, self._release_of(end), at, self._load(end), self._columns, parallelism)
         if LEAST_SENT in start:
             return {"least": least_sent(self._store, at.seq, start[LEAST_SENT])}
         self._register(start.get(READER), at)
@@ -118,7 +121,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Called for each batch that is not empty, also for one that is run again after a restart."""
         after = start_position(start, self._store.stream, self._release.order, self._require)
         self._register(start.get(READER), after)
-        return plan(self._store, self._release_of(end), after, self._load(end))
+        return plan(self._store, self._release_of(end), after, self._load(end), self._columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per partition."""

@@ -255,6 +255,15 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def alter(self, add: pa.Schema) -> None:
+        """Adds columns at the end of the stream's schema. Raises SchemaMismatchError if one of them is there already.
+
+        This object and all others that are open keep their ``schema``: they read the rows of the new schema without
+        the new columns, and write rows of the old one. Objects that are opened later have the new schema, and read
+        null in rows of the old one.
+        """
+
+    @abstractmethod
     def head(self) -> Head:
         """Returns the end of the log. It is cheap, since readers call it on each poll."""
 
@@ -272,7 +281,7 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        """Returns all rows of a train.
+        """Returns all rows of a train, with the columns of ``schema``.
 
         Raises StoreCorruptError if the bytes are not those written, and DataLostError if ``gc`` has removed the
         train since.

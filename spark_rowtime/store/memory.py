@@ -7,12 +7,14 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
     Collected,
@@ -33,6 +35,8 @@ from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
+from spark_rowtime.types.added_columns import with_columns
+from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import wall_clock
 
 
@@ -60,7 +64,10 @@ class _Entry:
 
 @dataclass(slots=True)
 class MemoryStore(Store):
-    """See :class:`Store`. One lock protects everything."""
+    """See :class:`Store`. One lock protects everything.
+
+    The objects of one stream share all of their state. Each has a ``schema`` of its own, as of when it was opened.
+    """
 
     path: str
     schema: pa.Schema
@@ -78,12 +85,14 @@ class MemoryStore(Store):
         self._readers: dict[str, tuple[Position, int]] = {}
         self._horizon = 0
         self._rejected_removed = 0
+        self._place: str | None = self.path
 
     def _uptime(self) -> int:
         return reading(self.now, self.steady).micros
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
+            self._require()
             self._expire()
             record = self._producers.get(producer)
             if record is None:
@@ -215,6 +224,7 @@ class MemoryStore(Store):
                 self._producers[producer].let_go = True
 
     def _current(self, producer: str, epoch: int) -> _Producer:
+        self._require()
         record = self._record(producer)
         if record.info.epoch != epoch:
             raise fenced(producer, epoch, record.info.epoch)
@@ -225,7 +235,45 @@ class MemoryStore(Store):
             raise never_attached(producer)
         return self._producers[producer]
 
+    def alter(self, add: pa.Schema) -> None:
+        with self._changed:
+            STREAMS[self.path] = self._twin(self.path, altered(STREAMS.get(self.path, self).schema, add, self.path))
+
+    def _twin(self, path: str, schema: pa.Schema) -> "MemoryStore":
+        """Returns another object of this stream, which shares its state."""
+        twin = MemoryStore(path, schema, self.settings, self.stream, self.now, self.steady)
+        vars(self)["_place"] = path
+        twin.__dict__ = vars(self)
+        return twin
+
+    def copied(self, path: str) -> "MemoryStore":
+        """Returns a copy of the stream as it is now."""
+        with self._changed:
+            copy = MemoryStore(path, self.schema, self.settings, self.stream, self.now, self.steady)
+            state = {name: value for name, value in vars(self).items() if name not in ("_changed", "_place")}
+            vars(copy).update({name: _copied(value) for name, value in state.items()})
+            vars(copy)["_producers"] = {name: replace(record) for name, record in self._producers.items()}
+            vars(copy)["_clock"] = self.clock()
+            return copy
+
+    def move(self, path: str | None) -> "MemoryStore":
+        """Gives the stream another path, or none if it is deleted. Objects that are open raise DataLostError then."""
+        with self._changed:
+            self._place = path
+            self._changed.notify_all()
+            return self._twin(path or "", self.schema)
+
+    def _require(self) -> None:
+        if self._place != self.path:
+            what = "was deleted" if self._place is None else f"was renamed to {self._place}"
+            raise DataLostError(
+                f"The stream at {self.path} {what} while it was open. What is sent or read through what was opened "
+                "before would be lost; open it again.",
+                path=self.path,
+            )
+
     def head(self) -> Head:
+        self._require()
         return self.at(len(self._log))
 
     def at(self, seq: int) -> Head:
@@ -248,8 +296,7 @@ class MemoryStore(Store):
         ]
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        rows: pa.RecordBatch = piece.location
-        return rows
+        return with_columns(piece.location, self.schema)
 
     def keep(self, reader: str, position: Position) -> None:
         with self._changed:
@@ -309,8 +356,11 @@ class MemoryStore(Store):
         schema = rejected_schema(self.schema)
         with self._changed:
             return pa.concat_tables(
-                [schema.empty_table(), *(rejected_table(name, r, schema) for name, r in self._rejected)]
+                [schema.empty_table(), *(rejected_table(name, r, schema) for name, r in self._fitting_rejected())]
             )
+
+    def _fitting_rejected(self) -> list[tuple[str, Rejected]]:
+        return [(name, replace(r, rows=with_columns(r.rows, self.schema))) for name, r in self._rejected]
 
     def rejected_removed(self) -> int:
         return self._rejected_removed
@@ -330,10 +380,15 @@ class MemoryStore(Store):
 
     def wait(self, seq: int, timeout: float | None) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: len(self._log) > seq, timeout)
+            return self._changed.wait_for(lambda: self.head().seq > seq, timeout)
 
     def close(self) -> None:
         """Does nothing: a memory store holds no open resources."""
+
+
+def _copied(value: Any) -> Any:
+    """A copy of a list or dict, whose elements nobody changes. Any other value is returned unchanged."""
+    return value.copy() if isinstance(value, list | dict) else value
 
 
 WHOLE = Position(1 << 60, None, None)

@@ -22,7 +22,7 @@ BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 2
+FORMAT = 3
 """The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES_1 = """
@@ -76,7 +76,7 @@ class Catalog:
 
     def __init__(self, file: Path, durability: str, busy_timeout: float) -> None:
         self.file = file
-        self._db = _connect(file, "rw", busy_timeout)
+        self._db = connect(file, "rw", busy_timeout)
         self._inode = _inode(file)
         self.execute = self._db.execute
         try:
@@ -113,6 +113,15 @@ class Catalog:
             return meta["stream"], schema, StreamSettings(**json.loads(meta["settings"]))
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise _damaged(self.file, repr(error)) from error
+
+    def set_schema(self, schema: pa.Schema) -> None:
+        """Replaces the stream's schema. Call it in a transaction."""
+        value = schema.serialize().to_pybytes()
+        self.execute("UPDATE meta SET value = ?, seal = ? WHERE name = 'schema'", (value, seal(("schema", crc(value)))))
+
+    def backup(self, to: sqlite3.Connection) -> None:
+        """Copies the catalog as of one moment. Others may write meanwhile."""
+        self._db.backup(to)
 
     def verify(self, table: str) -> None:
         """Raises Damaged if a row of ``table`` or of its indexes is missing, which no seal shows.
@@ -168,16 +177,17 @@ class Catalog:
 
     def _check_tables(self, version: int) -> None:
         """Refuses triggers, views and tables that do not belong to the format: SQLite would execute them."""
-        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(TABLES if version == FORMAT else TABLES_1)
+        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(TABLES_1 if version == 1 else TABLES)
         if found != expected:
             odd = sorted(str(sql)[:80] for (sql,) in found ^ expected)
             raise _damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
 
     def _upgrade(self) -> None:
-        """Upgrades a catalog of format 1 to format 2, unless another process has just done so."""
+        """Upgrades a catalog of an older format, unless another process has just done so."""
         with self.transaction("IMMEDIATE"):
-            if self._check() < FORMAT:
-                for statement in filter(str.strip, ADDED_2.split(";")):
+            version = self._check()
+            if version < FORMAT:
+                for statement in filter(str.strip, ADDED_2.split(";") if version == 1 else ()):
                     self.execute(statement)
                 self.execute(f"PRAGMA user_version = {FORMAT}")
 
@@ -202,7 +212,7 @@ def _inode(file: Path) -> tuple[int, int] | None:
 
 def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> None:
     """Writes the catalog of an empty stream, with a new id, to the disk."""
-    db = _connect(file, "rwc", 0)
+    db = connect(file, "rwc", 0)
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -216,7 +226,7 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.close()
 
 
-def _connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
+def connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
     """Opens a connection that does not trust the file: its schema may call no function, and broken pages are errors."""
     db = sqlite3.connect(
         f"{file.as_uri()}?mode={mode}", uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False

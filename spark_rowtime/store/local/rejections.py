@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from spark_rowtime.store.base import Rejected
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.messages import read_batch
 from spark_rowtime.store.local.seal import crc, intact, seal
 
 LARGEST_REJECTION_BYTES = 100_000_000
@@ -111,4 +112,4 @@ def _select(catalog: Catalog, schema: pa.Schema, where: str, *values: object) ->
 def _opened(row: tuple[Any, ...], schema: pa.Schema) -> tuple[str, Rejected]:
     *values, rows, check = row
     producer, _, _, reason, bound, *_ = intact((*values, crc(rows), check), "rejected")
-    return producer, Rejected(reason, bound, pa.ipc.read_record_batch(pa.py_buffer(rows), schema))
+    return producer, Rejected(reason, bound, read_batch(pa.py_buffer(rows), schema))
