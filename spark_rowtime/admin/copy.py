@@ -7,8 +7,9 @@ def copyStream(path: str, to: str) -> None:
     """Copies the stream at ``path`` to ``to``, as it is at one moment. Others may write and read meanwhile.
 
     The copy has everything that was committed up to that moment: rows, bounds, producers with their checkpoints,
-    rejected rows, registered readers, settings, and the identity of the stream. So it can take the place of the
-    stream: adapters, readers and queries go on with it from their own checkpoints, if these are not ahead of the copy.
+    rejected rows, registered readers and settings. So it can take the place of the stream: adapters, readers and
+    queries go on with it from their own checkpoints. A reader or query that is ahead of the copy is refused
+    (DataLostError).
 
     Nobody has the copy open. The time of its leases, of ``idleTimeout`` and of ``retainAge`` stands still until the
     copy is opened. Then each producer that was attached has its lease to come back, as after a restart of the machine.

@@ -70,7 +70,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         In each batch the extension calls it, too, with a request: which trains the batch reads (PLAN), or the least
         rowtime that was sent (LEAST_SENT), which a join may have kept.
         """
-        at = start_position(start, self._store.stream, self._release.order, self._require)
+        at = start_position(start, self._store, self._release.order, self._require)
         if PLAN in start:
             end = start[PLAN]["end"]
             parallelism = start[PLAN]["parallelism"]
@@ -119,7 +119,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Called for each batch that is not empty, also for one that is run again after a restart."""
-        after = start_position(start, self._store.stream, self._release.order, self._require)
+        after = start_position(start, self._store, self._release.order, self._require)
         self._register(start.get(READER), after)
         return plan(self._store, self._release_of(end), after, self._load(end), self._columns)
 
@@ -177,7 +177,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**dump_position(position, self._store.stream, release.order), SINCE: release.since}
 
     def _load(self, offset: dict[str, Any]) -> Position:
-        return load_position(offset, self._store.stream, self._release.order)
+        return load_position(offset, self._store.stream, self._release.order, self._store.ancestors)
 
     def _metrics(self, latest: Position) -> dict[str, Any]:
         clock, producers = self._store.clock(), self._store.producers()

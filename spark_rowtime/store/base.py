@@ -6,7 +6,7 @@ object belongs to one process, and several threads of that process may use it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -191,6 +191,8 @@ class Store(ABC):
     path: str
     stream: str
     """The id of the stream. A stream that is deleted and created again at the same path gets another id."""
+    ancestors: Mapping[str, int]
+    """The ids of the streams of which this one is a copy, each with the seq up to which both logs are the same."""
     schema: pa.Schema
     settings: StreamSettings
     now: Callable[[], int]

@@ -5,7 +5,7 @@ It uses plain lists and full scans, so that its correctness is easy to see. Its 
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,6 +75,7 @@ class MemoryStore(Store):
     stream: str = field(default_factory=lambda: str(uuid.uuid4()))
     now: Callable[[], int] = wall_clock
     steady: Callable[[], Reading] = machine_reading
+    ancestors: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition(threading.RLock())
@@ -241,7 +242,7 @@ class MemoryStore(Store):
 
     def _twin(self, path: str, schema: pa.Schema) -> "MemoryStore":
         """Returns another object of this stream, which shares its state."""
-        twin = MemoryStore(path, schema, self.settings, self.stream, self.now, self.steady)
+        twin = MemoryStore(path, schema, self.settings, self.stream, self.now, self.steady, self.ancestors)
         vars(self)["_place"] = path
         twin.__dict__ = vars(self)
         return twin
@@ -249,7 +250,8 @@ class MemoryStore(Store):
     def copied(self, path: str) -> "MemoryStore":
         """Returns a copy of the stream as it is now."""
         with self._changed:
-            copy = MemoryStore(path, self.schema, self.settings, self.stream, self.now, self.steady)
+            ancestors = {**self.ancestors, self.stream: self.head().seq}
+            copy = MemoryStore(path, self.schema, self.settings, now=self.now, steady=self.steady, ancestors=ancestors)
             state = {name: value for name, value in vars(self).items() if name not in ("_changed", "_place")}
             vars(copy).update({name: _copied(value) for name, value in state.items()})
             vars(copy)["_producers"] = {name: replace(record) for name, record in self._producers.items()}

@@ -152,3 +152,21 @@ def test_a_hosted_adapter_of_the_old_schema(pipe: Pipe) -> None:
         while len(rows) < 3:
             rows += query.step()
     assert [row[1:] for row in rows] == [(n, None) for n in range(3)]
+
+
+def test_a_table_keeps_the_columns_that_it_was_created_with(pipe: Pipe, path: str) -> None:
+    """Spark's catalog has its schema."""
+    spark = pipe.spark
+    spark.sql(f"CREATE TABLE altered USING rowtime OPTIONS (path '{path}')")
+    try:
+        send(opened(path, "old"), ("10:00", "a"))
+        rt.alterStream(path, add="coupon STRING")
+        with opened(path, "new") as new:
+            send(new, ("10:01", "b", "x"))
+        assert sorted(row.k for row in spark.sql("SELECT * FROM altered").collect()) == ["a", "b"]
+        assert spark.table("altered").columns == ["rowtime", "k"]
+    finally:
+        spark.sql("DROP TABLE altered")
+    spark.sql(f"CREATE TABLE altered USING rowtime OPTIONS (path '{path}')")
+    assert sorted(row.coupon or "" for row in spark.sql("SELECT * FROM altered").collect()) == ["", "x"]
+    spark.sql("DROP TABLE altered")

@@ -42,7 +42,7 @@ def everything(store: Store) -> Any:
     producers = [(p.name, p.floor, p.accepted, p.rejected, p.checkpoint, p.disorder) for p in store.producers()]
     readers = [(r.name, r.position) for r in store.readers()]
     tables = store.bounds().to_pylist(), store.rejected().to_pylist()
-    return store.stream, store.settings, store.schema, store.head(), store.horizon(), producers, readers, tables
+    return store.settings, store.schema, store.head(), store.horizon(), producers, readers, tables
 
 
 def test_copies_while_others_write_and_remove(tmp_path: Path) -> None:
@@ -103,6 +103,8 @@ def test_a_copy_has_everything_and_goes_its_own_way(new_stream: NewStream, tmp_p
         copy_store(store.path, to)
     copy = open_store(to)
     assert everything(copy) == everything(store)
+    assert copy.stream != store.stream
+    assert copy.ancestors == {store.stream: store.head().seq}
     stays.send([4], floor=4)
     Writer(copy, "stays").send([5], floor=5)
     assert (read(store), read(copy)) == ([1, 2, 3, 4], [1, 2, 3, 5])
@@ -115,8 +117,10 @@ def test_an_altered_stream(new_stream: NewStream, tmp_path: Path) -> None:
     store.alter(columns_to_add("coupon STRING"))
     to = "memory://altered" if store.path.startswith("memory") else str(tmp_path / "altered")
     copy_store(store.path, to)
-    assert open_store(to).schema.names == ["rowtime", "n", "coupon"]
-    assert read(open_store(to)) == [1]
+    copy = open_store(to)
+    assert copy.schema.names == ["rowtime", "n", "coupon"]
+    assert read(copy) == [1]
+    copy.close()
 
 
 def test_nothing_to_copy(tmp_path: Path) -> None:

@@ -153,6 +153,35 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "not a folder" in rowtime("list", f"{path}-copy", code=1)
 
 
+@pytest.mark.parametrize("order", ["arrival", "rowtime"])
+def test_a_restored_copy_takes_the_place_of_the_stream(folder: str, path: str, order: str) -> None:
+    """A reader that is ahead of it is told, also when as much has been sent again, since it would skip that."""
+    copy = f"{folder}/copy"
+    with rt.openReader(path, order=order) as reader:
+        assert len(list(reader)) == 1
+        behind = reader.position
+        rt.copyStream(path, copy)
+        with rt.openSink(path, producer="shop") as sink:
+            sink.sendRow(("2006-09-11T10:01:00Z", 2))
+        assert len(list(reader)) == 1
+        ahead = reader.position
+    rt.renameStream(path, f"{folder}/damaged")
+    rt.copyStream(copy, path)
+    with rt.openSink(path, producer="shop") as sink:
+        for n in (3, 4, 5):
+            sink.sendRow((f"2006-09-11T10:0{n}:00Z", n))
+            sink.flush()
+    with pytest.raises(rt.DataLostError, match="a copy that has it up to 3 has taken its place"):
+        rt.openReader(path, order=order, start=ahead)
+    with rt.openReader(path, order=order, start=behind) as reader:
+        assert [n for train in reader for n in train.rows.column("n").to_pylist()] == [3, 4, 5]
+        last = reader.position
+    with rt.openReader(path, order=order, start=last) as reader:
+        assert list(reader) == []
+    with pytest.raises(rt.InvalidOptionError, match="of the stream"):
+        rt.openReader(f"{folder}/damaged", order=order, start=last)
+
+
 def test_between_stores(tmp_path: Path) -> None:
     rt.createStream("memory://between", SCHEMA)
     for call in (rt.copyStream, rt.renameStream):

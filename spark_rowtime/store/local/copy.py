@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.local import uptime
+from spark_rowtime.store.local.ancestors import become_copy
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, connect, storage_error
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.directory import building, require_stream
@@ -115,6 +116,7 @@ class _Copy:
                 own.execute("PRAGMA journal_mode = WAL")
                 own.execute("BEGIN IMMEDIATE")
                 uptime.stop(own, machine_reading())
+                become_copy(own.execute)
                 own.execute("COMMIT")
             for folder in (SEGMENTS, FREE, "."):
                 sync_folder(self._folder / folder)

@@ -27,6 +27,7 @@ from spark_rowtime.store.base import (
     Store,
 )
 from spark_rowtime.store.local import producers, readers, rejections
+from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.guard import Guard
@@ -66,6 +67,7 @@ class LocalStore(Store):
     ) -> None:
         self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
+        self.ancestors = ancestors(catalog.execute)
         self._guard = Guard(path)
         # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
