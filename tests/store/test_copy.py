@@ -191,6 +191,16 @@ def test_a_stream_that_is_not_whole_is_not_copied(local_path: str, tmp_path: Pat
     assert names(tmp_path) == ["orders.rowtime"]
 
 
+def test_a_catalog_that_names_a_file_elsewhere_is_not_copied(local_path: str, tmp_path: Path, open_here: Open) -> None:
+    store = open_here()
+    Writer(store, "a").send([1])
+    store._catalog.execute("UPDATE events SET segment = '../../../elsewhere' WHERE segment IS NOT NULL")
+    (tmp_path / "elsewhere").write_bytes(b"x" * 100_000)
+    with pytest.raises(StoreCorruptError, match="no name of a segment"):
+        copy_store(local_path, str(tmp_path / "a" / "copy"))
+    assert names(tmp_path / "a") == []
+
+
 KILLED = """
     from spark_rowtime.store.local import copy as copying
     done, count = copying._Copy._extended, [0]

@@ -17,8 +17,10 @@ from spark_rowtime.store.local.ancestors import become_copy
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, connect, storage_error
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.directory import building, require_stream
+from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import FREE, NO_LINK, SEGMENTS, sync_folder
 from spark_rowtime.store.steady_clock import machine_reading
+from spark_rowtime.types.short_repr import short_repr
 
 SNAPSHOT = "catalog.copying"
 """The name of the copy's catalog until everything else is there. Without a catalog a directory is no stream."""
@@ -72,7 +74,11 @@ class _Copy:
     def _ends(self) -> dict[str, int]:
         """Returns how many bytes of each segment the snapshot names."""
         with self._errors(self._source), self._own_catalog("rw") as own:
-            return dict(own.execute(_ENDS).fetchall())
+            ends: dict[str, int] = dict(own.execute(_ENDS).fetchall())
+            for name in ends:
+                if Path(name).name != name:  # a file elsewhere is never written
+                    raise Damaged(f"{short_repr(name)} is no name of a segment")
+            return ends
 
     def _copied(self, ends: dict[str, int]) -> bool:
         """Copies what is not yet there. Returns whether everything is."""
