@@ -1,8 +1,6 @@
 """renameStream gives a stream another path."""
 
-from spark_rowtime.errors import StreamBusyError
 from spark_rowtime.store import rename_store
-from spark_rowtime.stream import describeStream
 
 
 def renameStream(path: str, to: str) -> None:
@@ -29,9 +27,4 @@ def renameStream(path: str, to: str) -> None:
         >>> rt.describeStream("memory://docs-new-name").rows
         0
     """
-    attached = [p.name for p in describeStream(path).producers if p.status.value in ("attached", "idle")]
-    if path.startswith("memory://") and attached:
-        raise StreamBusyError(
-            f"{path} cannot be renamed: producer {attached[0]!r} is attached. Close its sink first.", path=path
-        )
     rename_store(path, to)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.errors import InvalidOptionError, StreamBusyError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.types.arguments import to_text
@@ -71,6 +71,7 @@ def rename_store(path: str, to: str) -> None:
     path, to = _text(path), _text(to)
     if _same_kind(path, to) == "memory":
         _require_free(to)
+        _require_unattached(_memory(path))
         STREAMS[to] = _memory(path).move(to)
         del STREAMS[path]
         return
@@ -105,6 +106,17 @@ def _memory(path: str) -> MemoryStore:
     store = open_store(path)
     assert isinstance(store, MemoryStore)
     return store
+
+
+def _require_unattached(store: MemoryStore) -> None:
+    store.expire()
+    attached = sorted(store.clock().producers)
+    if attached:
+        raise StreamBusyError(
+            f"{store.path} cannot be renamed: producer {attached[0]!r} is attached. Close its sink first.",
+            path=store.path,
+            users=attached,
+        )
 
 
 def _require_free(path: str) -> None:

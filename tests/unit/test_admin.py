@@ -182,6 +182,18 @@ def test_a_restored_copy_takes_the_place_of_the_stream(folder: str, path: str, o
         rt.openReader(f"{folder}/damaged", order=order, start=last)
 
 
+def test_paths_of_other_forms(tmp_path: Path) -> None:
+    place = tmp_path / "grüße & co"
+    rt.createStream(place, SCHEMA)  # type: ignore[arg-type]
+    rt.alterStream(place, add="coupon STRING")  # type: ignore[arg-type]
+    rt.copyStream(place, f"file://{place}-copy")  # type: ignore[arg-type]
+    rt.renameStream(f"file://{place}-copy", place.with_name("other"))  # type: ignore[arg-type]
+    assert [Path(stream.path).name for stream in rt.listStreams(tmp_path)] == ["grüße & co", "other"]  # type: ignore[arg-type]
+    rt.deleteStream(place)  # type: ignore[arg-type]
+    with pytest.raises(rt.InvalidOptionError, match="No store is known"):
+        rt.copyStream(f"file://{tmp_path}/other", "s3://bucket/orders")
+
+
 def test_between_stores(tmp_path: Path) -> None:
     rt.createStream("memory://between", SCHEMA)
     for call in (rt.copyStream, rt.renameStream):
