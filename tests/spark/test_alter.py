@@ -33,7 +33,7 @@ def test_a_query_keeps_its_schema_until_it_starts_again(pipe: Pipe, path: str, t
     """In rowtime order, so that a train is also read in part."""
     pipe.spark.conf.set(NATIVE_READ, native)
     order, checkpoint = {"order": "rowtime"}, tmp_path / "checkpoint"
-    old, batch, frame = opened(path, "old"), read(pipe), pipe.read("orders", **order)
+    old, batch, frame = opened(path, "old", lease=None), read(pipe), pipe.read("orders", **order)
     send(old, ("10:00", "a"), promise="10:01")
     with Watched().start(frame, checkpoint) as query:
         assert query.step() == [("10:00", "a")]
@@ -68,7 +68,7 @@ def test_a_query_with_state_goes_on_with_the_new_column(pipe: Pipe, path: str) -
         counts = orders.groupBy(window("rowtime", "1 hour")).agg(count(column).alias("n"))
         return counts.select(col("window.end").alias("rowtime"), "n")
 
-    sink = opened(path, "old")
+    sink = opened(path, "old", lease=None)
     send(sink, ("10:10", "a"))
     pipe.run(hourly("k"))
     assert pipe.step() == []
@@ -86,7 +86,7 @@ def test_a_query_with_state_goes_on_with_the_new_column(pipe: Pipe, path: str) -
 
 def test_state_that_has_every_column_is_refused_by_spark(pipe: Pipe, path: str, tmp_path: Path) -> None:
     """dropDuplicates without columns keeps all of them: Spark does not start it with another schema of its state."""
-    sink, checkpoint = opened(path, "old"), tmp_path / "checkpoint"
+    sink, checkpoint = opened(path, "old", lease=None), tmp_path / "checkpoint"
     send(sink, ("10:10", "a"))
     with Watched().start(pipe.read("orders").dropDuplicates(), checkpoint) as query:
         assert query.step() == [("10:10", "a")]
@@ -105,7 +105,7 @@ def test_state_that_has_every_column_is_refused_by_spark(pipe: Pipe, path: str, 
 @pytest.mark.parametrize("native", ["true", "false"])
 def test_a_sink_writes_null_until_its_query_has_the_column(pipe: Pipe, path: str, native: str) -> None:
     pipe.spark.conf.set(NATIVE_WRITE, native)
-    sink = opened(path, "feed")
+    sink = opened(path, "feed", lease=None)
     send(sink, ("10:00", "a"))
     pipe.run(pipe.read("orders"))
     pipe.query.processAllAvailable()  # type: ignore[union-attr]
@@ -131,7 +131,7 @@ def test_a_sink_writes_null_until_its_query_has_the_column(pipe: Pipe, path: str
 def test_the_rejected_rows_of_both_schemas(pipe: Pipe, path: str) -> None:
     view = pipe.spark.read.format("rowtime").option("view", "rejected")
     before = view.load(path).select("k")
-    old = opened(path, "old", onLate="reject")
+    old = opened(path, "old", onLate="reject", lease=None)
     send(old, ("10:00", "a"), ("9:00", "late"), promise="10:00")
     rt.alterStream(path, add="coupon STRING")
     with opened(path, "new", onLate="reject") as new:
@@ -159,7 +159,7 @@ def test_a_table_keeps_the_columns_that_it_was_created_with(pipe: Pipe, path: st
     spark = pipe.spark
     spark.sql(f"CREATE TABLE altered USING rowtime OPTIONS (path '{path}')")
     try:
-        send(opened(path, "old"), ("10:00", "a"))
+        send(opened(path, "old", lease=None), ("10:00", "a"))
         rt.alterStream(path, add="coupon STRING")
         with opened(path, "new") as new:
             send(new, ("10:01", "b", "x"))

@@ -180,7 +180,7 @@ def test_a_source_whose_schema_has_changed_is_another_stream(pipe: Pipe, source)
 def test_a_query_goes_on_with_a_restored_source_unless_it_is_ahead(pipe: Pipe, tmp_path: Path) -> None:
     """In the places of what it has read the restored stream has other rows, which it would skip."""
     path, behind, ahead = pipe.create("orders", "k STRING"), tmp_path / "behind", tmp_path / "ahead"
-    orders = opened(path, "p")
+    orders = opened(path, "p", lease=None)
     send(orders, ("10:00", "a"), promise="10:10")
     with Watched().start(pipe.read("orders"), behind) as query:
         assert query.step() == [("10:00", "a")]
