@@ -18,6 +18,11 @@ from typing import TYPE_CHECKING, Any
 from spark_rowtime.adapter.adapter import runAdapter
 from spark_rowtime.adapter.contract import Adapter, MultiAdapter
 from spark_rowtime.adapter.sinks import Sinks, openSinks
+from spark_rowtime.admin.alter import alterStream
+from spark_rowtime.admin.copy import copyStream
+from spark_rowtime.admin.delete import deleteStream
+from spark_rowtime.admin.listing import ListedStream, listStreams
+from spark_rowtime.admin.rename import renameStream
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.errors import (
@@ -37,6 +42,7 @@ from spark_rowtime.errors import (
     SinkNotClosedWarning,
     StoreCorruptError,
     StoreUnavailableError,
+    StreamBusyError,
     StreamCompleteError,
     StreamExistsError,
     StreamNotFoundError,
@@ -64,6 +70,7 @@ __all__ = [
     "ExtraNotInstalledError",
     "InvalidOptionError",
     "LateRowError",
+    "ListedStream",
     "MultiAdapter",
     "NotSerializableError",
     "ProducerDescription",
@@ -81,6 +88,7 @@ __all__ = [
     "Sinks",
     "StoreCorruptError",
     "StoreUnavailableError",
+    "StreamBusyError",
     "StreamCompleteError",
     "StreamExistsError",
     "StreamInfo",
@@ -89,17 +97,22 @@ __all__ = [
     "Train",
     "UnknownOptionError",
     "__version__",
+    "alterStream",
     "closeProducer",
     "configure",
+    "copyStream",
     "createStream",
     "currentRowtimeBound",
+    "deleteStream",
     "describeStream",
     "detachProducer",
     "jarPath",
+    "listStreams",
     "openReader",
     "openSink",
     "openSinks",
     "rejectedRows",
+    "renameStream",
     "runAdapter",
 ]
 

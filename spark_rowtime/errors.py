@@ -7,6 +7,7 @@
     +-- StreamNotFoundError     nothing at that path
     +-- StreamExistsError       something is there already
     +-- StreamCompleteError     the producer, or the whole stream, was declared complete
+    +-- StreamBusyError         a stream is in use and cannot be renamed or deleted
     +-- SinkClosedError         a call on a closed sink
     +-- NotSerializableError    a sink or a reader that is to be pickled
     +-- ProducerFencedError     another process took this producer over, or closed it
@@ -195,6 +196,22 @@ class StreamCompleteError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.StreamCompleteError: Producer 'nyse' of memory://docs-complete is complete: ...
+    """
+
+
+class StreamBusyError(RowtimeError):
+    """A stream is in use, or still needed, and so was not renamed or deleted. The message says by whom.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-busy", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> sink = rt.openSink("memory://docs-busy", producer="nyse")
+        >>> rt.deleteStream("memory://docs-busy")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.StreamBusyError: memory://docs-busy is still used: producer 'nyse' is attached. ...
+        >>> sink.close()
+        >>> rt.deleteStream("memory://docs-busy")
     """
 
 

@@ -16,7 +16,7 @@ from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.retention import checkpoint_gone, lost
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
-from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
+from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
 
@@ -235,7 +235,7 @@ def createStream(
             them has opened a sink and promised something, or is let go by ``detachProducer`` or ``closeProducer``. So
             feeds that start one after another lose no rows. Other producers may join too.
         existOk: If True, a stream of the same schema that exists already is left as it is; its settings and expected
-            producers are not compared.
+            producers are not compared. The stream may also have columns that ``alterStream`` has added.
 
     Raises:
         StreamExistsError: Something exists at ``path`` already, and ``existOk`` is False.
@@ -300,13 +300,16 @@ def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
 
 
 def require_stream(path: str, schema: Any) -> None:
-    """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema."""
+    """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema.
+
+    ``schema`` may lack columns that were added to the stream.
+    """
     _check_same(path, stream_schema(schema))
 
 
 def _check_same(path: str, wanted: pa.Schema) -> None:
     with open_store(path) as store:
-        if not same_schema(store.schema, wanted):
+        if not is_schema_of(store.schema, wanted):
             raise SchemaMismatchError(
                 f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
                 "Use another path, or the stream's own schema.",

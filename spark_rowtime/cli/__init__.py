@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from spark_rowtime.cli.admin import copy, delete, list_streams, rename
+from spark_rowtime.cli.alter import alter
 from spark_rowtime.cli.check import check
 from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import drain, run
@@ -44,5 +46,23 @@ def main() -> None:
     """Create, inspect, fill and read streams of rows and rowtime bounds."""
 
 
-for _command in (create, describe, close, detach, send, run, tail, rejected, drain, gc, check, jar):
+for _command in (
+    create,
+    alter,
+    describe,
+    close,
+    detach,
+    send,
+    run,
+    tail,
+    rejected,
+    drain,
+    gc,
+    check,
+    copy,
+    rename,
+    delete,
+    list_streams,
+    jar,
+):
     main.add_command(_command)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError
+from spark_rowtime.types.added_columns import added_names
 from spark_rowtime.types.local_time import LocalTime, is_naive
 from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, check_rowtimes, stream_schema
 from spark_rowtime.types.timestamps import to_micros
@@ -28,8 +29,9 @@ class CsvRows:
     All columns keep their names. The rowtime column also stays under its own name, beside ``rowtime``.
     ``columns`` selects columns, in this order. ``nulls`` are the unquoted texts that stand for null.
     ``time_format`` is the strptime format of times that are not in ISO 8601. ``stream`` is the schema that
-    the rows must have, if the stream exists already. ``local`` interprets times without a zone; None means
-    UTC. The methods raise SchemaMismatchError and InvalidOptionError, with the line if it is known.
+    the rows must have, if the stream exists already; columns that were added to it may be missing. ``local``
+    interprets times without a zone; None means UTC. The methods raise SchemaMismatchError and
+    InvalidOptionError, with the line if it is known.
     """
 
     file: Path
@@ -48,7 +50,7 @@ class CsvRows:
         own = stream_schema(pa.schema([pa.field(ROWTIME, TIMESTAMP), *named]))
         if self.stream is None:
             return own
-        self._check_columns(own.names, self.stream.names)
+        self._check_columns(own.names, self.stream)
         return self.stream
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -140,6 +142,7 @@ class CsvRows:
     def _project(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         source = {name: batch.column(name) for name in self._kept}
         source[ROWTIME] = batch.column(self.rowtime)
+        source |= {f.name: pa.nulls(batch.num_rows, f.type) for f in schema if f.name not in source}  # added columns
         columns = [source[f.name].cast(f.type, safe=not pa.types.is_timestamp(f.type)) for f in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -176,8 +179,9 @@ class CsvRows:
         except SchemaMismatchError as error:
             raise self._bad_rowtime(str(error)) from None
 
-    def _check_columns(self, have: list[str], want: list[str]) -> None:
-        missing, more = sorted(set(want) - set(have)), sorted(set(have) - set(want))
+    def _check_columns(self, have: list[str], stream: pa.Schema) -> None:
+        missing = sorted(set(stream.names) - set(have) - set(added_names(stream)))
+        more = sorted(set(have) - set(stream.names))
         if missing or more:
             raise SchemaMismatchError(
                 f"{self.file} does not fit the stream: missing {missing or 'nothing'}, unknown {more or 'nothing'}. "

@@ -309,7 +309,7 @@ class RowReader:
         self.close()
 
     def _resume(self, position: str) -> None:
-        self._at = load_position(position, self._store.stream, self._how.order)
+        self._at = load_position(position, self._store.stream, self._how.order, self._store.ancestors)
         self._how = replace(self._how, since=json.loads(position).get("since"))
 
     def _keep(self) -> None:

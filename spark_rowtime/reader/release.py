@@ -6,15 +6,16 @@ so that a replay gives the same rows and the same bound.
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound, weaker
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.store.base import Head, Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
@@ -241,10 +242,29 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
     )
 
 
-def load_position(value: dict[str, Any] | str, stream: str, order: str) -> Position:
-    """Reads what ``dump_position`` wrote; InvalidOptionError if it is of another stream or another order."""
+def _beyond_copy(seq: int, shared: int) -> DataLostError:
+    return DataLostError(
+        f"This reader has read the stream up to seq {seq}, but a copy that has it up to {shared} has taken its place. "
+        "What was sent since would be skipped. Bring the newer stream back, or start anew, queries with a new "
+        "checkpoint.",
+        asked=seq,
+        last=shared,
+    )
+
+
+def load_position(
+    value: dict[str, Any] | str, stream: str, order: str, ancestors: Mapping[str, int] = MappingProxyType({})
+) -> Position:
+    """Reads what ``dump_position`` wrote; InvalidOptionError if it is of another stream or another order.
+
+    A position in one of the ``ancestors``, of which the stream is a copy, is one in the stream, too. If it lies beyond
+    what both have in common, DataLostError is raised.
+    """
     fields = _position_fields(value)
-    if fields["stream"] != stream:
+    shared = ancestors.get(fields["stream"])
+    if shared is not None and fields["seq"] > shared:
+        raise _beyond_copy(fields["seq"], shared)
+    if fields["stream"] != stream and shared is None:
         raise InvalidOptionError(
             f"This position belongs to the stream {fields['stream']}, but the stream at this path is {stream}: it was "
             "deleted and created again, or the path has changed. Start with a new checkpoint.",

@@ -27,9 +27,13 @@ PRODUCERS_COLUMNS = pa.schema(
 
 
 class RowtimeBatchReader(DataSourceReader):
-    """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned."""
+    """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned.
 
-    def __init__(self, options: Options) -> None:
+    ``columns`` is the number of columns that the stream or the view had when the read was analysed.
+    """
+
+    def __init__(self, options: Options, columns: int) -> None:
+        self._columns = columns
         self._path, self._view = options.path, options.choice("view", *VIEWS)
         self._release = Release("arrival", since=options.release().since)
 
@@ -38,7 +42,8 @@ class RowtimeBatchReader(DataSourceReader):
         if self._view != "rows":
             return [InputPartition(self._view)]
         with open_store(self._path) as store:
-            everything = plan(store, self._release, self._release.earliest(store), self._release.latest(store))
+            first, last = self._release.earliest(store), self._release.latest(store)
+            everything = plan(store, self._release, first, last, self._columns)
             return list(everything) or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -47,7 +52,7 @@ class RowtimeBatchReader(DataSourceReader):
             yield from read_slices(partition)
         elif partition.value is not None:
             with open_store(self._path) as store:
-                yield from view_table(store, partition.value).to_batches()
+                yield from view_table(store, partition.value).select(range(self._columns)).to_batches()
 
 
 def view_schema(path: str, view: str) -> pa.Schema:

@@ -1,5 +1,6 @@
 """``format("rowtime")``: the data source that Spark finds under that name."""
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -18,6 +19,7 @@ from spark_rowtime.spark.options import READ, VIEWS, WRITE, WRITE_BATCH, Options
 from spark_rowtime.spark.rejected_source import RejectedStreamReader
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader
+from spark_rowtime.types.added_columns import added_names
 
 
 class RowtimeDataSource(DataSource):
@@ -34,7 +36,7 @@ class RowtimeDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader for a batch read of everything that is committed."""
-        return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema))
+        return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema), len(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns a reader for a streaming read."""
@@ -44,7 +46,8 @@ class RowtimeDataSource(DataSource):
             raise InvalidOptionError(
                 f"view={view} is for batch reads (spark.read). A streaming query reads the rows, or view=rejected."
             )
-        return RejectedStreamReader(options) if view == "rejected" else RowtimeStreamReader(options)
+        reader = RejectedStreamReader if view == "rejected" else RowtimeStreamReader
+        return reader(options, len(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Returns a writer for a batch write in append mode, the only mode supported."""
@@ -68,13 +71,22 @@ class RowtimeDataSource(DataSource):
 def _own_schema(options: Options) -> StructType:
     if adapter := options.get("adapter"):
         ensure_stream(adapter, options.path, options.adapter_arguments)
-    return from_arrow_schema(view_schema(options.path, options.choice("view", *VIEWS)))
+    return from_arrow_schema(_arrow_schema(options))
+
+
+def _arrow_schema(options: Options) -> pa.Schema:
+    return view_schema(options.path, options.choice("view", *VIEWS))
 
 
 def _of_own_schema(options: Options, given: StructType) -> Options:
-    """Returns ``options`` if ``given``, which may come from ``.schema(...)``, is the stream's own schema."""
+    """Returns ``options`` if ``given`` is the stream's own schema, or was it before columns were added.
+
+    ``given`` may come from ``.schema(...)``, or from a DataFrame that is older than the columns.
+    """
     own = _own_schema(options)
-    if [(f.name, f.dataType, f.nullable) for f in given] != [(f.name, f.dataType, f.nullable) for f in own]:
+    columns = [(f.name, f.dataType, f.nullable) for f in own]
+    least = len(own) - len(added_names(_arrow_schema(options)))
+    if len(given) < least or [(f.name, f.dataType, f.nullable) for f in given] != columns[: len(given)]:
         raise SchemaMismatchError(
             f"The stream at {options.path} has the columns {_shown(own)}; .schema(...) says {_shown(given)}. Leave it "
             "out: a stream knows its schema. For other columns or types, select and cast; a view of a table is read by "

@@ -12,7 +12,7 @@ from typing import Any
 
 from spark_rowtime.errors import ShimMissingError
 from spark_rowtime.reader.release import load_position
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.base import Position, Store
 
 SINCE = "since"
 """Key in each offset: the startingPosition of the query's first run in microseconds, if it was a time."""
@@ -33,7 +33,7 @@ LEAST_SENT = "leastSent"
 """Likewise: makes the start offset a request for the least rowtime at or above this time that was sent up to it."""
 
 
-def start_position(offset: dict[str, Any], stream: str, order: str, require: bool) -> Position:
+def start_position(offset: dict[str, Any], store: Store, order: str, require: bool) -> Position:
     """Returns the position of a start offset.
 
     Raises ShimMissingError if bounds are required but the extension, which carries them, is missing.
@@ -45,4 +45,4 @@ def start_position(offset: dict[str, Any], stream: str, order: str, require: boo
             "`rowtime jar` prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions. To read the rows "
             "without their bounds, set option('bounds', 'ignore')."
         )
-    return load_position(offset, stream, order)
+    return load_position(offset, store.stream, order, store.ancestors)

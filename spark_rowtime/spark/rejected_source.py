@@ -22,10 +22,12 @@ class RejectedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the log of rejections.
 
     Law: an offset is the number of a rejection; the rejections up to it never change. So a batch that is run again gets
-    the same rows, or a DataLostError if some of them have been removed.
+    the same rows, or a DataLostError if some of them have been removed. ``columns`` is the number of columns that the
+    query reads; it stays while the query runs, also if columns are added to the stream.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, columns: int) -> None:
+        self._columns = columns
         self._path, self._from_latest = options.path, options.from_latest
         self._max_rows, self._max_bytes = options.count("maxRowsPerTrigger"), options.count("maxBytesPerTrigger")
         self._target: int | None = None
@@ -82,12 +84,9 @@ class RejectedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per batch."""
         after, upto = partition.value
-        store = open_store(self._path)
-        try:
+        with open_store(self._path) as store:
             for rejection in _gapless(store, after, upto):
-                yield from rejected_table([rejection], store.schema).to_batches()
-        finally:
-            store.close()
+                yield from rejected_table([rejection], store.schema).select(range(self._columns)).to_batches()
 
     def commit(self, end: dict[str, Any]) -> None:
         """Called after the batch up to ``end`` is committed. Nothing is kept for a reader of rejections."""

@@ -38,10 +38,12 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Runs in one Python process beside the query. Spark calls it from the query's thread, one call at a time.
 
     Each task gets a pickled copy, only for ``read``. An offset is a position, which is a pure function of
-    the log. So a batch that is run again gets the same rows and the same bound.
+    the log. So a batch that is run again gets the same rows and the same bound. ``columns`` is the number of columns
+    that the query reads; it stays while the query runs, also if columns are added to the stream.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, columns: int) -> None:
+        self._columns = columns
         self._path, self._release = options.path, options.release()
         self._from_latest = options.from_latest
         self._adapter_spec, self._adapter_arguments = options.get("adapter"), options.adapter_arguments
@@ -74,7 +76,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         It also answers the extension's questions, because it is the only call of a Python source that takes an
         argument and can be made at any time. A question is a start offset with a key that no logged offset has.
         """
-        at = start_position(start, self._store.stream, self._release.order, self._require)
+        at = start_position(start, self._store, self._release.order, self._require)
         if PLAN in start:
             return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
         if LEAST_SENT in start:
@@ -83,7 +85,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _plan_of_batch(self, after: Position, end: dict[str, Any], parallelism: int) -> dict[str, Any]:
         """The question PLAN: which trains the batch between the two positions reads, for tasks in Java."""
-        return native_plan(self._store, self._release_of(end), after, self._load(end), parallelism)
+        return native_plan(self._store, self._release_of(end), after, self._load(end), self._columns, parallelism)
 
     def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
         """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
@@ -133,9 +135,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Called for each batch that is not empty, also for one that is run again after a restart."""
-        after = start_position(start, self._store.stream, self._release.order, self._require)
+        after = start_position(start, self._store, self._release.order, self._require)
         self._register(start.get(READER), after)
-        return plan(self._store, self._release_of(end), after, self._load(end))
+        return plan(self._store, self._release_of(end), after, self._load(end), self._columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per partition."""
@@ -193,7 +195,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**dump_position(position, self._store.stream, release.order), SINCE: release.since}
 
     def _load(self, offset: dict[str, Any]) -> Position:
-        return load_position(offset, self._store.stream, self._release.order)
+        return load_position(offset, self._store.stream, self._release.order, self._store.ancestors)
 
     def _metrics(self, latest: Position) -> dict[str, Any]:
         clock, producers = self._store.clock(), self._store.producers()

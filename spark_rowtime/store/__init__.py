@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.errors import InvalidOptionError, StreamBusyError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.types.arguments import to_choice, to_text
@@ -19,8 +19,7 @@ def create_store(path: str, schema: pa.Schema, settings: StreamSettings, produce
     """Creates an empty stream that expects ``producers``. Raises StreamExistsError if ``path`` exists already."""
     path = _text(path)
     if path.startswith("memory://"):
-        if path in STREAMS:
-            raise StreamExistsError(f"There is a stream at {path} already.", path=path)
+        _require_free(path)
         store = MemoryStore(path, schema, settings)
         store.expect(producers)
         STREAMS[path] = store
@@ -54,6 +53,87 @@ def check_store(path: str) -> "Report":
     from spark_rowtime.store.local import check_local  # noqa: PLC0415
 
     return check_local(_local(path))
+
+
+def copy_store(path: str, to: str) -> None:
+    """Copies a stream, which others may write to meanwhile, to a new path of the same kind."""
+    path, to = _text(path), _text(to)
+    if _same_kind(path, to) == "memory":
+        _require_free(to)
+        STREAMS[to] = _memory(path).copied(to)
+        return
+    from spark_rowtime.store.local import copy_local  # noqa: PLC0415
+
+    copy_local(_local(path), _local(to))
+
+
+def rename_store(path: str, to: str) -> None:
+    """Renames a stream to a new path of the same kind. Raises StreamBusyError if somebody is known to use it."""
+    path, to = _text(path), _text(to)
+    if _same_kind(path, to) == "memory":
+        _require_free(to)
+        _require_unattached(_memory(path))
+        STREAMS[to] = _memory(path).move(to)
+        del STREAMS[path]
+        return
+    from spark_rowtime.store.local import rename_local  # noqa: PLC0415
+
+    rename_local(_local(path), _local(to))
+
+
+def delete_store(path: str, force: bool) -> None:
+    """Deletes a stream. Unless ``force`` is set, raises StreamBusyError if somebody is known to use it."""
+    path = _text(path)
+    if path.startswith("memory://"):
+        _memory(path).move(None)
+        del STREAMS[path]
+        return
+    from spark_rowtime.store.local import delete_local  # noqa: PLC0415
+
+    delete_local(_local(path), force)
+
+
+def list_stores(folder: str) -> list[str]:
+    """Returns the paths of the streams in ``folder``; for ``memory://``, of the streams of this process."""
+    folder = _text(folder)
+    if folder.startswith("memory://"):
+        return sorted(path for path in STREAMS if path.startswith(folder))
+    from spark_rowtime.store.local import list_local  # noqa: PLC0415
+
+    return list_local(_local(folder))
+
+
+def _memory(path: str) -> MemoryStore:
+    store = open_store(path)
+    assert isinstance(store, MemoryStore)
+    return store
+
+
+def _require_unattached(store: MemoryStore) -> None:
+    store.expire()
+    attached = sorted(store.clock().producers)
+    if attached:
+        raise StreamBusyError(
+            f"{store.path} cannot be renamed: producer {attached[0]!r} is attached. Close its sink first.",
+            path=store.path,
+            users=attached,
+        )
+
+
+def _require_free(path: str) -> None:
+    if path in STREAMS:
+        raise StreamExistsError(f"There is a stream at {path} already.", path=path)
+
+
+def _same_kind(path: str, to: str) -> str:
+    kinds = ["memory" if name.startswith("memory://") else "local" for name in (path, to)]
+    if kinds[0] != kinds[1]:
+        raise InvalidOptionError(
+            f"{path} and {to} are in different kinds of store. Read the one with rt.openReader(...).drainTo(...) into "
+            "the other.",
+            path=path,
+        )
+    return kinds[0]
 
 
 def _text(path: str | PathLike[str]) -> str:

@@ -6,7 +6,7 @@ object belongs to one process, and several threads of that process may use it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -220,6 +220,8 @@ class Store(ABC):
     path: str
     stream: str
     """The id of the stream. A stream that is deleted and created again at the same path gets another id."""
+    ancestors: Mapping[str, int]
+    """The ids of the streams of which this one is a copy, each with the seq up to which both logs are the same."""
     schema: pa.Schema
     settings: StreamSettings
     now: Callable[[], int]
@@ -301,6 +303,15 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def alter(self, add: pa.Schema) -> None:
+        """Adds columns at the end of the stream's schema. Raises SchemaMismatchError if one of them is there already.
+
+        This object and all others that are open keep their ``schema``: they read the rows of the new schema without
+        the new columns, and write rows of the old one. Objects that are opened later have the new schema, and read
+        null in rows of the old one.
+        """
+
+    @abstractmethod
     def head(self) -> Head:
         """Returns the end of the log. It is cheap, since readers call it on each poll."""
 
@@ -318,7 +329,7 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        """Returns all rows of a train.
+        """Returns all rows of a train, with the columns of ``schema``.
 
         Raises StoreCorruptError if the bytes are not those written, and DataLostError if ``gc`` has removed the
         train since.

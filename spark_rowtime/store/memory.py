@@ -5,8 +5,9 @@ It uses plain lists and full scans, so that its correctness is easy to see. Its 
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,6 +26,7 @@ from spark_rowtime.bounds.clock import (
 )
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
     Collected,
@@ -47,6 +49,8 @@ from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.types.added_columns import with_columns
+from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import END, wall_clock
 
 
@@ -74,7 +78,10 @@ class _Entry:
 
 @dataclass(slots=True)
 class MemoryStore(Store):
-    """See :class:`Store`. One lock protects everything."""
+    """See :class:`Store`. One lock protects everything.
+
+    The objects of one stream share all of their state. Each has a ``schema`` of its own, as of when it was opened.
+    """
 
     path: str
     schema: pa.Schema
@@ -82,6 +89,7 @@ class MemoryStore(Store):
     stream: str = field(default_factory=lambda: str(uuid.uuid4()))
     now: Callable[[], int] = wall_clock
     steady: Callable[[], Reading] = machine_reading
+    ancestors: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition(threading.RLock())
@@ -92,12 +100,14 @@ class MemoryStore(Store):
         self._readers: dict[str, tuple[Position, int]] = {}
         self._horizon = 0
         self._rejected_removed = 0
+        self._place: str | None = self.path
 
     def _uptime(self) -> int:
         return reading(self.now, self.steady).micros
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
+            self._require()
             self._expire()
             record = self._producers.get(producer) or _newcomer(producer, Status.ATTACHED)
             if record.info.declaration not in ("", declaration):
@@ -254,6 +264,7 @@ class MemoryStore(Store):
             self._append(Sent(producer, END) if complete else Left(producer), None)
 
     def _current(self, producer: str, epoch: int) -> _Producer:
+        self._require()
         record = self._record(producer)
         if record.info.epoch != epoch:
             raise fenced(producer, epoch, record.info.epoch, record.info.status)
@@ -264,7 +275,46 @@ class MemoryStore(Store):
             raise never_attached(producer)
         return self._producers[producer]
 
+    def alter(self, add: pa.Schema) -> None:
+        with self._changed:
+            STREAMS[self.path] = self._twin(self.path, altered(STREAMS.get(self.path, self).schema, add, self.path))
+
+    def _twin(self, path: str, schema: pa.Schema) -> "MemoryStore":
+        """Returns another object of this stream, which shares its state."""
+        twin = MemoryStore(path, schema, self.settings, self.stream, self.now, self.steady, self.ancestors)
+        vars(self)["_place"] = path
+        twin.__dict__ = vars(self)
+        return twin
+
+    def copied(self, path: str) -> "MemoryStore":
+        """Returns a copy of the stream as it is now."""
+        with self._changed:
+            ancestors = {**self.ancestors, self.stream: self.head().seq}
+            copy = MemoryStore(path, self.schema, self.settings, now=self.now, steady=self.steady, ancestors=ancestors)
+            state = {name: value for name, value in vars(self).items() if name not in ("_changed", "_place")}
+            vars(copy).update({name: _copied(value) for name, value in state.items()})
+            vars(copy)["_producers"] = {name: replace(record) for name, record in self._producers.items()}
+            vars(copy)["_clock"] = self.clock()
+            return copy
+
+    def move(self, path: str | None) -> "MemoryStore":
+        """Gives the stream another path, or none if it is deleted. Objects that are open raise DataLostError then."""
+        with self._changed:
+            self._place = path
+            self._changed.notify_all()
+            return self._twin(path or "", self.schema)
+
+    def _require(self) -> None:
+        if self._place != self.path:
+            what = "was deleted" if self._place is None else f"was renamed to {self._place}"
+            raise DataLostError(
+                f"The stream at {self.path} {what} while it was open. What is sent or read through what was opened "
+                "before would be lost; open it again.",
+                path=self.path,
+            )
+
     def head(self) -> Head:
+        self._require()
         return self.at(len(self._log))
 
     def at(self, seq: int) -> Head:
@@ -287,8 +337,7 @@ class MemoryStore(Store):
         ]
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        rows: pa.RecordBatch = piece.location
-        return rows
+        return with_columns(piece.location, self.schema)
 
     def keep(self, reader: str, position: Position) -> None:
         with self._changed:
@@ -364,7 +413,8 @@ class MemoryStore(Store):
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         with self._changed:
             found = list(self._rejections)
-        return (r for r in found if r.number > after and (upto is None or r.number <= upto))
+        wanted = (r for r in found if r.number > after and (upto is None or r.number <= upto))
+        return (replace(r, rejected=self._with_columns(r.rejected)) for r in wanted)
 
     def rejections_end(self) -> int:
         with self._changed:
@@ -372,6 +422,9 @@ class MemoryStore(Store):
 
     def rejected(self) -> pa.Table:
         return rejected_table(self.rejections(), self.schema)
+
+    def _with_columns(self, rejected: Rejected) -> Rejected:
+        return replace(rejected, rows=with_columns(rejected.rows, self.schema))
 
     def rejected_removed(self) -> int:
         return self._rejected_removed
@@ -391,7 +444,7 @@ class MemoryStore(Store):
 
     def wait(self, seq: int, timeout: float | None) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: len(self._log) > seq, timeout)
+            return self._changed.wait_for(lambda: self.head().seq > seq, timeout)
 
     def close(self) -> None:
         """Does nothing: a memory store holds no open resources."""
@@ -404,6 +457,11 @@ def _newcomer(name: str, status: Status) -> _Producer:
 
 def _who(event: Event) -> tuple[str, str]:
     return event.producer, type(event).__name__.lower()
+
+
+def _copied(value: Any) -> Any:
+    """A copy of a list or dict, whose elements nobody changes. Any other value is returned unchanged."""
+    return value.copy() if isinstance(value, list | dict) else value
 
 
 WHOLE = Position(1 << 60, None, None)

@@ -95,3 +95,18 @@ def test_the_command_writes_the_same_today(tmp_path: Path) -> None:
     expected = json.loads((GOLDEN[-1] / "expected.json").read_text())
     del expected["position"]
     assert look(path, position) == expected
+
+
+def test_it_can_be_altered(golden: tuple[str, dict]) -> None:
+    """A stream of an older format has the format of today then, and its old rows are null in the new columns."""
+    path, _ = golden
+    before = rt.describeStream(path)
+    rt.alterStream(path, add="coupon STRING, nested STRUCT<a: INT>")
+    with rt.openSink(path, producer="new") as sink:
+        values = dict.fromkeys(before.schema.names) | {"rowtime": at("2006-09-12 12:00"), "who": "new", "coupon": "x"}
+        sink.sendRow(values)
+    with rt.openReader(path, order="arrival") as reader:
+        rows = [row for train in reader for row in train.rows.to_pylist()]
+    assert [row["coupon"] for row in rows] == [None] * before.rows + ["x"]
+    assert {str(row["nested"]) for row in rows} == {"None"}
+    assert not check_store(path).damage

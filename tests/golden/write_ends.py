@@ -1,6 +1,6 @@
 """Writes the golden stream of expected and complete producers: python -m tests.golden.write_ends. Never changed later.
 
-``tests/golden/ends-format-2`` has the stream and, in ``expected.json``, all that anybody could see of it. Every later
+``tests/golden/ends-format-3`` has the stream and, in ``expected.json``, all that anybody could see of it. Every later
 version must see the same, and go on: one producer is still expected, one was lost and is closed, one is complete.
 """
 
@@ -11,7 +11,7 @@ import spark_rowtime as rt
 from tests.golden.write import HERE, look
 from tests.streams import opened, send
 
-FOLDER = HERE / "ends-format-2"
+FOLDER = HERE / "ends-format-3"
 SCHEMA = "rowtime TIMESTAMP NOT NULL, who STRING"
 
 

@@ -11,7 +11,7 @@ from spark_rowtime.spark.source import LONGEST_WAIT_SECONDS, NEWS_WAIT_SECONDS, 
 def test_news_that_comes_while_it_waits_is_in_the_answer() -> None:
     path = new_stream()
     sink = new_sink(path, "feed")
-    source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ))
+    source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
     start, waits = source.initialOffset(), []
 
     def wait(seq: int, timeout: float) -> bool:
@@ -34,7 +34,7 @@ def test_news_that_comes_while_it_waits_is_in_the_answer() -> None:
 
 def test_the_only_source_of_a_query_waits_longer_the_longer_there_is_no_news() -> None:
     path = new_stream()
-    source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ))
+    source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
     start, waits = source.initialOffset(), []
     source._store.wait = lambda _, timeout: waits.append(timeout)
     for _ in range(7):

@@ -38,7 +38,7 @@ def source(path: str) -> Iterator[Sources]:
     made: list[RowtimeStreamReader] = []
 
     def make(**options: str) -> RowtimeStreamReader:
-        made.append(RowtimeStreamReader(Options({"path": path, "bounds": "ignore", **options}, READ)))
+        made.append(RowtimeStreamReader(Options({"path": path, "bounds": "ignore", **options}, READ), 2))
         return made[-1]
 
     yield make

@@ -91,7 +91,7 @@ class Catalog:
 
     def __init__(self, file: Path, durability: str, busy_timeout: float) -> None:
         self.file = file
-        self._db = _connect(file, "rw", busy_timeout)
+        self._db = connect(file, "rw", busy_timeout)
         self._inode = _inode(file)
         self.execute = self._db.execute
         try:
@@ -128,6 +128,15 @@ class Catalog:
             return meta["stream"], schema, StreamSettings(**json.loads(meta["settings"]))
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise _damaged(self.file, repr(error)) from error
+
+    def set_schema(self, schema: pa.Schema) -> None:
+        """Replaces the stream's schema. Call it in a transaction."""
+        value = schema.serialize().to_pybytes()
+        self.execute("UPDATE meta SET value = ?, seal = ? WHERE name = 'schema'", (value, seal(("schema", crc(value)))))
+
+    def backup(self, to: sqlite3.Connection) -> None:
+        """Copies the catalog as of one moment. Others may write meanwhile."""
+        self._db.backup(to)
 
     def verify(self, table: str) -> None:
         """Raises Damaged if a row of ``table`` or of its indexes is missing, which no seal shows.
@@ -218,7 +227,7 @@ def _inode(file: Path) -> tuple[int, int] | None:
 
 def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> None:
     """Writes the catalog of an empty stream, with a new id, to the disk."""
-    db = _connect(file, "rwc", 0)
+    db = connect(file, "rwc", 0)
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -232,7 +241,7 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.close()
 
 
-def _connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
+def connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
     """Opens a connection that does not trust the file: its schema may call no function, and broken pages are errors."""
     db = sqlite3.connect(
         f"{file.as_uri()}?mode={mode}", uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False

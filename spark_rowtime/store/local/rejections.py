@@ -7,6 +7,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store.base import Rejected, Rejection
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.messages import read_batch
 from spark_rowtime.store.local.seal import crc, intact, seal
 
 LARGEST_REJECTION_BYTES = 100_000_000
@@ -112,5 +113,5 @@ def _opened(row: tuple[Any, ...], schema: pa.Schema) -> Rejection:
     number, *values, rows, check = row[:9]
     producer, _, time, reason, bound, *_ = intact((*values, crc(rows), check), "rejected")
     origin = None if row[12] is None else BoundOrigin(*intact((number, *row[9:]), "rejected_origins")[1:])
-    batch = pa.ipc.read_record_batch(pa.py_buffer(rows), schema)
+    batch = read_batch(pa.py_buffer(rows), schema)
     return Rejection(number, producer, time, Rejected(reason, bound, batch, origin))

@@ -31,21 +31,23 @@ from spark_rowtime.store.base import (
     Store,
 )
 from spark_rowtime.store.local import producers, readers, rejections
+from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.collector import LIMIT_PORTIONS, Collector
+from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
 from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import FULL_SEGMENT_BYTES, SEGMENTS, SegmentReader, SegmentWriter
+from spark_rowtime.store.local.segment import SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import all_there, slices_between
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import END
 
 REMOVED_SECONDS = 1.0
@@ -71,15 +73,12 @@ class LocalStore(Store):
     ) -> None:
         self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
+        self.ancestors = ancestors(catalog.execute)
         self._guard = Guard(path)
         # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
         self._log = Log(catalog, self.settings, self._uptime.now)
-        full = (
-            FULL_SEGMENT_BYTES
-            if self.settings.retainBytes is None
-            else min(FULL_SEGMENT_BYTES, self.settings.retainBytes // LIMIT_PORTIONS)
-        )
+        full = full_segment(self.settings)
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
         self._watch = Watch(Path(path), pause)
@@ -104,6 +103,8 @@ class LocalStore(Store):
                         self._uptime.begin()
                     self._log.catch_up()
                     yield
+                if writes:
+                    self._uptime.committed()
             except BaseException:
                 self._log.forget()
                 raise
@@ -192,7 +193,11 @@ class LocalStore(Store):
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
         with self._guard:
-            return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
+            try:
+                return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
+            except FileNotFoundError:
+                self._catalog.require()  # the stream was renamed or deleted
+                raise
 
     def commit(self, commit: Commit) -> Receipt:
         with self._transaction():
@@ -284,6 +289,10 @@ class LocalStore(Store):
                 return
             record.holder, record.epoch = "", record.epoch + 1
             self._tick(Sent(producer, END) if complete else Left(producer), record)
+
+    def alter(self, add: pa.Schema) -> None:
+        with self._transaction():
+            self._catalog.set_schema(altered(self._catalog.meta()[1], add, self.path))
 
     def head(self) -> Head:
         with self._guard:
