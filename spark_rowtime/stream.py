@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.bounds.key_order import described
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import REJECTED_BYTES, Position, ProducerInfo, Store, StreamSettings
@@ -20,7 +21,7 @@ from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
 
 _NAMED = 3
-"""The largest number of producers that one sentence names."""
+"""The largest number of producers, or of a producer's values, that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class ProducerDescription:
         rejected: The number of its rows that the stream rejected.
         epoch: Rises by one each time that another sink takes the producer over.
         checkpoint: The checkpoint stored last; None if none was stored.
+        keys: How many values of the column ``inOrderPer`` are known; 0 for a producer with another order.
+        weakestKeys: The weakest of these values, at most three, each with its bound.
     """
 
     name: str
@@ -44,6 +47,8 @@ class ProducerDescription:
     rejected: int
     epoch: int
     checkpoint: str | None
+    keys: int = 0
+    weakestKeys: tuple[tuple[Any, RowtimeBound], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class StreamInfo:
         path: The path of the stream.
         schema: The stream's schema, as a pyarrow schema.
         bound: The bound of the stream; None if it has none yet.
-        producers: Every producer that was ever attached, each as a ProducerDescription.
+        producers: Every producer that was ever attached and is not forgotten, each as a ProducerDescription.
         rows: The number of rows that were ever accepted.
         rejected: The number of rows that were ever rejected.
         seq: The sequence number of the end of the log.
@@ -85,6 +90,8 @@ class StreamInfo:
         rejectedRemoved: How many of the ``rejected`` rows are no longer kept.
         settings: The arguments of ``createStream`` that differ from their defaults, by name. Intervals are
             timedeltas, sizes are bytes.
+        forgotten: How many producers that left are no longer listed, since ``rowtime gc`` has forgotten them. Their
+            rows are counted in ``rows`` and ``rejected``.
 
     Example:
         >>> import spark_rowtime as rt
@@ -108,6 +115,7 @@ class StreamInfo:
     readers: tuple[ReaderDescription, ...]
     rejectedRemoved: int
     settings: Mapping[str, timedelta | int | bool]
+    forgotten: int = 0
 
     @property
     def waitsFor(self) -> str:
@@ -285,26 +293,33 @@ def describeStream(path: str) -> StreamInfo:
     store = open_store(path)
     try:
         (clock, due), head = clock_now(store), store.head()
-        infos = producers_now(store, due)
+        infos, summary = producers_now(store, due), store.summary()
         return StreamInfo(
             path,
             store.schema,
             as_bound(clock.floor),
-            tuple(
-                ProducerDescription(i.name, i.status, as_bound(i.floor), i.accepted, i.rejected, i.epoch, i.checkpoint)
-                for i in infos
-            ),
+            tuple(_described(store, info) for info in infos),
             head.rows,
-            sum(i.rejected for i in infos),
+            summary.rejected,
             head.seq,
             clock.holder(),
             store.horizon().rows,
             _readers(store),
             store.rejected_removed(),
             _not_default(store.settings),
+            summary.forgotten,
         )
     finally:
         store.close()
+
+
+def _described(store: Store, info: ProducerInfo) -> ProducerDescription:
+    keys = described(info.declaration, store.schema, store.keys(info.name)) or []
+    least = info.floor or 0
+    return ProducerDescription(
+        info.name, info.status, as_bound(info.floor), info.accepted, info.rejected, info.epoch, info.checkpoint,
+        len(keys), tuple((value, RowtimeBound.fromFloor(max(floor, least))) for value, floor in keys[:_NAMED]),
+    )  # fmt: skip
 
 
 def _readers(store: Store) -> tuple[ReaderDescription, ...]:

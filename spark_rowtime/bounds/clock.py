@@ -2,21 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
-from spark_rowtime.bounds.bound import stronger, weaker
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.members import Members, ProducerClock, SortedMembers, Status
 
-
-class Status(StrEnum):
-    """The state of a producer, which decides whether it counts for the clock."""
-
-    ATTACHED = "attached"
-    IDLE = "idle"
-    """Attached, but silent for longer than idleTimeout: the producer does not count until it sends again."""
-    DETACHED = "detached"
-    """The producer's lease ended, or the producer was detached by hand."""
-    LEFT = "left"
-    """The producer closed its sink."""
+__all__ = ["GONE", "Detached", "Event", "Idled", "Joined", "Left", "ProducerClock", "Sent", "Status", "StreamClock"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +53,6 @@ GONE = {Left: Status.LEFT, Detached: Status.DETACHED}
 """The status of a producer after an event that removes it from the clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerClock:
-    """A producer's state in the clock; ``floor`` in microseconds, None: the producer has promised nothing."""
-
-    status: Status
-    floor: int | None
-
-
 @dataclass(slots=True)
 class StreamClock:
     """The stream's bound.
@@ -94,7 +76,7 @@ class StreamClock:
     floor: int | None = None
     largest: int | None = None
     """The largest rowtime accepted so far."""
-    producers: dict[str, ProducerClock] = field(default_factory=dict)
+    producers: Members = field(default_factory=SortedMembers)
     """The attached producers, idle or not. A producer that has left is forgotten: it joins as a new one."""
 
     def in_force(self, producer: str) -> int | None:
@@ -105,7 +87,7 @@ class StreamClock:
     def apply(self, event: Event) -> int | None:
         """Applies one event; returns the stream's floor after it."""
         if isinstance(event, Left | Detached):
-            self.producers.pop(event.producer, None)
+            self.producers.remove(event.producer)
         else:
             self.producers[event.producer] = self._moved(event)
         if isinstance(event, Sent):
@@ -121,8 +103,12 @@ class StreamClock:
 
     def holder(self) -> str | None:
         """The producer that holds the clock back: the weakest of those that count; None if none counts."""
-        counting = {n: p for n, p in self.producers.items() if p.status is Status.ATTACHED}
-        return min(counting, key=lambda n: (counting[n].floor or 0, n), default=None)
+        weakest = self.producers.weakest()
+        return weakest[0] if weakest else None
+
+    def copy(self) -> "StreamClock":
+        """Returns a copy in memory, which the caller may keep. The cost grows with the number of producers."""
+        return replace(self, producers=self.producers.copy())
 
     def _moved(self, event: Joined | Sent | Idled) -> ProducerClock:
         before = self.producers.get(event.producer) or ProducerClock(Status.ATTACHED, self.floor)
@@ -139,15 +125,12 @@ class StreamClock:
             return None
         if not self.producers:
             return self.largest if isinstance(event, Left) else None
-        return self._merged([p.floor for p in self.producers.values() if p.status is Status.ATTACHED])
+        weakest = self.producers.weakest()
+        return self._at_most_behind(weakest[1]) if weakest else None
 
-    def _merged(self, floors: list[int | None]) -> int | None:
-        if not floors:
-            return None
-        weakest = floors[0]
-        for floor in floors[1:]:
-            weakest = weaker(weakest, floor)
-        if self.max_lag is None:
+    def _at_most_behind(self, weakest: int | None) -> int | None:
+        """The weakest floor, or the strongest less ``max_lag`` if that is stronger."""
+        strongest = None if self.max_lag is None else self.producers.strongest()
+        if self.max_lag is None or strongest is None or strongest <= self.max_lag:
             return weakest
-        strongest = max((floor for floor in floors if floor is not None), default=0)
-        return stronger(weakest, strongest - self.max_lag if strongest > self.max_lag else None)
+        return stronger(weakest, strongest - self.max_lag)

@@ -29,7 +29,8 @@ class FeedOptions:
 
     ``producer`` is the column that names each row's producer; without it there is one producer, ``name``.
     ``interval`` is the interval of rowtime, in microseconds, at which all producers send a bound; None means
-    never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` is as for openSink.
+    never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` and ``in_order_per`` are
+    as for openSink.
     """
 
     name: str
@@ -37,6 +38,7 @@ class FeedOptions:
     interval: int | None = None
     final: RowtimeBound | None = None
     on_late: str = "raise"
+    in_order_per: str | None = None
 
 
 class CsvFeed:
@@ -78,7 +80,7 @@ class CsvFeed:
         """
         with ExitStack() as stack:
             sinks = {
-                name: stack.enter_context(openSink(path, producer=name, onLate=self._options.on_late))
+                name: stack.enter_context(openSink(path, producer=name, **self._sink_options))
                 for name in sorted(self.producers)
             }
             senders = _Senders(sinks, self._options.producer, self._identity())
@@ -92,6 +94,10 @@ class CsvFeed:
             if self._last_bound is not None:
                 senders.promise(self._last_bound)
         return senders.sent
+
+    @property
+    def _sink_options(self) -> dict[str, Any]:
+        return {"onLate": self._options.on_late, "inOrderPer": self._options.in_order_per}
 
     @property
     def _last_bound(self) -> RowtimeBound | None:
@@ -115,7 +121,8 @@ class CsvFeed:
             if len(self.producers) > _MOST_PRODUCERS:
                 raise InvalidOptionError(
                     f"--producer {self._options.producer}: more than {_MOST_PRODUCERS} different values. A producer is "
-                    "a writer with a clock of its own, not a key; take another column, or none."
+                    "a writer with a clock of its own, not a key; take another column, or none, "
+                    "and --in-order-per for the key."
                 )
 
     def _check_name(self, text: str) -> None:

@@ -33,6 +33,9 @@ def gc(
 
     Rows that the bound has not released always stay. Rows that a query or a named reader has still to read stay
     unless --force is given; `rowtime describe` lists these readers.
+
+    Producers that left a day ago or earlier are forgotten, unless they have a checkpoint, or rejected rows that are
+    kept. Their rows stay counted.
     """
     store = open_store(stream)
     try:
@@ -43,6 +46,8 @@ def gc(
             click.echo(f"{stream}: forgot reader {reader!r}")
         done = store.gc(to_interval(age, "age"), size, force)
         click.echo(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
+        if done.forgotten:
+            click.echo(f"{stream}: forgot {done.forgotten} producers that left long ago; their rows stay counted")
         if done.held:
             click.echo(f"More is old enough, but of what follows seq {store.horizon().seq}: {done.held}.")
             for line in blocking(describeStream(stream)):

@@ -9,8 +9,9 @@ import click
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import REJECTED_BYTES
-from spark_rowtime.stream import StreamInfo, createStream, describeStream
+from spark_rowtime.stream import ProducerDescription, StreamInfo, createStream, describeStream
 from spark_rowtime.types.schema import show_schema
+from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import show_micros
 
 ABSENT_DAYS = 1
@@ -95,6 +96,7 @@ def _facts(info: StreamInfo) -> list[str]:
         *([f"settings  {', '.join(f'{k}={v}' for k, v in info.settings.items())}"] if info.settings else []),
         *([f"removed   the oldest {info.removed} rows"] if info.removed else []),
         *([f"          the oldest {info.rejectedRemoved} rejected rows"] if info.rejectedRemoved else []),
+        *([f"forgotten {info.forgotten} producers that left long ago"] if info.forgotten else []),
     ]
 
 
@@ -104,7 +106,14 @@ def _producers(info: StreamInfo) -> list[str]:
         (p.name, p.status.value, _time(p.bound), str(p.accepted), str(p.rejected), str(p.epoch), p.checkpoint or "")
         for p in info.producers
     ]
-    return ["", *_aligned([head, *rows])] if rows else ["", "no producer yet"]
+    keys = [line for p in info.producers if p.keys for line in _keys(p)]
+    return ["", *_aligned([head, *rows]), *keys] if rows else ["", "no producer yet"]
+
+
+def _keys(producer: ProducerDescription) -> list[str]:
+    """Returns how many values of its key column a producer has, and the weakest of them."""
+    weakest = ", ".join(f"{short_repr(value)} at {_time(bound)}" for value, bound in producer.weakestKeys)
+    return [f"{producer.name}: {producer.keys} values known; the weakest: {weakest}"]
 
 
 def _readers(info: StreamInfo) -> list[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.disorder import Disorder
+from spark_rowtime.bounds.disorder import Disorder, InOrderPer
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.producer.interrupt_guard import InterruptGuard
 from spark_rowtime.producer.row_buffer import RowBuffer
@@ -19,10 +19,11 @@ SMALL_BATCH_ROWS = 4096
 
 
 class Attempt(NamedTuple):
-    """A commit that has not returned, and the number of pending batches that it contains."""
+    """A commit that has not returned, and how many of the pending batches and changes of keys it contains."""
 
     commit: Commit
     batches: int
+    touches: int
 
 
 class Outbox:
@@ -40,12 +41,14 @@ class Outbox:
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
-        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive)
+        keys = disorder if isinstance(disorder, InOrderPer) else None
+        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive, keys=keys)
         """The rows that came one by one since the last batch."""
         self._batches: list[Timed] = []
         self._count = 0
         self._floor = self._committed_floor = info.floor
         self._rejected: list[Rejected] = []
+        self._touches = self._committed_touches = 0
         self._attempt: Attempt | None = None
         self.checkpoint = info.checkpoint
         """The checkpoint that was stored last."""
@@ -61,7 +64,8 @@ class Outbox:
     @property
     def pending(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self.count or self._rejected) or self._floor != self._committed_floor
+        said = self._floor != self._committed_floor or self._touches != self._committed_touches
+        return said or bool(self.count or self._rejected)
 
     @property
     def count(self) -> int:
@@ -88,6 +92,10 @@ class Outbox:
         """Raises the producer's floor after the rows that were added so far."""
         self._floor = stronger(self._floor, floor)
 
+    def touch(self) -> None:
+        """Records that a bound for one value was raised, or a value was let go."""
+        self._touches += 1
+
     def reject(self, rejected: list[Rejected]) -> None:
         """Adds rows that the next commit records as rejected."""
         self._rejected += rejected
@@ -110,8 +118,10 @@ class Outbox:
                 tuple(self._rejected),
                 checkpoint,
                 self._disorder.state(),
+                keys=self._disorder.changes(),
             ),
             len(self._batches),
+            self._touches,
         )
         receipt = self._store.commit(self._attempt.commit)
         self._landed(self._attempt)
@@ -138,6 +148,9 @@ class Outbox:
             self._count = sum(batch.rows.num_rows for batch in self._batches)
             self._rejected = self._rejected[len(commit.rejected) :]
             self._committed_floor, self._committed_disorder = commit.floor, commit.disorder
+            self._committed_touches = attempt.touches
+            if commit.keys is not None:
+                self._disorder.landed(commit.keys)
             self.checkpoint = self.checkpoint if commit.checkpoint is None else commit.checkpoint
             self._number, self._attempt = commit.number, None
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound, stronger
-from spark_rowtime.bounds.disorder import Disorder
+from spark_rowtime.bounds.disorder import Disorder, InOrderPer
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import (
     BoundRegressionError,
@@ -43,6 +43,8 @@ REJOINED = (
     "waited for it. It has joined again and holds the stream's bound; its rows before %s are late now."
 )
 """The log message for a producer that joins again after its lease has ended."""
+ALL_KEYS: Any = object()
+"""The default of ``key``: a bound is about all rows. None stands for the value NULL."""
 NEVER_MICROS = 1 << 62
 """Later than any time of the wall clock, in microseconds."""
 
@@ -93,7 +95,7 @@ class StreamSink:
         self._intake = Intake(store.schema, rowtime, now, store.settings.maxAhead, local)
         self._zone = None if local is None else local.zone
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
-        disorder.restore(info.disorder)
+        disorder.restore(info.disorder, store.keys(producer))
         self._known = stronger(info.floor, store.head().floor)
         self._said: int | None = None
         self._late_log = LateLog(producer, info.rejected)
@@ -208,16 +210,23 @@ class StreamSink:
                 self._take(timed)
             self._settle()
 
-    def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
+    def sendRowtimeBound(
+        self, t: Any, strict: bool = False, tz: str | tzinfo | None = None, *, key: Any = ALL_KEYS
+    ) -> None:
         """Promises that every later row of this producer is at or after ``t``.
 
         A bound that is not above the bound in force (from joining, a takeover or lateness) changes nothing.
+
+        In a sink with ``inOrderPer``, ``key`` names one value of its column: the bound is about the rows with this
+        value alone. The value is known from then on, and holds the producer's bound until its rows or bounds go on.
 
         Args:
             t: A datetime, an ISO 8601 text, a pandas or pyarrow timestamp, or a RowtimeBound.
             strict: If True, every later row is after ``t``, not at it. Left out with a RowtimeBound.
             tz: The time zone of a time without one, as a name or a tzinfo. None: the sink's ``tz``, or UTC. Left out
                 with a RowtimeBound.
+            key: The value of the column ``inOrderPer`` whose rows the bound is about. Left out: the bound is about all
+                rows.
 
         Raises:
             BoundRegressionError: The bound is weaker than what this sink has promised, or implied by rows in order.
@@ -237,19 +246,50 @@ class StreamSink:
             RowtimeBound('2026-01-05T16:00:00.000001Z')
         """
         bound = RowtimeBound.told(t, strict, tz, self._zone)
+        keys = None if key is ALL_KEYS else self._keys("sendRowtimeBound(key=...)")
+        value = None if keys is None else keys.key(key)
         with self._lock:
             self._start_send()
             self._intake.check_ahead(bound)
-            if self._said is not None and bound.floor < self._said:
-                raise BoundRegressionError(
-                    f"The bound '{bound}' is weaker than what this sink has said already (no row before "
-                    f"{show_micros(self._said)}). A bound cannot be taken back; send a later one.",
-                    bound=bound,
-                    said=self._said,
-                )
-            self._said = bound.floor
-            self._known = stronger(self._known, bound.floor)
-            self._outbox.promise(bound.floor)
+            self._check_regression(bound, None if keys is None else keys.said(value))
+            if keys is None:
+                self._said = bound.floor
+                self._disorder.promise(bound.floor)
+                self._imply(bound.floor)
+            else:
+                self._change_keys(lambda: keys.promise_of(value, bound.floor))
+            self._settle()
+
+    def closeKey(self, value: Any) -> None:
+        """Lets one value of the column ``inOrderPer`` go: it no longer holds the producer's bound back.
+
+        A value that is not known is no error. If the value sends again, it is known again; then its rows below the
+        producer's bound are late. When the last value is let go, the bound stays where it is.
+
+        Args:
+            value: The value, as its column holds it; None for NULL.
+
+        Raises:
+            InvalidOptionError: The sink was opened without ``inOrderPer``, or its column cannot hold ``value``.
+            LateRowError: A row of an earlier call became late before its commit (``onLate="raise"``).
+            SinkClosedError: The sink is closed, or was opened in another process.
+            ProducerFencedError: Another sink took the producer over.
+            RowtimeError: The store failed in an earlier commit, and fails again.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-closekey", "rowtime TIMESTAMP NOT NULL, device STRING")
+            >>> with rt.openSink("memory://docs-closekey", inOrderPer="device") as sink:
+            ...     sink.sendRows([("2026-01-05T14:30:00Z", "a"), ("2026-01-05T14:10:00Z", "b")])
+            ...     sink.closeKey("b")
+            ...     sink.getRowtimeBound()
+            RowtimeBound('2026-01-05T14:30:00Z')
+        """
+        keys = self._keys("closeKey")
+        value = keys.key(value)
+        with self._lock:
+            self._start_send()
+            self._change_keys(lambda: keys.close(value))
             self._settle()
 
     def getRowtimeBound(self) -> RowtimeBound | None:
@@ -443,13 +483,12 @@ class StreamSink:
         The path stays open only while a call has nothing else to do, because the timer or ``flush`` will commit.
         ``again`` opens it for later calls, too; it stays closed if this sink gives rows their rowtime.
         """
-        if self._disorder.by_floor and not (again and self._intake.gives):
+        if self._disorder.one_by_one and not (again and self._intake.gives):
             self._outbox.open(self._intake.ceiling(), self._known)
 
     def _gather(self) -> None:
         """Records the bound that the rows of the fast path imply."""
-        if self._disorder.implies:
-            self._imply(self._outbox.rows.last())
+        self._imply(self._outbox.rows.last() if self._disorder.implies else self._disorder.weakest())
 
     def _shut(self) -> None:
         """Closes the fast path, and records the bound that its rows imply."""
@@ -510,6 +549,7 @@ class StreamSink:
                 self._disorder.take(fitting.rows)
                 self._outbox.add_batch(fitting)
                 self._imply(verdict.floor)
+                self._imply(None if self._disorder.implies else self._disorder.weakest())
 
     def _refuse(self, late: list[Rejected], below: str) -> None:
         """Records rows as rejected; raises LateRowError under onLate="raise". ``below``: what the rows fell below."""
@@ -526,6 +566,30 @@ class StreamSink:
                 self._said = stronger(self._said, floor)
             self._known = stronger(self._known, floor)
             self._outbox.promise(floor)
+
+    def _keys(self, call: str) -> InOrderPer:
+        if not isinstance(self._disorder, InOrderPer):
+            raise InvalidOptionError(
+                f"{call} is about one value of a column, but this sink has no such column: open it with inOrderPer."
+            )
+        return self._disorder
+
+    def _change_keys(self, change: Callable[[], None]) -> None:
+        """Changes the floor of one value, and records the bound that follows."""
+        with self._outbox.interrupt_guard:
+            change()
+            self._outbox.touch()
+            self._imply(self._disorder.weakest())
+
+    def _check_regression(self, bound: RowtimeBound, said_of_key: int | None) -> None:
+        said = stronger(self._said, said_of_key)
+        if said is not None and bound.floor < said:
+            raise BoundRegressionError(
+                f"The bound '{bound}' is weaker than what this sink has said already (no row before "
+                f"{show_micros(said)}). A bound cannot be taken back; send a later one.",
+                bound=bound,
+                said=said,
+            )
 
     def _settle(self) -> None:
         """Ends a call: commits if a commit is due, or wakes the timer, which commits later."""

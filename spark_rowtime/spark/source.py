@@ -177,11 +177,11 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return load_position(offset, self._store.stream, self._release.order)
 
     def _metrics(self, latest: Position) -> dict[str, Any]:
-        clock, producers = self._store.clock(), self._store.producers()
+        now = self._store.summary()
         return {
-            "bound": show_micros(clock.floor),
-            "producers": sum(p.status.value in ("attached", "idle") for p in producers),
-            "clockHeldBy": waits_for(self._path, clock.holder(), producers),
+            "bound": show_micros(now.floor),
+            "producers": now.attached,
+            "clockHeldBy": now.holder or waits_for(self._path, None, self._store.producers()),
             "rowsHeldBack": self._held_back.rows(self._store, latest),
-            "rowsRejected": sum(p.rejected for p in producers),
+            "rowsRejected": now.rejected,
         }

@@ -15,6 +15,7 @@ from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent
 from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
+    FORGET_MICROS,
     Collected,
     Commit,
     Head,
@@ -27,6 +28,7 @@ from spark_rowtime.store.base import (
     Staged,
     Store,
     StreamSettings,
+    Summary,
 )
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.expiry import overdue
@@ -45,6 +47,7 @@ class _Producer:
     seen: int = 0
     sent: int = 0
     let_go: bool = False
+    keys: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class MemoryStore(Store):
         self._readers: dict[str, tuple[Position, int]] = {}
         self._horizon = 0
         self._rejected_removed = 0
+        self._forgotten: list[ProducerInfo] = []
 
     def _uptime(self) -> int:
         return reading(self.now, self.steady).micros
@@ -87,7 +91,8 @@ class MemoryStore(Store):
             self._expire()
             record = self._producers.get(producer)
             if record is None:
-                info = ProducerInfo(producer, Status.ATTACHED, 0, None, 0, 0, 0, None, declaration, "")
+                epoch = max((info.epoch for info in self._forgotten), default=0)
+                info = ProducerInfo(producer, Status.ATTACHED, epoch, None, 0, 0, 0, None, declaration, "")
                 record = self._producers[producer] = _Producer(info, "", Receipt(0, None))
             if record.info.declaration != declaration:
                 raise redeclared(producer, record.info.declaration, declaration)
@@ -126,7 +131,8 @@ class MemoryStore(Store):
         return bool(due)
 
     def _due(self, but: str = "") -> list[Event]:
-        ticking = [self._producers[name] for name in self._clock.producers.keys() - {but}]
+        alive = (Status.ATTACHED, Status.IDLE)
+        ticking = [p for name, p in self._producers.items() if name != but and p.info.status in alive]
         found = [(p.info.name, p.info.status, p.info.floor, p.lease, p.seen, p.sent) for p in ticking]
         return overdue(found, self._uptime(), self.settings.idleTimeout)
 
@@ -155,9 +161,11 @@ class MemoryStore(Store):
                 checkpoint=record.info.checkpoint if commit.checkpoint is None else commit.checkpoint,
                 disorder=commit.disorder,
             )
+            if commit.keys is not None:
+                record.keys = [*([] if commit.keys.whole else record.keys), commit.keys.content]
             record.receipt = Receipt(len(self._log), self._clock.floor, late)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
-                self.gc()
+                self._remove(None, None, False)
             return record.receipt
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
@@ -207,6 +215,7 @@ class MemoryStore(Store):
         with self._changed:
             if self._current(producer, epoch).info.status is not Status.LEFT:
                 self._append(Left(producer), None)
+                self._producers[producer].seen = self._uptime()
 
     def detach(self, producer: str) -> None:
         with self._changed:
@@ -271,18 +280,31 @@ class MemoryStore(Store):
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
         with self._changed:
-            before, held, trains = self.horizon(), None, self._kept()
-            old = self._old(trains, age, size)
-            positions = needs(self.readers(), self.head(), force)
-            for piece in trains[:old]:
-                held = next(
-                    (who for who, at in positions if between(at, WHOLE, piece.seq, piece.least, piece.largest)), None
-                )
-                if held:
-                    break
-                self._horizon = piece.seq
-            gone = [piece.size for piece in trains if piece.seq <= self._horizon]
-            return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
+            return replace(self._remove(age, size, force), forgotten=self._forget())
+
+    def _remove(self, age: int | None, size: int | None, force: bool) -> Collected:
+        before, held, trains = self.horizon(), None, self._kept()
+        old = self._old(trains, age, size)
+        positions = needs(self.readers(), self.head(), force)
+        for piece in trains[:old]:
+            held = next(
+                (who for who, at in positions if between(at, WHOLE, piece.seq, piece.least, piece.largest)), None
+            )
+            if held:
+                break
+            self._horizon = piece.seq
+        gone = [piece.size for piece in trains if piece.seq <= self._horizon]
+        return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
+
+    def _forget(self) -> int:
+        needed, before = {name for name, _ in self._rejected}, self._uptime() - FORGET_MICROS
+        names = [
+            name
+            for name, p in self._producers.items()
+            if p.info.status is Status.LEFT and p.seen < before and p.info.checkpoint is None and name not in needed
+        ]
+        self._forgotten += [self._producers.pop(name).info for name in names]
+        return len(names)
 
     def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
         """Returns how many of the first ``trains`` are old enough, or lie beyond the newest ``size`` bytes."""
@@ -297,13 +319,24 @@ class MemoryStore(Store):
         with self._changed:
             return [self._producers[name].info for name in sorted(self._producers)]
 
+    def summary(self) -> Summary:
+        with self._changed:
+            infos = [p.info for p in self._producers.values()]
+            attached = sum(i.status in (Status.ATTACHED, Status.IDLE) for i in infos)
+            rejected = sum(i.rejected for i in [*infos, *self._forgotten])
+            return Summary(self._clock.floor, self._clock.holder(), attached, rejected, len(self._forgotten))
+
     def producer(self, name: str) -> ProducerInfo | None:
         with self._changed:
             return self._producers[name].info if name in self._producers else None
 
+    def keys(self, producer: str) -> list[bytes]:
+        with self._changed:
+            return list(self._producers[producer].keys) if producer in self._producers else []
+
     def clock(self) -> StreamClock:
         with self._changed:
-            return replace(self._clock, producers=dict(self._clock.producers))
+            return self._clock.copy()
 
     def rejected(self) -> pa.Table:
         schema = rejected_schema(self.schema)

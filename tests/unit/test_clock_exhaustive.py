@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spark_rowtime.bounds.clock import Detached, Event, Idled, Joined, Left, ProducerClock, Sent, Status, StreamClock
+from spark_rowtime.bounds.members import SortedMembers
 
 NAMES = ("a", "b", "c")
 TIMES = (1, 2, 3, 4)
@@ -37,7 +38,7 @@ def state_of(clock: StreamClock) -> State:
 
 def clock_at(state: State, **settings: Any) -> StreamClock:
     floor, largest, known = state
-    producers = {name: ProducerClock(*k) for name, k in zip(NAMES, known, strict=False)}
+    producers = SortedMembers({name: ProducerClock(*k) for name, k in zip(NAMES, known, strict=False)})
     return StreamClock(**settings, floor=floor, largest=largest, producers=producers)
 
 
@@ -78,7 +79,7 @@ def test_every_state_of_three_producers(settings: dict[str, Any]) -> None:
 
 
 def check(before: State, event: Event, least: int, after: int | None, clock: StreamClock) -> None:
-    """Safe, monotone, weakest and remembers, each said anew without the clock's own code."""
+    """Safe, monotone, weakest, remembers and holder, each said anew without the clock's own code."""
     floor, largest, _ = before
     assert not least or least >= high(floor), "no accepted row lies below a published floor"
     assert high(after) >= high(floor), "the floor never falls"
@@ -92,6 +93,9 @@ def check(before: State, event: Event, least: int, after: int | None, clock: Str
     else:
         expected = high(largest) if isinstance(event, Left) else 0
     assert high(after) == max(high(floor), expected), (before, event)
+    members = sorted((high(p.floor), name) for name, p in clock.producers.items() if p.status is Status.ATTACHED)
+    assert clock.holder() == (members[0][1] if members else None)
+    assert high(clock.producers.strongest()) == (members[-1][0] if members else 0)
 
 
 def test_a_promise_that_is_kept_is_enough() -> None:

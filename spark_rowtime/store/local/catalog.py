@@ -22,7 +22,7 @@ BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 2
+FORMAT = 3
 """The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES_1 = """
@@ -59,7 +59,28 @@ CREATE TABLE checkpoints (producer TEXT PRIMARY KEY, value TEXT NOT NULL, seal I
 CREATE TABLE rejected_totals (bytes INTEGER NOT NULL, removed INTEGER NOT NULL, seal INTEGER NOT NULL);
 """
 """The tables that format 2 adds to those of format 1."""
-TABLES = TABLES_1 + ADDED_2
+ADDED_3 = """
+DROP INDEX ticking;
+CREATE INDEX floors ON producers (status, floor) WHERE status IN ('attached', 'idle');
+CREATE INDEX leases ON producers (seen + lease) WHERE status IN ('attached', 'idle') AND lease IS NOT NULL;
+CREATE INDEX silences ON producers (sent) WHERE status = 'attached';
+CREATE TABLE producer_totals (
+    attached INTEGER NOT NULL, rejected INTEGER NOT NULL, forgotten INTEGER NOT NULL,
+    forgotten_accepted INTEGER NOT NULL, forgotten_rejected INTEGER NOT NULL, forgotten_epoch INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+);
+CREATE TABLE key_floors (
+    producer TEXT NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (producer, number)
+);
+"""
+"""What format 3 changes: the attached producers are found by floor and by when they are due, and counted.
+
+It also keeps the bounds of each value of a producer's key column.
+"""
+UPGRADES = {2: ADDED_2, 3: ADDED_3}
+"""By format: the statements that make it of the format before."""
+TABLES = TABLES_1 + ADDED_2 + ADDED_3
 
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -168,25 +189,26 @@ class Catalog:
 
     def _check_tables(self, version: int) -> None:
         """Refuses triggers, views and tables that do not belong to the format: SQLite would execute them."""
-        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(TABLES if version == FORMAT else TABLES_1)
+        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(version)
         if found != expected:
             odd = sorted(str(sql)[:80] for (sql,) in found ^ expected)
             raise _damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
 
     def _upgrade(self) -> None:
-        """Upgrades a catalog of format 1 to format 2, unless another process has just done so."""
+        """Upgrades a catalog of an older format, unless another process has just done so."""
         with self.transaction("IMMEDIATE"):
-            if self._check() < FORMAT:
-                for statement in filter(str.strip, ADDED_2.split(";")):
+            for version in range(self._check() + 1, FORMAT + 1):
+                for statement in filter(str.strip, UPGRADES[version].split(";")):
                     self.execute(statement)
-                self.execute(f"PRAGMA user_version = {FORMAT}")
+            self.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @cache
-def _tables(script: str) -> frozenset[tuple[str]]:
+def _tables(version: int) -> frozenset[tuple[str]]:
+    """Returns the statements that made the tables and indexes of a catalog of format ``version``."""
     db = sqlite3.connect(":memory:")
     try:
-        db.executescript(script)
+        db.executescript(TABLES_1 + "".join(UPGRADES[later] for later in range(2, version + 1)))
         return frozenset(db.execute(_SCHEMA))
     finally:
         db.close()

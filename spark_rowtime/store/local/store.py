@@ -25,8 +25,9 @@ from spark_rowtime.store.base import (
     Slice,
     Staged,
     Store,
+    Summary,
 )
-from spark_rowtime.store.local import producers, readers, rejections
+from spark_rowtime.store.local import key_floors, producers, readers, rejections
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.collector import LIMIT_PORTIONS, Collector
 from spark_rowtime.store.local.guard import Guard
@@ -80,7 +81,7 @@ class LocalStore(Store):
         self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
         self._indexed = IndexedTrains(catalog)
         self._looked_at = 0.0
-        for table in ("meta", "producers", "readers"):
+        for table in ("meta", "producers", "readers", "key_floors"):
             catalog.verify(table)
         self._log.verify()
 
@@ -119,7 +120,7 @@ class LocalStore(Store):
             self._expire()
             record = producers.find(self._catalog, producer)
             if record is None:
-                record = producers.newcomer(producer, declaration)
+                record = producers.newcomer(self._catalog, producer, declaration)
             if record.declaration != declaration:
                 raise redeclared(producer, record.declaration, declaration)
             record.lease, record.seen = lease, self._uptime.now()
@@ -193,6 +194,8 @@ class LocalStore(Store):
             record.number, record.disorder = commit.number, commit.disorder
             if commit.checkpoint is not None:
                 producers.set_checkpoint(self._catalog, record, commit.checkpoint)
+            if commit.keys is not None:
+                key_floors.add(self._catalog, record.name, commit.number, commit.keys)
             record.receipt_seq, record.receipt_floor = self._log.last.seq, self._log.last.floor
             producers.save(self._catalog, record)
         self._collector.after_commit(trains)
@@ -248,6 +251,7 @@ class LocalStore(Store):
         with self._transaction():
             record = self._current(producer, epoch)
             if record.status != Status.LEFT:
+                record.seen = self._uptime.now()
                 self._tick(Left(producer), record)
 
     def detach(self, producer: str) -> None:
@@ -313,14 +317,24 @@ class LocalStore(Store):
         with self._guard:
             return [producers.info(self._catalog, record) for record in producers.everyone(self._catalog)]
 
+    def summary(self) -> Summary:
+        with self._transaction("DEFERRED"):
+            totals, weakest = producers.totals(self._catalog), producers.extreme(self._catalog, None)
+            holder = weakest[0] if weakest else None
+            return Summary(self._log.last.floor, holder, totals.attached, totals.rejected, totals.forgotten)
+
     def producer(self, name: str) -> ProducerInfo | None:
         with self._guard:
             record = producers.find(self._catalog, name)
             return producers.info(self._catalog, record) if record else None
 
+    def keys(self, producer: str) -> list[bytes]:
+        with self._guard:
+            return key_floors.parts(self._catalog, producer)
+
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):
-            return self._log.copy_clock()
+            return self._log.clock.copy()
 
     def rejected(self) -> pa.Table:
         schema = rejected_schema(self.schema)

@@ -1,0 +1,194 @@
+"""InOrderPer: rows are in order per value of a column, in any order across values."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.judge import Disorder, Verdict
+from spark_rowtime.bounds.key_floors import Floors, KeyChanges, KeyFloors
+from spark_rowtime.bounds.train import Timed
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.short_repr import short_repr
+
+
+class _Coded(NamedTuple):
+    """Rows, the distinct values of their key column with their slots, and for each row the index of its value."""
+
+    rows: pa.RecordBatch
+    values: pa.Array
+    slots: Floors
+    codes: Any
+
+
+class InOrderPer(Disorder):
+    """``inOrderPer=column``: each value of the column has its own bound, that of its last row.
+
+    A row is late below its value's bound or below the floor in force before the call. The producer's bound is the
+    weakest of the values known. A value is known from its first row, or from a bound for it, until it is closed, or
+    lies more than ``idle`` microseconds of rowtime below the largest: then it does not count until it sends again.
+    NULL is a value.
+
+    Law (*weakest value*): the producer's floor is the least floor of the values known, unless a floor for all values
+    is above it.
+    """
+
+    one_by_one = True
+
+    def __init__(self, schema: pa.Schema, column: str, idle: int | None = None) -> None:
+        kind = _kind(schema, column)
+        self.column, self._kind, self._idle = column, kind, idle
+        self._index: int = schema.get_field_index(column)
+        self.declaration = json.dumps({"inOrderPer": column} | ({} if idle is None else {"keyIdle": idle}))
+        self.keys = KeyFloors(kind)
+        self._base = self._largest = 0
+        self._coded: _Coded | None = None
+
+    @property
+    def index(self) -> int:
+        """The position of the column in the schema."""
+        return self._index
+
+    def judge(self, timed: Timed, floor: int | None) -> Verdict:
+        self._coded = None
+        coded = self._code(timed.rows)
+        start = np.maximum(self.keys.at(coded.slots), floor or 0)
+        if timed.rises:
+            first = np.empty(len(start), np.int64)
+            first[coded.codes[::-1]] = timed.micros[::-1]
+            if bool((first >= start).all()):
+                return Verdict(None, None)
+        reached = _reached(coded.codes, timed.micros, start)
+        fits = timed.micros == reached
+        if fits.all():
+            return Verdict(None, None)
+        why = f"its own {self.column!r}'s earlier rows and bounds, and the bound in force"
+        return Verdict(pa.array(fits), None, why, pa.array(reached, pa.int64()))
+
+    def take(self, accepted: pa.RecordBatch) -> None:
+        coded, self._coded = self._code(accepted), None
+        last = np.empty(len(coded.values), np.int64)
+        last[coded.codes] = accepted.column(ROWTIME).view(pa.int64()).to_numpy()  # of equal indexes, the last counts
+        self.keys.set(coded.values, coded.slots, last)
+        self._largest = max(self._largest, int(last.max(initial=0)))
+        self._let_idle_go()
+
+    def weakest(self) -> int | None:
+        """The producer's floor: that of its weakest value, or the bound for all values; None if there is neither."""
+        if self._idle is not None:
+            self._largest = max(self._largest, self.keys.strongest())  # single rows were taken since
+        return stronger(self._base or None, self.keys.weakest())
+
+    def promise(self, floor: int) -> None:
+        """Raises the floors of all values, known or not."""
+        self._base = max(self._base, floor)
+
+    def floor_of(self, key: Any) -> int | None:
+        """The floor of one value; None if nothing is promised for it."""
+        return stronger(self._base or None, self.keys.of(key))
+
+    def said(self, key: Any) -> int | None:
+        """The floor of one value, if it has been raised since the state was restored."""
+        return self.keys.raised(key)
+
+    def promise_of(self, key: Any, floor: int) -> None:
+        """Raises the floor of one value, which is known from now on."""
+        floor = max(floor, self.floor_of(key) or 0)
+        self.keys.set_one(key, floor)
+        self._largest = max(self._largest, floor)
+        self._let_idle_go()
+
+    def close(self, key: Any) -> None:
+        """Lets a value go: it does not count until it sends again."""
+        self.weakest()
+        if key in self.keys.slots:
+            self.keys.let_go(self.keys.slots[key])
+
+    def key(self, value: Any) -> Any:
+        """Returns ``value`` as the column holds it; InvalidOptionError if the column cannot hold it."""
+        try:
+            held = pa.array([value], self._kind).to_pylist()[0]
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            held = None
+        if held != value or isinstance(held, bool) != isinstance(value, bool):
+            raise InvalidOptionError(
+                f"{short_repr(value)} is no value of the column {self.column!r}, which is {self._kind}.",
+                column=self.column,
+            )
+        return held
+
+    def latest(self) -> int | None:
+        """The largest rowtime with which a row makes no value idle; None: no row does."""
+        weakest = self.weakest()
+        return None if self._idle is None else (weakest or 0) + self._idle
+
+    def state(self) -> str:
+        return json.dumps({"base": self._base, "largest": self._largest})
+
+    def changes(self) -> KeyChanges | None:
+        return self.keys.changes()
+
+    def landed(self, changes: KeyChanges) -> None:
+        self.keys.landed(changes)
+
+    def restore(self, state: str, parts: Sequence[bytes] = ()) -> None:
+        found = json.loads(state) if state else {}
+        self._base, self._largest = found.get("base", 0), found.get("largest", 0)
+        self.keys = KeyFloors(self._kind)
+        self.keys.restore(parts)
+
+    def _let_idle_go(self) -> None:
+        """Lets the values go that lie too far behind. Of all others, the weakest is above them."""
+        if self._idle is None or self._base >= self._largest - self._idle:
+            return
+        self.keys.let_go(np.flatnonzero(self.keys.floors < self._largest - self._idle))
+
+    def _code(self, rows: pa.RecordBatch) -> _Coded:
+        """Encodes the rows, unless they are those that were judged last."""
+        if self._coded is None or self._coded.rows is not rows:
+            column = rows.column(self.column).dictionary_encode(null_encoding="encode")
+            slots = self.keys.find(column.dictionary)
+            self._coded = _Coded(rows, column.dictionary, slots, column.indices.to_numpy())
+        return self._coded
+
+
+def described(declaration: str, schema: pa.Schema, parts: Sequence[bytes]) -> list[tuple[Any, int]] | None:
+    """The known values of a producer and their floors, the weakest first; None if it declared no such order."""
+    column = json.loads(declaration).get("inOrderPer") if declaration.startswith("{") else None
+    if column is None:
+        return None
+    keys = KeyFloors(_kind(schema, column))
+    keys.restore(parts)
+    return sorted(keys.known(), key=lambda pair: (pair[1], str(pair[0])))
+
+
+def _reached(codes: Any, times: Floors, start: Floors) -> Floors:
+    """For each row, the largest time of its value up to it, from the value's ``start`` on.
+
+    The times are replaced by their ranks, so that a running maximum over rows sorted by value cannot overflow.
+    """
+    distinct, ranks = np.unique(np.concatenate([start, times]), return_inverse=True)
+    every = np.concatenate([np.arange(len(start)), codes])
+    order = np.argsort(every, kind="stable")
+    offsets = every[order].astype(np.int64) * len(distinct)
+    reached = np.empty(len(every), np.int64)
+    reached[order] = np.maximum.accumulate(offsets + ranks.ravel()[order]) - offsets
+    return distinct[reached[len(start) :]]
+
+
+def _kind(schema: pa.Schema, column: Any) -> pa.DataType:
+    if not isinstance(column, str) or column not in schema.names:
+        raise InvalidOptionError(f"inOrderPer={column!r} is no column; there are {schema.names}.", column=str(column))
+    kind, types = schema.field(column).type, pa.types
+    known = types.is_string(kind) or types.is_binary(kind) or types.is_integer(kind) or types.is_boolean(kind)
+    if not known and not types.is_date(kind) and not types.is_decimal(kind):
+        raise InvalidOptionError(
+            f"inOrderPer={column!r}: rows are not told apart by a column of type {kind}; it must be a STRING, BINARY, "
+            "BOOLEAN, DATE, DECIMAL or integer column.",
+            column=column,
+        )
+    return kind
