@@ -32,6 +32,37 @@ class LateLog:
                 LATE_LOG.debug("%s: %s", show_late(self._producer, rejected), rejected.rows.to_pylist())
 
 
+class LateReport:
+    """Reports the late rows of one sink: it logs them and, if ``raises``, has calls raise LateRowError for them.
+
+    ``postponed``: rows that were late only at a commit; the next call raises for them.
+    """
+
+    def __init__(self, producer: str, seen: int, *, raises: bool) -> None:
+        """``seen``: the number of rejected rows so far."""
+        self._producer, self._log, self.raises = producer, LateLog(producer, seen), raises
+        self.postponed: list[Rejected] = []
+
+    def note(self, late: Sequence[Rejected]) -> None:
+        """Logs rows that the present call reports."""
+        self._log.note(late)
+
+    def postpone(self, late: Sequence[Rejected]) -> None:
+        """Logs rows that became late while they waited for their commit, and leaves the error to the next call."""
+        self._log.note(late)
+        self.postponed += late
+
+    def raise_postponed(self, groups: int | None = None) -> None:
+        """Raises LateRowError for the first ``groups`` of the postponed rows (None: for all), if late rows raise."""
+        late, self.postponed = self.postponed[:groups], [] if groups is None else self.postponed[groups:]
+        if late and self.raises:
+            raise self.error(late, "An earlier call's rows became late before their commit")
+
+    def error(self, late: list[Rejected], note: str) -> LateRowError:
+        """The error about late rows; ``note`` is a sentence on why it is raised now."""
+        return late_error(self._producer, late, note)
+
+
 def late_rows(batch: pa.RecordBatch, verdict: Verdict) -> list[Rejected]:
     """The late rows of a call in their order, each group with the bound in force for it."""
     assert verdict.bounds is not None, "where rows are late, a verdict says what they fell below"

@@ -1,18 +1,17 @@
 """Outbox: the rows and bounds that a sink has taken and not yet committed."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.disorder import Disorder, InOrderPer
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.producer.floors import Floors
 from spark_rowtime.producer.interrupt_guard import InterruptGuard
 from spark_rowtime.producer.row_buffer import RowBuffer
-from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Store
+from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Store
 
 SMALL_BATCH_ROWS = 4096
 """Batches with fewer rows are joined to longer trains, if their schemas agree; larger ones are not copied."""
@@ -27,7 +26,7 @@ class Attempt(NamedTuple):
 
 
 class Outbox:
-    """Rows, the producer's floor after them, and rejections, in the order of the calls.
+    """Rows, the producer's floors (``floors``), and rejections, in the order of the calls.
 
     Law (*all or nothing*): a commit that fails leaves everything pending, under the same number. A retry therefore
     lands it once, even if the failed commit had landed but had not returned, as when a signal handler raised.
@@ -46,7 +45,7 @@ class Outbox:
         """The rows that came one by one since the last batch."""
         self._batches: list[Timed] = []
         self._count = 0
-        self._floor = self._committed_floor = info.floor
+        self.floors = Floors(info.floor, store.head().floor)
         self._rejected: list[Rejected] = []
         self._touches = self._committed_touches = 0
         self._attempt: Attempt | None = None
@@ -64,7 +63,7 @@ class Outbox:
     @property
     def pending(self) -> bool:
         """Whether there is anything to commit."""
-        said = self._floor != self._committed_floor or self._touches != self._committed_touches
+        said = self.floors.pending or self._touches != self._committed_touches
         return said or bool(self.count or self._rejected)
 
     @property
@@ -77,24 +76,44 @@ class Outbox:
         """Whether the rows fill a train."""
         return self.count >= self._max_train_rows
 
-    def open(self, ceiling: int | None, floor: int | None) -> None:
-        """Lets ``rows`` take single rows of [floor, ceiling], up to one less than what fills the train."""
-        left = self._max_train_rows - self._count % self._max_train_rows
-        self.rows.open(floor, ceiling, left - 1)
+    def start_fast_path(self, ceiling: int | None) -> None:
+        """Lets ``rows`` take single rows from the floor in force to ``ceiling``, until one less than fills the train.
 
-    def add_batch(self, batch: Timed) -> None:
-        """Adds checked rows after all earlier ones. Their types are the stream's; nullability may differ."""
+        The fast path checks only the row itself. It may stay open while no call has anything else to do.
+        """
+        left = self._max_train_rows - self._count % self._max_train_rows
+        self.rows.open(self.floors.in_force, ceiling, left - 1)
+
+    def end_fast_path(self) -> None:
+        """Closes the fast path, and records the floor that its rows imply."""
+        self.record_implied_floor()
+        self.rows.shut()
+
+    def record_implied_floor(self) -> None:
+        """Records the floor that the rows of the fast path imply so far; the path stays as it is."""
+        implies = self._disorder.implies
+        floor = self.rows.last() if implies else self._disorder.weakest()
+        if floor is not None:
+            self.floors.imply(floor, promised=implies)
+
+    def add_batch(self, batch: Timed, floor: int | None = None) -> None:
+        """Adds checked rows after all earlier ones. Their types are the stream's; nullability may differ.
+
+        ``floor``: the producer's own floor that the rows imply, if they do.
+        """
         self._roll()
         self._batches.append(batch)
         self._count += batch.rows.num_rows
+        if floor is not None:
+            self.floors.imply(floor, promised=self._disorder.implies)
+        self.record_implied_floor()
 
-    def promise(self, floor: int) -> None:
-        """Raises the producer's floor after the rows that were added so far."""
-        self._floor = stronger(self._floor, floor)
-
-    def touch(self) -> None:
-        """Records that a bound for one value was raised, or a value was let go."""
-        self._touches += 1
+    def change_keys(self, change: Callable[[], None]) -> None:
+        """Raises the bound of one value, or lets a value go, by ``change``, and records the floor that follows."""
+        with self.interrupt_guard:
+            change()
+            self._touches += 1
+            self.record_implied_floor()
 
     def reject(self, rejected: list[Rejected]) -> None:
         """Adds rows that the next commit records as rejected."""
@@ -104,8 +123,8 @@ class Outbox:
         """Records that a commit in the background failed; the next call tries again and raises its error."""
         self.failing, self.committed_at = True, now
 
-    def commit(self, checkpoint: str | None, now: int) -> Receipt:
-        """Commits everything pending, in one commit."""
+    def commit(self, checkpoint: str | None, now: int) -> tuple[Rejected, ...]:
+        """Commits everything pending, in one commit; returns the rows that only the commit could reject."""
         late = self._landed_before()
         trains = tuple(self._store.stage(rows, ends) for rows, ends in self._trains())
         self._attempt = Attempt(
@@ -114,7 +133,7 @@ class Outbox:
                 self._epoch,
                 self._number + 1,
                 trains,
-                self._floor,
+                self.floors.own,
                 tuple(self._rejected),
                 checkpoint,
                 self._disorder.state(),
@@ -126,7 +145,8 @@ class Outbox:
         receipt = self._store.commit(self._attempt.commit)
         self._landed(self._attempt)
         self.committed_at, self.failing = now, False
-        return replace(receipt, rejected=late + receipt.rejected)
+        self.floors.learn(receipt.floor)
+        return late + receipt.rejected
 
     def _landed_before(self) -> tuple[Rejected, ...]:
         """Checks whether a commit that raised has landed nevertheless; returns the rows of it that the store rejected.
@@ -147,7 +167,7 @@ class Outbox:
             self._batches = self._batches[attempt.batches :]
             self._count = sum(batch.rows.num_rows for batch in self._batches)
             self._rejected = self._rejected[len(commit.rejected) :]
-            self._committed_floor, self._committed_disorder = commit.floor, commit.disorder
+            self.floors.committed, self._committed_disorder = commit.floor, commit.disorder
             self._committed_touches = attempt.touches
             if commit.keys is not None:
                 self._disorder.landed(commit.keys)
@@ -158,12 +178,16 @@ class Outbox:
         """Drops the rows and bounds that were not committed; rejections stay."""
         self.rows.clear()
         self._batches, self._count = [], 0
-        self._floor = self._committed_floor
-        self._disorder.restore(self._committed_disorder)
+        self.floors.drop_pending()
+        self._touches = self._committed_touches
+        self._disorder.restore(self._committed_disorder, self._store.keys(self.producer))
 
     def renew(self) -> bool:
         """Renews the producer's lease; True if it had ended, so that the producer has joined again."""
-        return self._store.renew(self.producer, self._epoch)
+        joined = self._store.renew(self.producer, self._epoch)
+        if joined:
+            self.floors.learn(self._store.head().floor)
+        return joined
 
     def leave(self) -> None:
         """Records that the producer has closed."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.producer import sink as streamsink
+from spark_rowtime.producer import scheduler
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.release import Release
 from spark_rowtime.store.base import Position, Store
@@ -70,7 +70,7 @@ class Desk:
         return self.sinks[name].checkpoint
 
     def beat(self, name: str) -> None:
-        self.sinks[name]._timer.beat()
+        self.sinks[name]._scheduler.timer.beat()
 
     def close(self, name: str) -> None:
         self.sinks[name].close()
@@ -109,7 +109,7 @@ class Desk:
 
 def serve(pipe: Any, path: str, time: int) -> None:
     """Runs a desk at a local stream, which executes the commands from the pipe."""
-    streamsink.Timer = Still
+    scheduler.Timer = Still
     desk = Desk(lambda: open_local(path), time)
     while True:
         pipe.send(desk.do(*pipe.recv()))

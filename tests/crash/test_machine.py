@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from spark_rowtime.producer import sink as streamsink
+from spark_rowtime.producer import scheduler
 from spark_rowtime.reader.release import Release
 from spark_rowtime.store.base import Position, StreamSettings
 from spark_rowtime.store.local import create_local, open_local
@@ -173,5 +173,5 @@ class Streams(RuleBasedStateMachine):
 
 
 def test_local_in_processes_does_what_memory_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamsink, "Timer", Still)
+    monkeypatch.setattr(scheduler, "Timer", Still)
     run_state_machine_as_test(Streams, settings=settings(max_examples=how_many(FEW), stateful_step_count=30))

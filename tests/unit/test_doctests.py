@@ -14,6 +14,8 @@ MODULES = [
     "spark_rowtime.bounds.bound",
     "spark_rowtime.bounds.train",
     "spark_rowtime.errors",
+    "spark_rowtime.producer.floors",
+    "spark_rowtime.producer.lifecycle",
     "spark_rowtime.producer.rowsink",
     "spark_rowtime.producer.sink",
     "spark_rowtime.reader.reader",

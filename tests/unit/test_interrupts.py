@@ -166,7 +166,7 @@ def test_where_no_thread_can_be_started_the_row_is_committed_at_once(
     assert landed(path) == ["10:00", "10:01"]
     monkeypatch.undo()
     sink.sendRow(row("10:02"))
-    assert sink._timer._thread is not None
+    assert sink._scheduler.timer._thread is not None
     sink.close()
     assert landed(path) == ["10:00", "10:01", "10:02"]
 
@@ -192,6 +192,6 @@ def test_leases_and_lingers_as_long_as_can_be_said(path: str) -> None:
         sink.sendRow(row("10:00"))
         sink.sendRow(row("10:01"))
         with sink._lock:
-            sink._timer.wake()
-        assert sink._timer._thread is not None
-        assert sink._timer._thread.is_alive()
+            sink._scheduler.timer.wake()
+        assert sink._scheduler.timer._thread is not None
+        assert sink._scheduler.timer._thread.is_alive()

@@ -65,7 +65,7 @@ class World:
             sink = self.sink(name)
             if kind == "rows":
                 sink.sendRows([(at_micros(t), self.label()) for t in value])
-            elif value >= (sink._said or 0):
+            elif value >= (sink._outbox.floors.promised or 0):
                 sink.sendRowtimeBound(at_micros(value))
 
     def sink(self, name):

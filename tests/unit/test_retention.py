@@ -178,7 +178,7 @@ def test_describe_shows_a_dead_producer_as_detached(orders: str, monkeypatch: py
     alive.sendRowtimeBound("2006-09-11T13:00:00Z")
     alive.flush()
     with dead._lock:
-        dead._timer.stop()
+        dead._scheduler.timer.stop()
     assert rt.describeStream(orders).holder == "dead"
     later(monkeypatch, 1)
     info = rt.describeStream(orders)
@@ -200,9 +200,9 @@ def test_a_sink_whose_lease_ended_joins_again_and_says_so(
     later(monkeypatch, 1)
     with rt.openReader(orders) as reader:
         list(reader)
-    quiet._contact = 0
+    quiet._scheduler.lease._renewed_at = 0
     with quiet._lock, caplog.at_level("WARNING"):
-        quiet._run_due()
+        quiet._scheduler.run_due()
     assert "The lease of producer 'quiet' had ended" in caplog.text
     assert "its rows before 2006-09-11T13:00:00Z are late now" in caplog.text
     busy.sendRowtimeBound("2006-09-11T15:00:00Z")

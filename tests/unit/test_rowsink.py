@@ -719,7 +719,7 @@ def test_under_load_the_timer_is_woken_once_a_linger(path, monkeypatch):
     sink.sendRow(row("10:00"))
     for minute in range(1, 20):
         sink.sendRows(rows(f"10:{minute:02}"))
-        sink._run_due()
+        sink._scheduler.run_due()
     assert len(woken) == 1
 
 
@@ -1054,7 +1054,7 @@ def test_a_failure_behind_is_raised_by_the_next_call(path, failing, clock):
     sink.sendRow(row("10:01", "kept"))
     clock.advance(HOUR)
     with sink._lock:  # as the timer's thread does it
-        sink._commit_unasked()
+        sink._scheduler.commit_unasked()
     with pytest.raises(rt.StoreUnavailableError):
         sink.sendRow(row("10:02", "refused"))
     failing.down = False
@@ -1200,7 +1200,7 @@ def test_the_pulse_keeps_the_lease(path, clock):
     for _ in range(6):
         clock.advance(10_000_000)
         with sink._lock:
-            assert sink._run_due() == 10.0
+            assert sink._scheduler.run_due() == 10.0
         assert not store.expire()
     sink.close()
 
@@ -1210,7 +1210,7 @@ def test_a_sink_learns_from_its_pulse_that_it_is_fenced(path, clock):
     new = new_sink(path, "feed", now=clock, linger=HOUR, lease=30_000_000)
     clock.advance(10_000_000)
     with old._lock:
-        old._run_due()
+        old._scheduler.run_due()
     with pytest.raises(rt.ProducerFencedError):
         old.sendRow(row("10:00"))
     new.close()

@@ -141,7 +141,7 @@ def test_a_sink_that_nobody_holds_stops_renewing_its_lease() -> None:
     STREAMS[path].now = clock
     sink = new_sink(path, "feed", now=clock, lease=30_000_000)
     sink.sendRow(row("10:00"))
-    thread, held = sink._timer._thread, weakref.ref(sink)
+    thread, held = sink._scheduler.timer._thread, weakref.ref(sink)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         del sink
@@ -167,14 +167,14 @@ def test_a_sink_whose_close_failed_stops_renewing_its_lease_until_it_sends_again
         monkeypatch.setattr(type(store), "leave", fail)
     clock.advance(10_000_000)
     with sink._lock:
-        assert sink._run_due() is None, "it does not renew"
+        assert sink._scheduler.run_due() is None, "it does not renew"
     clock.advance(20_000_001)
     assert store.expire()
     monkeypatch.undo()
     sink.sendRow(row("10:01"))
     clock.advance(10_000_000)
     with sink._lock:
-        assert sink._run_due() == 10.0
+        assert sink._scheduler.run_due() == 10.0
     sink.close()
     assert accepted(path) == ["10:00", "10:01"]
     assert rt.describeStream(path).producers[0].status is Status.LEFT
@@ -219,7 +219,7 @@ def test_a_generator_that_waits_does_not_hold_the_lock() -> None:
 
     def elsewhere() -> None:
         with sink._lock:
-            sink._run_due()
+            sink._scheduler.run_due()
         sink.sendRow(row("10:05"))
 
     def slowly():

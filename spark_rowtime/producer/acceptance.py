@@ -1,0 +1,103 @@
+"""Acceptance: decides which rows of a call a sink takes, and puts them into the outbox."""
+
+from typing import Any
+
+from spark_rowtime.bounds.bound import RowtimeBound, stronger
+from spark_rowtime.bounds.disorder import Disorder, InOrderPer
+from spark_rowtime.bounds.train import Timed
+from spark_rowtime.errors import BoundRegressionError
+from spark_rowtime.producer.intake import Intake
+from spark_rowtime.producer.late_log import LateReport, late_rows
+from spark_rowtime.producer.outbox import Outbox
+from spark_rowtime.producer.scheduler import CommitScheduler
+from spark_rowtime.store.base import Rejected
+from spark_rowtime.types.timestamps import show_micros
+
+
+class Acceptance:
+    """Converts the rows of a call, judges them, and adds those that are in time to the outbox.
+
+    Law: a call that raises has taken nothing; its late rows are recorded. All methods are called under the sink's lock.
+    """
+
+    def __init__(
+        self, intake: Intake, disorder: Disorder, outbox: Outbox, late: LateReport, scheduler: CommitScheduler
+    ) -> None:
+        self._intake, self._disorder, self._outbox = intake, disorder, outbox
+        self._late, self._scheduler, self._floors = late, scheduler, outbox.floors
+
+    def accept_row(self, row: Any) -> None:
+        """Takes one row of any form."""
+        row = self._intake.row(row, self._floors.in_force)
+        if not self._takes_plain(row):
+            self._accept(self._intake.checked(row))
+
+    def accept_rows(self, rows: Any) -> None:
+        """Takes many rows of any form."""
+        timed = self._intake.rows(rows, self._floors.in_force)
+        if timed is not None:
+            self._accept(timed)
+
+    def accept_bound(self, bound: RowtimeBound) -> None:
+        """Takes a bound that was sent."""
+        self._check_bound(bound, self._floors.promised)
+        self._disorder.promise(bound.floor)
+        self._floors.promise(bound.floor)
+
+    def accept_bound_of(self, keys: InOrderPer, key: Any, bound: RowtimeBound) -> None:
+        """Takes a bound that was sent for one value of the key column."""
+        self._check_bound(bound, stronger(self._floors.promised, keys.said(key)))
+        self._outbox.change_keys(lambda: keys.promise_of(key, bound.floor))
+
+    def start_fast_path(self) -> None:
+        """Starts the fast path for the next calls, unless this sink gives rows their rowtime."""
+        if self._disorder.one_by_one and not self._intake.gives:
+            self._outbox.start_fast_path(self._intake.ceiling())
+
+    def _check_bound(self, bound: RowtimeBound, promised: int | None) -> None:
+        self._intake.check_ahead(bound)
+        if promised is not None and bound.floor < promised:
+            raise BoundRegressionError(
+                f"The bound '{bound}' is weaker than what this sink has said already (no row before "
+                f"{show_micros(promised)}). A bound cannot be taken back; send a later one.",
+                bound=bound,
+                said=promised,
+            )
+
+    def _takes_plain(self, row: Any) -> bool:
+        """Takes one row by the fast path, if it needs no further check."""
+        if not self._disorder.one_by_one:
+            return False
+        self._outbox.start_fast_path(self._intake.ceiling())
+        plain = self._outbox.rows.take(row)
+        self._outbox.end_fast_path()
+        if plain:
+            self._intake.taken()
+        return plain
+
+    def _accept(self, given: Timed) -> None:
+        timed, late = self._intake.split_ahead(given)
+        if timed is None:
+            self._refuse(late, "")
+            return
+        verdict = self._disorder.judge(timed, self._floors.in_force)
+        fitting: Timed | None = timed
+        if verdict.fits is not None:
+            late += late_rows(timed.rows, verdict)
+            fitting = timed.where(verdict.fits)
+        if late:
+            self._refuse(late, verdict.why)
+        if fitting is not None:
+            self._intake.taken()
+            with self._outbox.interrupt_guard:
+                self._disorder.take(fitting.rows)
+                self._outbox.add_batch(fitting, verdict.floor)
+
+    def _refuse(self, late: list[Rejected], below: str) -> None:
+        """Records rows as rejected; raises LateRowError under onLate="raise". ``below``: what the rows fell below."""
+        self._outbox.reject(late)
+        self._late.note(late)
+        if self._late.raises:
+            self._scheduler.settle()
+            why = f"A row must not be below {below}. " if below else ""
+            raise self._late.error(late, f"{why}Nothing of this call was taken")

@@ -1,0 +1,46 @@
+"""Runs a method of a suite in a process of its own, which is killed on its way."""
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_SECONDS = 120
+"""The longest time that such a process may run."""
+
+
+def run_until_killed(suite: type, method: str, folder: Path, dies_at: int, *, before: bool) -> None:
+    """Calls ``suite().method(folder, dies_at, before)`` in a new process, and waits until it was killed.
+
+    Raises AssertionError, with what the process printed, if it ends in any other way.
+    """
+    spec = f"{suite.__module__}:{suite.__qualname__}"
+    done = subprocess.run(  # noqa: S603  (no shell; the class is the test's own)
+        [sys.executable, "-m", __name__, spec, method, str(folder), str(dies_at), str(int(before))],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+    if done.returncode != -signal.SIGKILL:
+        raise AssertionError(
+            f"{spec}.{method} should have died at call {dies_at}, but ended with status {done.returncode}. "
+            f"It printed:\n{done.stdout}{done.stderr}"
+        )
+
+
+def main(spec: str, method: str, folder: str, dies_at: str, before: str) -> None:
+    """The process's program."""
+    module, _, name = spec.partition(":")
+    suite: Any = importlib.import_module(module)
+    for part in name.split("."):
+        suite = getattr(suite, part)
+    getattr(suite(), method)(Path(folder), int(dies_at), bool(int(before)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

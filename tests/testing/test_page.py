@@ -1,0 +1,32 @@
+"""The tests on the page about testing pass as they stand."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.documents.blocks import ROOT, blocks
+
+PAGE = ROOT / "docs" / "howto" / "testing.md"
+
+
+def test_the_tests_of_the_page(rowtime_test: Any, tmp_path: Path) -> None:
+    """The pipeline's with the session of all tests; the suites in a module that their processes can import."""
+    code = "\n".join(block.code for block in blocks(PAGE))
+    (tmp_path / "test_own.py").write_text(code)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "TestMeter or TestCounter",
+        "test_own.py",
+    ]
+    suites = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    assert "5 passed" in suites.stdout, suites.stdout
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["test_an_hour_is_complete_with_its_bound"](rowtime_test)
