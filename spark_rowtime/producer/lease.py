@@ -1,13 +1,19 @@
 """Lease: how a producer renews its lease, so that the stream waits for it while its process lives."""
 
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from weakref import WeakKeyDictionary, WeakSet
 
 from spark_rowtime.errors import ProducerFencedError, RowtimeError
 from spark_rowtime.producer.outbox import Outbox
+from spark_rowtime.store.base import Store
 from spark_rowtime.types.timestamps import show_micros
 
 LOG = logging.getLogger("spark_rowtime")
+NAMED = 3
+"""How many producers one log message names."""
 LEAST_RENEWAL_MICROS = 1000
 """The least number of microseconds between two renewals of a lease."""
 REJOINED = (
@@ -20,16 +26,23 @@ REJOINED = (
 class Lease:
     """The lease of one sink's producer. A commit renews it; otherwise it is renewed after a third of its length.
 
+    The leases of one store are renewed together, in one transaction: with the first that is due, each other one that
+    has passed half of its pause and whose sink is in no call.
+
     ``micros``: its length; None: the producer has no lease, and nothing is ever due. All methods are called under the
-    sink's lock.
+    sink's ``lock``.
     """
 
-    def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int]) -> None:
-        self.micros, self._outbox, self._now = micros, outbox, now
+    def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int], lock: threading.RLock) -> None:
+        self.micros, self.outbox, self._now, self.lock = micros, outbox, now, lock
         self._pause = None if micros is None else max(micros // 3, LEAST_RENEWAL_MICROS)
         self._renewed_at = now()
+        self.lives = False
+        """Whether the lease is to be renewed: False before the sink starts, and once it ends."""
         self.fenced: ProducerFencedError | None = None
         """The error of a renewal that found the producer taken over; calls of the sink raise it."""
+        if micros is not None:
+            _LEASES.setdefault(outbox.store, WeakSet()).add(self)
 
     def renewed(self) -> None:
         """Records that the lease was just renewed, as by a commit."""
@@ -42,16 +55,50 @@ class Lease:
         passed = self._now() - self._renewed_at
         if 0 <= passed < self._pause:
             return self._pause - passed
-        self._renew()
-        self.renewed()
+        with ExitStack() as held:
+            _renew([self, *self._others(held)], self.outbox.store)
         return self._pause
 
-    def _renew(self) -> None:
-        try:
-            if self._outbox.renew():
-                LOG.warning(REJOINED, self._outbox.producer, show_micros(self._outbox.floors.in_force))
-        except ProducerFencedError as error:
-            self.fenced = error
-            self._outbox.end_fast_path()
-        except RowtimeError:
-            LOG.warning("The lease of producer %r could not be renewed", self._outbox.producer, exc_info=True)
+    def _others(self, held: ExitStack) -> Iterator["Lease"]:
+        """Yields the leases to renew together with this one. Their sinks' locks go to ``held``."""
+        for other in list(_LEASES[self.outbox.store]):
+            if other is not self and other.lock.acquire(blocking=False):
+                held.callback(other.lock.release)
+                if other.soon_due:
+                    yield other
+
+    @property
+    def soon_due(self) -> bool:
+        """Whether it costs nothing to renew the lease now, since half of the pause has passed."""
+        assert self._pause is not None
+        alive = self.lives and self.fenced is None and not self.outbox.broken
+        return alive and not 0 <= self._now() - self._renewed_at < self._pause // 2
+
+    def note(self, result: bool | ProducerFencedError) -> None:
+        """Records the result of a renewal: whether the producer has joined again, or who fenced it."""
+        self.renewed()
+        if isinstance(result, ProducerFencedError):
+            self.fenced = result
+            self.outbox.end_fast_path()
+        elif result:
+            self.outbox.learn_head()
+            LOG.warning(REJOINED, self.outbox.producer, show_micros(self.outbox.floors.in_force))
+
+
+_LEASES: "WeakKeyDictionary[Store, WeakSet[Lease]]" = WeakKeyDictionary()
+"""The leases of each open store."""
+
+
+def _renew(leases: list[Lease], store: Store) -> None:
+    """Renews leases in one transaction."""
+    producers = [lease.outbox.held for lease in leases]
+    try:
+        results = store.renew_all(producers)
+    except RowtimeError:
+        names = ", ".join(repr(name) for name, _ in producers[:NAMED])
+        LOG.warning("The lease of producer %s could not be renewed (%d in all)", names, len(leases), exc_info=True)
+        for lease in leases:
+            lease.renewed()
+        return
+    for lease, result in zip(leases, results, strict=True):
+        lease.note(result)

@@ -35,7 +35,7 @@ class Outbox:
 
     def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int, naive: bool) -> None:
         """``naive``: see RowBuffer."""
-        self.producer = info.name
+        self.producer, self.path = info.name, store.path
         self.committed_at = 0
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
@@ -182,12 +182,19 @@ class Outbox:
         self._touches = self._committed_touches
         self._disorder.restore(self._committed_disorder, self._store.keys(self.producer))
 
-    def renew(self) -> bool:
-        """Renews the producer's lease; True if it had ended, so that the producer has joined again."""
-        joined = self._store.renew(self.producer, self._epoch)
-        if joined:
-            self.floors.learn(self._store.head().floor)
-        return joined
+    @property
+    def store(self) -> Store:
+        """The store that the outbox commits to."""
+        return self._store
+
+    @property
+    def held(self) -> tuple[str, int]:
+        """The producer and the epoch in which the outbox holds it."""
+        return self.producer, self._epoch
+
+    def learn_head(self) -> None:
+        """Records the stream's floor, after the producer has joined again."""
+        self.floors.learn(self._store.head().floor)
 
     def leave(self) -> None:
         """Records that the producer has closed."""

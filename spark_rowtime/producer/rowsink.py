@@ -11,7 +11,7 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.store import open_store
+from spark_rowtime.store import open_shared_store
 from spark_rowtime.types.arguments import is_whole, to_flag, to_text
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.monotone import Amount
@@ -174,7 +174,7 @@ def openSink(
         raise InvalidOptionError(
             f"maxTrainRows={short_repr(maxTrainRows)} must be a whole number from 1 to 2147483647, linger a time."
         )
-    store = open_store(path, durability)
+    store = open_shared_store(path, durability)
     try:
         disorder = declared(
             store.schema,

@@ -75,7 +75,7 @@ class StreamSink(SinkLifecycle):
         late = LateReport(producer, info.rejected, raises=onLate == "raise")
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         lock = threading.RLock()
-        scheduler = CommitScheduler(outbox, Lease(outbox, lease, now), late, linger=linger, now=now, lock=lock)
+        scheduler = CommitScheduler(outbox, Lease(outbox, lease, now, lock), late, linger=linger, now=now, lock=lock)
         self._disorder = disorder
         self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler)
         self._take_plain = outbox.rows.take

@@ -6,7 +6,7 @@ object belongs to one process, and several threads of that process may use it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.clock import Event, Status, StreamClock
 from spark_rowtime.bounds.key_floors import KeyChanges
 from spark_rowtime.bounds.members import Members, SortedMembers
+from spark_rowtime.errors import ProducerFencedError
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -243,6 +244,19 @@ class Store(ABC):
         promised. ``renew`` then returns True, so that the caller can report it. A producer that was detached
         by hand stays detached until it sends.
         """
+
+    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[bool | ProducerFencedError]:
+        """Does ``renew`` for several producers, each with its epoch, as far as it can in one transaction.
+
+        A producer at an old epoch has its ProducerFencedError in the result.
+        """
+        return [self._renewed(*producer) for producer in producers]
+
+    def _renewed(self, producer: str, epoch: int) -> bool | ProducerFencedError:
+        try:
+            return self.renew(producer, epoch)
+        except ProducerFencedError as error:
+            return error
 
     @abstractmethod
     def due(self) -> list[Event]:

@@ -61,7 +61,7 @@ class _Entry:
     time: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class MemoryStore(Store):
     """See :class:`Store`. One lock protects everything."""
 

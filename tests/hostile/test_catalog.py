@@ -27,6 +27,7 @@ TABLES = (
     "checkpoints",
     "rejected_totals",
     "producer_totals",
+    "key_floors",
 )
 EVIL = "x'); DROP TABLE events; --"
 
@@ -53,6 +54,8 @@ def path(tmp_path: Path) -> str:
         sink.flush()
         list(reader)
         reader.read()
+    with opened(path, "keys", inOrderPer="v") as sink:
+        sink.sendRow(("2006-09-11T12:00:00Z", "b"))
     return path
 
 

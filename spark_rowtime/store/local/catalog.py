@@ -125,6 +125,11 @@ class Catalog:
                 self._db.rollback()
             raise
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction of this connection is open."""
+        return self._db.in_transaction
+
     def meta(self) -> tuple[str, pa.Schema, StreamSettings]:
         """Returns the stream's id, schema and settings."""
         try:
@@ -148,6 +153,10 @@ class Catalog:
         """Returns a number that changes each time another connection has written."""
         (version,) = self.execute("PRAGMA data_version").fetchone()
         return int(version)
+
+    def is_current(self) -> bool:
+        """Returns whether the file at the path is still the one that was opened."""
+        return _inode(self.file) == self._inode
 
     def require(self) -> None:
         """Checks that the file at the path is still the one that was opened. SQLite does not notice a change.

@@ -1,8 +1,9 @@
 """LocalStore: a stream in a directory, shared by all processes of one machine."""
 
 import math
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.train import floors_between, span
-from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
 from spark_rowtime.store.base import (
     Collected,
@@ -81,6 +82,8 @@ class LocalStore(Store):
         self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
         self._indexed = IndexedTrains(catalog)
         self._looked_at = 0.0
+        self._staging = False
+        self._counting, self._holders = threading.Lock(), 1
         for table in ("meta", "producers", "readers", "key_floors"):
             catalog.verify(table)
         self._log.verify()
@@ -89,6 +92,7 @@ class LocalStore(Store):
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
         """Runs a transaction with the current log and clock. A DEFERRED transaction only reads."""
         with self._guard:
+            self._require_none_open()
             self._catalog.require()
             writes = kind == "IMMEDIATE"
             if writes:
@@ -102,6 +106,18 @@ class LocalStore(Store):
             except BaseException:
                 self._log.forget()
                 raise
+
+    def _require_none_open(self) -> None:
+        """Refuses a transaction within another one, as of a signal's handler that interrupted a call."""
+        if self._catalog.in_transaction:
+            raise self._interrupted()
+
+    def _interrupted(self) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"A call on the stream at {self.path} was made while another one was interrupted in the same thread, as by "
+            "a signal's handler. Nothing of this call has landed; call it again after the other has returned.",
+            path=self.path,
+        )
 
     def _close_removed(self) -> None:
         """Closes open segments that other processes have removed, at most once per REMOVED_SECONDS."""
@@ -134,13 +150,27 @@ class LocalStore(Store):
     def renew(self, producer: str, epoch: int) -> bool:
         with self._transaction():
             self._close_removed()
-            record = self._current(producer, epoch)
-            record.seen = self._uptime.now()
-            again = record.status == Status.DETACHED and not record.let_go
-            if again:
-                self._join_again(record)
-            producers.save(self._catalog, record)
-            return again
+            return self._renew(producer, epoch)
+
+    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[bool | ProducerFencedError]:
+        with self._transaction():
+            self._close_removed()
+            return [self._renew_unless_fenced(*producer) for producer in producers]
+
+    def _renew_unless_fenced(self, producer: str, epoch: int) -> bool | ProducerFencedError:
+        try:
+            return self._renew(producer, epoch)
+        except ProducerFencedError as error:
+            return error
+
+    def _renew(self, producer: str, epoch: int) -> bool:
+        record = self._current(producer, epoch)
+        record.seen = self._uptime.now()
+        again = record.status == Status.DETACHED and not record.let_go
+        if again:
+            self._join_again(record)
+        producers.save(self._catalog, record)
+        return again
 
     def _join_again(self, record: Known) -> None:
         promised, record.sent = record.floor, record.seen
@@ -174,7 +204,13 @@ class LocalStore(Store):
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
         with self._guard:
-            return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
+            if self._staging:
+                raise self._interrupted()
+            self._staging = True
+            try:
+                return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
+            finally:
+                self._staging = False
 
     def commit(self, commit: Commit) -> Receipt:
         with self._transaction():
@@ -369,8 +405,22 @@ class LocalStore(Store):
         with self._guard:
             return self._catalog.version(), self._log.last.seq
 
+    def hold(self) -> bool:
+        """Adds a holder, so that one more ``close`` is needed to close the store.
+
+        Returns False if the store is closed, was opened in another process, or its stream was deleted.
+        """
+        with self._counting:
+            if self._holders and self._guard.open_here and self._catalog.is_current():
+                self._holders += 1
+                return True
+            return False
+
     def close(self) -> None:
-        if self._guard.shut():
+        with self._counting:
+            self._holders -= 1
+            last = self._holders == 0
+        if last and self._guard.shut():
             self._writer.close()
             self._reader.close()
             self._watch.close()
