@@ -43,6 +43,7 @@ class KeyFloors:
         """The slot of each value, also of values that were let go."""
         self._values = pa.array([], kind)
         self._fresh: list[Any] = []
+        self._weakest = 0, UNKNOWN
         self.floors: Floors = np.full(64, UNKNOWN, np.int64)
         self._stored, self._restored = self.floors.copy(), self.floors.copy()
         self._parts, self._entries = 0, 0
@@ -82,23 +83,28 @@ class KeyFloors:
             slots = slots.copy()
             slots[new] = self._place(values.take(pa.array(new)).to_pylist())
         self.floors[slots] = floors
+        self._look_at(slots)
 
     def set_one(self, value: Any, floor: int) -> None:
         """Sets the floor of one value."""
-        self.floors[self.slots[value] if value in self.slots else self._place([value])[0]] = floor
+        slot = self.slots[value] if value in self.slots else self._place([value])[0]
+        self.floors[slot] = floor
+        self._look_at(np.array([slot]))
 
     def let_go(self, slots: Any) -> None:
         """Lets values go, which are no longer known."""
         self.floors[slots] = UNKNOWN
 
     def weakest(self) -> int | None:
-        """Returns the least floor of a known value; None if no value is known."""
-        least = int(self.floors.min())
-        return None if least == UNKNOWN else least
+        """Returns the least floor of a known value; None if no value is known.
 
-    def strongest(self) -> int:
-        """Returns the largest floor of a known value; 0 if no value is known."""
-        return int(self.floors.max(initial=0, where=self.floors != UNKNOWN))
+        A floor rises, or its value is let go. So the value that was the weakest still is, if its floor is unchanged.
+        """
+        slot, floor = self._weakest
+        if self.floors[slot] != floor:
+            slot = int(self.floors.argmin())
+            self._weakest = slot, int(self.floors[slot])
+        return None if self._weakest[1] == UNKNOWN else self._weakest[1]
 
     def changes(self) -> KeyChanges | None:
         """Returns what the next commit stores; None if nothing has changed since the last one."""
@@ -133,6 +139,12 @@ class KeyFloors:
         """Returns the known values and their floors."""
         pairs = ((value, int(self.floors[slot])) for value, slot in self.slots.items())
         return [pair for pair in pairs if pair[1] != UNKNOWN]
+
+    def _look_at(self, slots: Floors) -> None:
+        """Makes the least of ``slots`` the weakest, if it is below: a value that becomes known may be."""
+        if len(slots):
+            slot = int(slots[self.floors[slots].argmin()])
+            self._weakest = min(self._weakest, (slot, int(self.floors[slot])), key=lambda place: place[1])
 
     def _read(self, part: bytes) -> pa.RecordBatch:
         try:
@@ -177,7 +189,7 @@ class KeyFloors:
 
     def _resize(self, kept: Any) -> None:
         """Makes room for all slots; the first ones are those ``kept``."""
-        size = max(64, 1 << len(self.slots).bit_length())
+        size, self._weakest = max(64, 1 << len(self.slots).bit_length()), (0, -1)
         self.floors, self._stored, self._restored = (
             np.concatenate([array[kept], np.full(size - len(array[kept]), UNKNOWN, np.int64)])
             for array in (self.floors, self._stored, self._restored)

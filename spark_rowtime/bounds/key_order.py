@@ -79,8 +79,6 @@ class InOrderPer(Disorder):
 
     def weakest(self) -> int | None:
         """The producer's floor: that of its weakest value, or the bound for all values; None if there is neither."""
-        if self._idle is not None:
-            self._largest = max(self._largest, self.keys.strongest())  # single rows were taken since
         return stronger(self._base or None, self.keys.weakest())
 
     def promise(self, floor: int) -> None:
@@ -104,7 +102,6 @@ class InOrderPer(Disorder):
 
     def close(self, key: Any) -> None:
         """Lets a value go: it does not count until it sends again."""
-        self.weakest()
         if key in self.keys.slots:
             self.keys.let_go(self.keys.slots[key])
 
@@ -142,7 +139,10 @@ class InOrderPer(Disorder):
         self.keys.restore(parts)
 
     def _let_idle_go(self) -> None:
-        """Lets the values go that lie too far behind. Of all others, the weakest is above them."""
+        """Lets the values go that lie too far behind the largest.
+
+        The largest does not have the rows that were taken one by one: they made no value idle; see ``latest``.
+        """
         if self._idle is None or self._base >= self._largest - self._idle:
             return
         self.keys.let_go(np.flatnonzero(self.keys.floors < self._largest - self._idle))

@@ -47,7 +47,8 @@ class Acceptance:
     def accept_bound_of(self, keys: InOrderPer, key: Any, bound: RowtimeBound) -> None:
         """Takes a bound that was sent for one value of the key column."""
         self._check_bound(bound, stronger(self._floors.promised, keys.said(key)))
-        self._outbox.change_keys(lambda: keys.promise_of(key, bound.floor))
+        floor = max(bound.floor, self._floors.own or 0)
+        self._outbox.change_keys(lambda: keys.promise_of(key, floor))
 
     def start_fast_path(self) -> None:
         """Starts the fast path for the next calls, unless this sink gives rows their rowtime."""

@@ -57,7 +57,7 @@ class Model:
         return fits
 
     def promise_of(self, device, time):
-        self.floors[device] = max(time, self.floors.get(device, 0), self.floor if device in self.floors else 0)
+        self.floors[device] = max(time, self.floors.get(device, 0), self.floor)
         self.end()
 
     def close(self, device):
@@ -136,18 +136,30 @@ STEPS = st.lists(
 def test_a_restart_changes_nothing(steps, idle):
     """A sink that is replaced after each flush keeps and rejects what one does that was never replaced."""
     sinks = [fleet(new_stream(SCHEMA), order=order_of(idle), onLate="reject", linger=HOUR) for _ in range(2)]
+    model = Model(idle)
     paths = [sink._store.path for sink in sinks]
     for what, *given_ in steps:
         for at, sink in enumerate(sinks):
             play(sink, what, *given_)
             if what == "restart" and at:
                 sinks[1] = fleet(paths[1], order=order_of(idle), onLate="reject", linger=HOUR)
+        tell(model, what, *given_)
         assert sinks[0].getRowtimeBound() == sinks[1].getRowtimeBound()
+        assert (sinks[0].getRowtimeBound() or rt.RowtimeBound.fromFloor(0)).floor == model.floor
     for sink in sinks:
         sink.flush()
     assert stored(paths[0]) == stored(paths[1])
     weakest = [sorted(map(str, sink._disorder.keys.known())) for sink in sinks]
     assert weakest[0] == weakest[1]
+
+
+def tell(model, what, *given_):
+    if what == "rows":
+        model.call(given_[0])
+    elif what == "bound":
+        model.promise_of(*given_)
+    elif what == "close":
+        model.close(*given_)
 
 
 def play(sink, what, *given_):
