@@ -172,6 +172,7 @@ def memory(devices: int) -> float:
     changes = keys.changes()
     assert changes is not None
     keys.landed(changes)
+    keys.find(names)
     del changes
     used = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - before
     tracemalloc.stop()

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from spark_rowtime.bounds.value_index import ValueIndex, indexable
 from spark_rowtime.errors import StoreCorruptError
 
 UNKNOWN = int(np.iinfo(np.int64).max)
@@ -16,7 +16,7 @@ UNKNOWN = int(np.iinfo(np.int64).max)
 MOST_PARTS = 1024
 """After this many parts, or as many entries as there are values, the state is written as a whole again."""
 FEW = 16
-"""So many times fewer values than are known are looked up one by one; for more, Arrow hashes all known ones anew."""
+"""Fewer values than this are looked up one by one."""
 Floors = npt.NDArray[np.int64]
 
 
@@ -44,6 +44,7 @@ class KeyFloors:
         self._values = pa.array([], kind)
         self._fresh: list[Any] = []
         self._weakest = 0, UNKNOWN
+        self._indexable, self._index = indexable(kind), ValueIndex()
         self.floors: Floors = np.full(64, UNKNOWN, np.int64)
         self._stored, self._restored = self.floors.copy(), self.floors.copy()
         self._parts, self._entries = 0, 0
@@ -55,9 +56,15 @@ class KeyFloors:
 
     def find(self, values: pa.Array) -> Floors:
         """Returns the slot of each value; -1 for a value that has none."""
-        if len(values) * FEW < len(self.slots):
-            return np.fromiter(map(self.slots.get, values.to_pylist(), repeat(-1)), np.int64, len(values))
-        found: Floors = pc.index_in(values, value_set=self._every()).fill_null(-1).to_numpy().astype(np.int64)
+        if len(values) < FEW or not self._indexable:
+            return self._find_by_one(values)
+        every = self._every()
+        if self._index.count < len(every):
+            self._index.add(every)
+        found = self._index.find(values, every)
+        left = np.flatnonzero(found < 0)
+        if len(left):
+            found[left] = self._find_by_one(values.take(pa.array(left)))
         return found
 
     def at(self, slots: Floors) -> Floors:
@@ -77,11 +84,15 @@ class KeyFloors:
         return None if floor is None or floor == self._restored[self.slots[value]] else floor
 
     def set(self, values: pa.Array, slots: Floors, floors: Floors) -> None:
-        """Sets the floors of values, each of which is named once. ``slots`` is what ``find`` returned for them."""
+        """Sets the floors of values; of one that is named several times, the last floor counts.
+
+        ``slots`` is what ``find`` returned for them.
+        """
         new = np.flatnonzero(slots < 0)
         if len(new):
-            slots = slots.copy()
-            slots[new] = self._place(values.take(pa.array(new)).to_pylist())
+            strangers, slots = values.take(pa.array(new)), slots.copy()
+            self._place(strangers.unique().to_pylist())
+            slots[new] = self._find_by_one(strangers)
         self.floors[slots] = floors
         self._look_at(slots)
 
@@ -140,6 +151,13 @@ class KeyFloors:
         pairs = ((value, int(self.floors[slot])) for value, slot in self.slots.items())
         return [pair for pair in pairs if pair[1] != UNKNOWN]
 
+    def _find_by_one(self, values: pa.Array) -> Floors:
+        coded = values.dictionary_encode(null_encoding="encode")
+        distinct = coded.dictionary
+        slots = np.fromiter(map(self.slots.get, distinct.to_pylist(), repeat(-1)), np.int64, len(distinct))
+        found: Floors = slots[coded.indices.to_numpy()]
+        return found
+
     def _look_at(self, slots: Floors) -> None:
         """Makes the least of ``slots`` the weakest, if it is below: a value that becomes known may be."""
         if len(slots):
@@ -183,6 +201,7 @@ class KeyFloors:
         count = len(self.slots)
         kept = np.flatnonzero((self.floors[:count] != UNKNOWN) | (self._stored[:count] != UNKNOWN))
         self._values = self._every().take(pa.array(kept))
+        self._index = ValueIndex()
         self.slots.clear()
         self.slots.update(zip(self._values.to_pylist(), range(len(kept)), strict=True))
         self._resize(kept)

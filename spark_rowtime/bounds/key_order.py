@@ -16,13 +16,11 @@ from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
 
 
-class _Coded(NamedTuple):
-    """Rows, the distinct values of their key column with their slots, and for each row the index of its value."""
+class _Found(NamedTuple):
+    """Rows, and the slot of each row's value; -1 for a value that has none."""
 
     rows: pa.RecordBatch
-    values: pa.Array
     slots: Floors
-    codes: Any
 
 
 class InOrderPer(Disorder):
@@ -46,7 +44,7 @@ class InOrderPer(Disorder):
         self.declaration = json.dumps({"inOrderPer": column} | ({} if idle is None else {"keyIdle": idle}))
         self.keys = KeyFloors(kind)
         self._base = self._largest = 0
-        self._coded: _Coded | None = None
+        self._found: _Found | None = None
 
     @property
     def index(self) -> int:
@@ -54,15 +52,11 @@ class InOrderPer(Disorder):
         return self._index
 
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
-        self._coded = None
-        coded = self._code(timed.rows)
-        start = np.maximum(self.keys.at(coded.slots), floor or 0)
-        if timed.rises:
-            first = np.empty(len(start), np.int64)
-            first[coded.codes[::-1]] = timed.micros[::-1]
-            if bool((first >= start).all()):
-                return Verdict(None, None)
-        reached = _reached(coded.codes, timed.micros, start)
+        self._found = None
+        start = np.maximum(self.keys.at(self._find(timed.rows)), floor or 0)
+        if timed.rises and bool((timed.micros >= start).all()):
+            return Verdict(None, None)
+        reached = _reached(self._codes(timed.rows), timed.micros, start)
         fits = timed.micros == reached
         if fits.all():
             return Verdict(None, None)
@@ -70,11 +64,10 @@ class InOrderPer(Disorder):
         return Verdict(pa.array(fits), None, why, pa.array(reached, pa.int64()))
 
     def take(self, accepted: pa.RecordBatch) -> None:
-        coded, self._coded = self._code(accepted), None
-        last = np.empty(len(coded.values), np.int64)
-        last[coded.codes] = accepted.column(ROWTIME).view(pa.int64()).to_numpy()  # of equal indexes, the last counts
-        self.keys.set(coded.values, coded.slots, last)
-        self._largest = max(self._largest, int(last.max(initial=0)))
+        slots, self._found = self._find(accepted), None
+        times = accepted.column(ROWTIME).view(pa.int64()).to_numpy()
+        self.keys.set(accepted.column(self.column), slots, times)
+        self._largest = max(self._largest, int(times.max(initial=0)))
         self._let_idle_go()
 
     def weakest(self) -> int | None:
@@ -147,13 +140,17 @@ class InOrderPer(Disorder):
             return
         self.keys.let_go(np.flatnonzero(self.keys.floors < self._largest - self._idle))
 
-    def _code(self, rows: pa.RecordBatch) -> _Coded:
-        """Encodes the rows, unless they are those that were judged last."""
-        if self._coded is None or self._coded.rows is not rows:
-            column = rows.column(self.column).dictionary_encode(null_encoding="encode")
-            slots = self.keys.find(column.dictionary)
-            self._coded = _Coded(rows, column.dictionary, slots, column.indices.to_numpy())
-        return self._coded
+    def _find(self, rows: pa.RecordBatch) -> Floors:
+        """The slot of each row's value, which is not looked up again for the rows that were judged last."""
+        if self._found is None or self._found.rows is not rows:
+            self._found = _Found(rows, self.keys.find(rows.column(self.column)))
+        return self._found.slots
+
+    def _codes(self, rows: pa.RecordBatch) -> Floors:
+        """For each row a number that stands for its value."""
+        coded = rows.column(self.column).dictionary_encode(null_encoding="encode")
+        codes: Floors = coded.indices.to_numpy().astype(np.int64)
+        return codes
 
 
 def described(declaration: str, schema: pa.Schema, parts: Sequence[bytes]) -> list[tuple[Any, int]] | None:
@@ -166,18 +163,18 @@ def described(declaration: str, schema: pa.Schema, parts: Sequence[bytes]) -> li
     return sorted(keys.known(), key=lambda pair: (pair[1], str(pair[0])))
 
 
-def _reached(codes: Any, times: Floors, start: Floors) -> Floors:
-    """For each row, the largest time of its value up to it, from the value's ``start`` on.
+def _reached(codes: Floors, times: Floors, start: Floors) -> Floors:
+    """For each row, the largest time of its value up to it, and at least ``start``, which rows of one value share.
 
     The times are replaced by their ranks, so that a running maximum over rows sorted by value cannot overflow.
     """
-    distinct, ranks = np.unique(np.concatenate([start, times]), return_inverse=True)
-    every = np.concatenate([np.arange(len(start)), codes])
-    order = np.argsort(every, kind="stable")
-    offsets = every[order].astype(np.int64) * len(distinct)
-    reached = np.empty(len(every), np.int64)
+    distinct, ranks = np.unique(np.maximum(times, start), return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    offsets = codes[order] * len(distinct)
+    reached = np.empty(len(codes), np.int64)
     reached[order] = np.maximum.accumulate(offsets + ranks.ravel()[order]) - offsets
-    return distinct[reached[len(start) :]]
+    found: Floors = distinct[reached]
+    return found
 
 
 def _kind(schema: pa.Schema, column: Any) -> pa.DataType:

@@ -329,6 +329,7 @@ def test_memory_per_value():
     before = pa.total_allocated_bytes()
     disorder.keys.set(names, disorder.keys.find(names), floors)
     disorder.keys.landed(disorder.keys.changes())
+    assert (disorder.keys.find(names) == np.arange(values)).all()
     used = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - before
     tracemalloc.stop()
     assert used / values < 300
