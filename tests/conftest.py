@@ -38,6 +38,12 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def rowtime_spark(spark: Any) -> Any:
+    """The fixtures of ``spark_rowtime.testing`` use the one session of all tests."""
+    return spark
+
+
 ON_HEAP = {
     *("test_shim_joins", "test_shim_automatic", "test_shim_windows", "test_shim_restart", "test_shim_output"),
     *("test_shim_sources", "test_shim_times", "test_shim_advice", "test_source", "test_sink"),

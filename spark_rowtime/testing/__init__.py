@@ -5,8 +5,21 @@ pytest tests to inherit from. The fixtures ``rowtime_spark`` and ``rowtime_test`
 them by its entry point. Nothing here sleeps, and the wall clock of the streams is the test's.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from spark_rowtime.testing.adapter_suite import AdapterSuite
 from spark_rowtime.testing.consumer_suite import ConsumerSuite
-from spark_rowtime.testing.stream import RowtimeTestStream
+
+if TYPE_CHECKING:
+    from spark_rowtime.testing.stream import RowtimeTestStream
 
 __all__ = ["AdapterSuite", "ConsumerSuite", "RowtimeTestStream"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports PySpark only for the name that needs it."""
+    if name == "RowtimeTestStream":
+        from spark_rowtime.testing.stream import RowtimeTestStream  # noqa: PLC0415
+
+        return RowtimeTestStream
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

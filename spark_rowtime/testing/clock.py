@@ -24,9 +24,10 @@ class TestClock:
 
     def drive(self, store: Store) -> None:
         """Gives this clock to a store that was opened."""
-        store.now, store.steady = self._now, self._steady
+        store.now, store.steady = self.now, self._steady
 
-    def _now(self) -> int:
+    def now(self) -> int:
+        """The time in microseconds."""
         return self._start + self._advanced_micros
 
     def _steady(self) -> Reading:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.producer.rowsink import openSink
+from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_store
 from spark_rowtime.stream import createStream, describeStream
 from spark_rowtime.testing.clock import TestClock
@@ -14,7 +15,7 @@ from spark_rowtime.testing.times import Times
 from spark_rowtime.types.schema import stream_schema
 from spark_rowtime.types.timestamps import to_interval
 
-_NEVER = timedelta(days=365)
+LINGER_MICROS = 10**15
 """A linger longer than any test: rows become visible with ``flush`` alone."""
 
 
@@ -29,10 +30,13 @@ class Input:
         self._clock = TestClock(now)
         self._sinks = {name: self._open(name) for name in producers}
 
-    def _open(self, producer: str) -> Any:
-        sink = openSink(self.path, producer=producer, rowsImplyBounds=False, onLate="reject", linger=_NEVER, lease=None)
-        self._clock.drive(sink._store)  # noqa: SLF001
-        return sink
+    def _open(self, producer: str) -> StreamSink:
+        store = open_store(self.path)
+        self._clock.drive(store)
+        disorder = declared(store.schema, rowsImplyBounds=False)
+        return StreamSink(
+            store, producer, disorder, onLate="reject", linger=LINGER_MICROS, lease=None, now=self._clock.now
+        )
 
     def send(self, rows: Sequence[Any], producer: str | None) -> None:
         """Sends rows; AssertionError if one of them is late."""
@@ -89,7 +93,7 @@ class Input:
         for sink in self._sinks.values():
             sink.abandon()
 
-    def _sink(self, producer: str | None) -> Any:
+    def _sink(self, producer: str | None) -> StreamSink:
         name = next(iter(self._sinks)) if producer is None else producer
         if name not in self._sinks:
             raise InvalidOptionError(

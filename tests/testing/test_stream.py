@@ -59,6 +59,12 @@ def test_time_passes_when_the_test_says_so(rowtime_test: Make) -> None:
     test.bound("11:00", producer="south").expectNothing()
 
 
+def test_the_wall_clock_is_the_tests(rowtime_test: Make) -> None:
+    test = rowtime_test(hourly, ORDERS, day=DAY, settings={"maxAhead": "10 minutes"}, now="2006-09-11T09:00:00Z")
+    test.late(("9:20", "Berlin", 9)).advanceClock("15 minutes").rows(("9:20", "Berlin", 1))
+    test.bound("9:25").late(("9:24", "Berlin", 9))
+
+
 def test_two_inputs_of_a_join(rowtime_test: Make) -> None:
     def matched(orders: DataFrame, payments: DataFrame) -> DataFrame:
         both = orders.alias("o").join(
