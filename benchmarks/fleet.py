@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import spark_rowtime as rt
-from harness import figure, folder, report
+from harness import figure, report
 from spark_rowtime.bounds.key_order import InOrderPer
 from spark_rowtime.store.base import Commit, Staged
 from spark_rowtime.types.schema import stream_schema
@@ -73,9 +73,8 @@ def many_sinks(root: Path, sinks: int) -> None:
     path = str(root / "sinks")
     rt.createStream(path, SCHEMA)
     ran = subprocess.run([sys.executable, "-c", SINKS, path, str(sinks)], check=True, capture_output=True, text=True)
-    for value, what, unit in zip(
-        ran.stdout.split(), ("open", "hold", "hold"), ("CPU s", "descriptors", "MB"), strict=True
-    ):
+    figures = (("open", "CPU s"), ("descriptors", "descriptors"), ("memory", "MB"))
+    for value, (what, unit) in zip(ran.stdout.split(), figures, strict=True):
         figure(f"{sinks:,} sinks in a process, {what}", [float(value)], unit)
 
 
@@ -90,56 +89,44 @@ def batches(devices: int, count: int) -> Iterator[pa.RecordBatch]:
         )
 
 
-def rate(path: Path, send: Any, rows: int, devices: int, **order: Any) -> float:
-    """Rows a CPU second of what ``send`` sends into a new stream, after a first row of each device."""
+def one_sink(root: Path, devices: int, rounds: int = 3) -> None:
+    """Rows a second by Arrow and one by one; bytes that a commit of ten devices writes; memory of a device."""
+    given = list(batches(devices, 20))
+    some, all_of_them = single_rows(100), single_rows(devices)
+    any_order, in_order = {"rowsImplyBounds": False}, dict[str, Any]()
+    compared = (
+        (f"sendRows, {devices:,} devices in a sink", given, any_order, "rowsImplyBounds=False", devices),
+        (f"sendRow, {devices:,} devices in a sink", all_of_them, in_order, "rows in order", devices),
+        ("sendRow, 100 devices in a sink", some, in_order, "rows in order", 100),
+    )
+    for what, rows, order, base, count in compared:
+        found: list[list[float]] = [[], []]
+        for number in range(2 * rounds):
+            declared = order if number % 2 else {"inOrderPer": "device"}
+            found[number % 2].append(rate(root / f"{what} {number}", rows, count, **declared))
+        report(what, *found, "rows/s", base)
+    many, few = written(root / "many", devices), written(root / "few", 100)
+    report(f"bytes of a commit of ten devices, of {devices:,}", many, few, "bytes", "of 100")
+    figure(f"memory of a device, of {devices:,}", [memory(devices)], "bytes")
+
+
+def single_rows(devices: int, count: int = 300_000) -> list[Any]:
+    """Rows in the order of their times, of all devices in turn, though not of neighbours."""
+    return [(from_micros(START + n), f"device-{n * 7919 % devices:06}", 0.5) for n in range(count)]
+
+
+def rate(path: Path, rows: list[Any], devices: int, **order: Any) -> float:
+    """Rows a CPU second, sent in batches or one by one into a new stream, after a first row of each device."""
     rt.createStream(str(path), SCHEMA)
     with rt.openSink(str(path), producer="fleet", **order) as sink:
         sink.sendRows([(from_micros(START), f"device-{number:06}", 0.5) for number in range(devices)])
         sink.flush()
+        send = sink.sendRow if isinstance(rows[0], tuple) else sink.sendRows
         start = time.process_time()
-        send(sink)
+        for row in rows:
+            send(row)
         sink.flush()
-        return rows / (time.process_time() - start)
-
-
-def one_sink(root: Path, devices: int, rounds: int = 3) -> None:
-    """Rows a second by Arrow and one by one; bytes that a commit of ten devices writes; memory of a device."""
-    given = list(batches(devices, 20))
-    plain = [(from_micros(START + n), f"device-{n * 7919 % devices:06}", 0.5) for n in range(300_000)]
-
-    def by_arrow(sink: Any) -> None:
-        for batch in given:
-            sink.sendRows(batch)
-
-    def one_by_one(sink: Any) -> None:
-        for row in plain:
-            sink.sendRow(row)
-
-    orders: list[dict[str, Any]] = [{"inOrderPer": "device"}, {"rowsImplyBounds": False}, {}]
-    found: dict[tuple[Any, int], list[float]] = {}
-    for number in range(rounds):
-        for send, rows in ((by_arrow, len(given) * BATCH_ROWS), (one_by_one, len(plain))):
-            for which, order in enumerate(orders):
-                path = root / f"{send.__name__}-{number}-{which}"
-                found.setdefault((send, which), []).append(rate(path, send, rows, devices, **order))
-    report(
-        f"sendRows, {devices:,} devices in a sink",
-        found[by_arrow, 0],
-        found[by_arrow, 1],
-        "rows/s",
-        "rowsImplyBounds=False",
-    )
-    report(
-        f"sendRow, {devices:,} devices in a sink", found[one_by_one, 0], found[one_by_one, 2], "rows/s", "rows in order"
-    )
-    report(
-        "bytes of a commit of ten devices",
-        written(root / "many", devices),
-        written(root / "few", 100),
-        "bytes",
-        "of 100",
-    )
-    figure(f"memory of a device, of {devices:,}", [memory(devices)], "bytes")
+        return sum(getattr(row, "num_rows", 1) for row in rows) / (time.process_time() - start)
 
 
 def written(path: Path, devices: int, commits: int = 200) -> list[float]:
@@ -179,12 +166,7 @@ def memory(devices: int) -> float:
     return used / devices
 
 
-def main(sinks: int = 1000, devices: int = 100_000) -> None:
+def main(root: Path, sinks: int = 1000, devices: int = 100_000) -> None:
     """All but what is measured beside other producers, which growth.py does."""
-    with folder() as root:
-        many_sinks(root, sinks)
-        one_sink(root, devices)
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    many_sinks(root, sinks)
+    one_sink(root, devices)
