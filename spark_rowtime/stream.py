@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.bounds.key_order import described
+from spark_rowtime.bounds.key_order import declares_keys, weakest_first
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import REJECTED_BYTES, Position, ProducerInfo, Store, StreamSettings
@@ -314,7 +314,9 @@ def describeStream(path: str) -> StreamInfo:
 
 
 def _described(store: Store, info: ProducerInfo) -> ProducerDescription:
-    keys = described(info.declaration, store.schema, store.keys(info.name)) or []
+    keys: list[tuple[Any, int]] = []
+    if declares_keys(info.declaration):
+        keys = weakest_first(info.declaration, store.schema, store.keys(info.name))
     least = info.floor or 0
     return ProducerDescription(
         info.name, info.status, as_bound(info.floor), info.accepted, info.rejected, info.epoch, info.checkpoint,

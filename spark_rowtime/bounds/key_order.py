@@ -153,12 +153,14 @@ class InOrderPer(Disorder):
         return codes
 
 
-def described(declaration: str, schema: pa.Schema, parts: Sequence[bytes]) -> list[tuple[Any, int]] | None:
-    """The known values of a producer and their floors, the weakest first; None if it declared no such order."""
-    column = json.loads(declaration).get("inOrderPer") if declaration.startswith("{") else None
-    if column is None:
-        return None
-    keys = KeyFloors(_kind(schema, column))
+def declares_keys(declaration: str) -> bool:
+    """Whether a producer with this declaration has a key column."""
+    return declaration.startswith('{"inOrderPer": ')
+
+
+def weakest_first(declaration: str, schema: pa.Schema, parts: Sequence[bytes]) -> list[tuple[Any, int]]:
+    """The known values of a producer with a key column and their floors, the weakest first."""
+    keys = KeyFloors(_kind(schema, json.loads(declaration)["inOrderPer"]))
     keys.restore(parts)
     return sorted(keys.known(), key=lambda pair: (pair[1], str(pair[0])))
 

@@ -1,6 +1,7 @@
 """Lease: how a producer renews its lease, so that the stream waits for it while its process lives."""
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -42,7 +43,8 @@ class Lease:
         self.fenced: ProducerFencedError | None = None
         """The error of a renewal that found the producer taken over; calls of the sink raise it."""
         if micros is not None:
-            _LEASES.setdefault(outbox.store, WeakSet()).add(self)
+            with _GROUPING:
+                _LEASES.setdefault(outbox.store, WeakSet()).add(self)
 
     def renewed(self) -> None:
         """Records that the lease was just renewed, as by a commit."""
@@ -61,11 +63,16 @@ class Lease:
 
     def _others(self, held: ExitStack) -> Iterator["Lease"]:
         """Yields the leases to renew together with this one. Their sinks' locks go to ``held``."""
-        for other in list(_LEASES[self.outbox.store]):
-            if other is not self and other.lock.acquire(blocking=False):
+        with _GROUPING:
+            leases = list(_LEASES[self.outbox.store])
+        for other in leases:
+            if other is self or not other.lock.acquire(blocking=False):
+                continue
+            if other.soon_due:
                 held.callback(other.lock.release)
-                if other.soon_due:
-                    yield other
+                yield other
+            else:
+                other.lock.release()
 
     @property
     def soon_due(self) -> bool:
@@ -87,6 +94,15 @@ class Lease:
 
 _LEASES: "WeakKeyDictionary[Store, WeakSet[Lease]]" = WeakKeyDictionary()
 """The leases of each open store."""
+_GROUPING = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _GROUPING  # noqa: PLW0603  (another thread of the parent may hold it)
+    _GROUPING = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _renew(leases: list[Lease], store: Store) -> None:

@@ -40,8 +40,8 @@ class Outbox:
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
-        keys = disorder if isinstance(disorder, InOrderPer) else None
-        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive, keys=keys)
+        self._keys = disorder if isinstance(disorder, InOrderPer) else None
+        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive, keys=self._keys)
         """The rows that came one by one since the last batch."""
         self._batches: list[Timed] = []
         self._count = 0
@@ -180,7 +180,8 @@ class Outbox:
         self._batches, self._count = [], 0
         self.floors.drop_pending()
         self._touches = self._committed_touches
-        self._disorder.restore(self._committed_disorder, self._store.keys(self.producer))
+        parts = self._store.keys(self.producer) if self._keys else ()
+        self._disorder.restore(self._committed_disorder, parts)
 
     @property
     def store(self) -> Store:

@@ -162,6 +162,14 @@ _THREADS: "WeakValueDictionary[tuple[str, int], _SharedThread]" = WeakValueDicti
 _FINDING = threading.Lock()
 
 
+def _after_fork() -> None:
+    global _FINDING  # noqa: PLW0603  (another thread of the parent may hold it)
+    _FINDING = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def _shared_thread(name: str) -> _SharedThread:
     with _FINDING:
         shared = _THREADS.get((name, os.getpid()))
