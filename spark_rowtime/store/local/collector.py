@@ -69,11 +69,10 @@ class Collector:
         while True:
             with self._guard:
                 names = producers.forgettable(self._catalog, before, PORTION_PRODUCERS)
-            with self._transaction():
-                done = sum(producers.forget(self._catalog, name, before) for name in names)
-            forgotten += done
-            if not done:
+            if not names:
                 return forgotten
+            with self._transaction():
+                forgotten += sum(producers.forget(self._catalog, name, before) for name in names)
 
     def after_commit(self, trains: tuple[Staged, ...]) -> None:
         """Removes old trains if the stream has a retention limit and a part of it has passed.
