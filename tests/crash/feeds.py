@@ -94,7 +94,7 @@ class Fleet(InOrder):
     def send(self, sink: Any, step: int, dice: random.Random) -> None:
         times = sorted(step * 10 + dice.uniform(0.001, 10) for _ in range(6))
         sink.sendRows([(moment(time - (n % 5)), n % 5) for n, time in enumerate(times) if time > 5])
-        for n in range(4):
+        for _ in range(4):
             sink.sendRow((moment(step * 10 + 5 + dice.uniform(-4, 5)), dice.randrange(5)))
         if dice.random() < 0.3:
             sink.sendRowtimeBound(moment((step + 1) * 10), key=dice.randrange(5))
