@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit_support import HOUR, HandClock, accepted, new_sink, new_stream, when
+from unit_support import HOUR, HandClock, accepted, new_sink, new_stream, us, when
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.key_floors import MOST_PARTS, KeyFloors
@@ -173,6 +173,48 @@ def play(sink, what, *given_):
         sink.closeKey(given_[0])
     else:
         sink.flush()
+
+
+def known(sink):
+    return sorted(sink._disorder.keys.known())
+
+
+def test_what_is_dropped_after_a_checkpoint_raises_no_bound():
+    sink = fleet(linger=HOUR, onLate="reject")
+    sink.sendRows([(when("9:00"), "a"), (when("9:00"), "b")])
+    sink.flush(checkpoint="1")
+    stored_there = known(sink)
+    sink.sendRows([(when("9:30"), "a"), (when("8:00"), "b"), (when("9:10"), "c")])
+    sink.closeKey("b")
+    sink.abandon()
+    again = fleet(sink._store.path, linger=HOUR, onLate="reject")
+    assert known(again) == stored_there
+    assert bound(again) == "09:00"
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_a_commit_that_raised_is_repeated_with_its_floors(monkeypatch, lands):
+    """Whether it had landed or not, the next commit stores what the state has then."""
+    sink = fleet(linger=HOUR)
+    sink.sendRows([(when("9:00"), "a"), (when("9:00"), "b")])
+    commit, failures = sink._store.commit, ["the signal's handler"]
+
+    def failing(store, made):
+        receipt = commit(made) if lands or not failures else None
+        if failures:
+            raise RuntimeError(failures.pop())
+        return receipt
+
+    monkeypatch.setattr(type(sink._store), "commit", failing)
+    sink.sendRow((when("9:10"), "a"))
+    with pytest.raises(RuntimeError):
+        sink.flush()
+    sink.sendRow((when("9:20"), "a"))
+    sink.closeKey("b")
+    sink.flush()
+    monkeypatch.undo()
+    assert known(fleet(sink._store.path)) == known(sink) == [("a", us("9:20"))]
+    assert accepted(sink._store.path) == ["09:00", "09:00", "09:10", "09:20"]
 
 
 # ---- as a user meets it
