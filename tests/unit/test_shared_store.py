@@ -115,15 +115,18 @@ def test_a_sink_in_a_long_call_keeps_no_other_from_committing(path: str) -> None
 
 
 def test_threads_with_a_sink_each(path: str) -> None:
-    def feed(number: int) -> None:
-        with opened(path, number) as sink:
+    """All have joined before the first row, so that none is late for another."""
+
+    def feed(sink: Any) -> None:
+        with sink:
             for minute in range(30):
                 sink.sendRow(row(minute))
                 if minute % 7 == 0:
                     sink.flush()
 
+    sinks = [opened(path, number) for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(feed, range(8)))
+        list(pool.map(feed, sinks))
     info = rt.describeStream(path)
     assert (info.rows, info.rejected) == (240, 0)
     assert sorted(r["n"] for train in rt.openReader(path) for r in train.rows.to_pylist()) == sorted(
