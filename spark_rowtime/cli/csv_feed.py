@@ -30,8 +30,8 @@ class FeedOptions:
 
     ``producer`` is the column that names each row's producer; without it there is one producer, ``name``.
     ``interval`` is the interval of rowtime, in microseconds, at which all producers send a bound; None means
-    never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` is as for openSink.
-    ``complete``: the producers will never send again.
+    never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` and ``in_order_per`` are
+    as for openSink. ``complete``: the producers will never send again.
     """
 
     name: str
@@ -40,6 +40,7 @@ class FeedOptions:
     final: RowtimeBound | None = None
     on_late: str = "raise"
     complete: bool = False
+    in_order_per: str | None = None
 
 
 class CsvFeed:
@@ -102,7 +103,7 @@ class CsvFeed:
         """Opens each producer. Leaves those out that an earlier run, which was interrupted later, has completed."""
         for name in sorted(self.producers):
             try:
-                sink = openSink(path, producer=name, onLate=self._options.on_late)
+                sink = openSink(path, producer=name, **self._sink_options)
             except StreamCompleteError:
                 if not self._options.complete or not self._was_sent(path, name):
                     raise
@@ -112,6 +113,10 @@ class CsvFeed:
     def _was_sent(self, path: str, name: str) -> bool:
         stored = {p.name: p.checkpoint for p in describeStream(path).producers}.get(name)
         return landed(stored, self._identity()) is not None
+
+    @property
+    def _sink_options(self) -> dict[str, Any]:
+        return {"onLate": self._options.on_late, "inOrderPer": self._options.in_order_per}
 
     @property
     def _last_bound(self) -> RowtimeBound | None:
@@ -135,7 +140,8 @@ class CsvFeed:
             if len(self.producers) > _MOST_PRODUCERS:
                 raise InvalidOptionError(
                     f"--producer {self._options.producer}: more than {_MOST_PRODUCERS} different values. A producer is "
-                    "a writer with a clock of its own, not a key: use another column, or leave out --producer."
+                    "a writer with a clock of its own, not a key: use another column, or leave out --producer; "
+                    "--in-order-per is for a key."
                 )
 
     def _check_name(self, text: str) -> None:
