@@ -153,9 +153,11 @@ class StreamClock:
 
     def holders(self) -> list[str]:
         """All producers that hold the clock back: it moves once each of them has sent or left. The weakest is first."""
-        counting = {n: p.floor or 0 for n, p in self.producers.items() if p.status in COUNTING}
-        reached = max(min(counting.values(), default=0), self.floor or 0)
-        return sorted((n for n, floor in counting.items() if floor <= reached), key=lambda n: (counting[n], n))
+        counting = {
+            n: (p.floor or 0, p.status is Status.ATTACHED, n) for n, p in self.producers.items() if p.status in COUNTING
+        }
+        reached = max(min((floor for floor, *_ in counting.values()), default=0), self.floor or 0)
+        return sorted((n for n, (floor, *_) in counting.items() if floor <= reached), key=lambda n: counting[n])
 
     def _moved(self, event: Expected | Joined | Sent | Idled) -> ProducerClock:
         before = self.producers.get(event.producer) or ProducerClock(Status.ATTACHED, self.floor)

@@ -84,7 +84,8 @@ def _held_back(info: StreamInfo) -> str:
 
 def waiting_for(info: StreamInfo) -> str:
     """All producers that hold the bound back; if none does, the reason, which begins with "nobody"."""
-    if not info.holders:
+    statuses = {producer.name: producer.status for producer in info.producers}
+    if not info.holders or statuses[info.holders[0]] is Status.EXPECTED:
         return info.waitsFor
     more = f" and {len(info.holders) - _NAMED} more" if len(info.holders) > _NAMED else ""
     return ", ".join(info.holders[:_NAMED]) + more
