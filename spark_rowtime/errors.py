@@ -397,6 +397,9 @@ class DisorderedOutputError(RowtimeError):
 
     - ``path``: the path of the stream that the query writes to.
     - ``bound``: the published floor, in microseconds since the epoch.
+    - ``boundOf``: whose bound it was, "producer" or "stream", as for LateRowError.
+    - ``boundBy``: the producer that raised it.
+    - ``boundEvent``: the event by which it did.
     """
 
 

@@ -74,8 +74,9 @@ def _facts(info: StreamInfo, width: int) -> list[str]:
         ("removed", f"the oldest {info.removed} rows" if info.removed else ""),
         ("", f"the oldest {info.rejectedRemoved} rejected rows" if info.rejectedRemoved else ""),
     ]
-    lines = [line for label, text in facts if text for line in fact(label, text, width)]
-    return [*lines, *releasing(info)]
+    lines = {label: fact(label, text, width) for label, text in facts if text}
+    lines["clock"] += releasing(info)
+    return [line for group in lines.values() for line in group]
 
 
 def _held_back(info: StreamInfo) -> str:
