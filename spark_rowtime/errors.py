@@ -188,6 +188,11 @@ class StreamExistsError(RowtimeError):
 class StreamCompleteError(RowtimeError):
     """The producer, or every producer of the stream, was declared complete, so that no row may follow.
 
+    ``values``:
+
+    - ``path``: the path of the stream.
+    - ``producer``: the name of the producer that was opened.
+
     Example:
         >>> import spark_rowtime as rt
         >>> rt.createStream("memory://docs-complete", "rowtime TIMESTAMP NOT NULL, ticker STRING")
@@ -201,6 +206,11 @@ class StreamCompleteError(RowtimeError):
 
 class StreamBusyError(RowtimeError):
     """A stream is in use, or still needed, and so was not renamed or deleted. The message says by whom.
+
+    ``values``:
+
+    - ``path``: the path of the stream.
+    - ``users``: who uses it, each as a text.
 
     Example:
         >>> import spark_rowtime as rt
@@ -328,6 +338,9 @@ class DataLostError(RowtimeError):
     - ``largest``: the largest rowtime among them, in microseconds since the epoch.
     - ``query``: the id of the query.
     - ``batch``: the number of the batch.
+    - ``number``: the number of a rejection that was removed.
+    - ``removed``: the number of rejected rows that were removed.
+    - ``offset``: the offset in the query's checkpoint.
     """
 
 
@@ -338,6 +351,7 @@ class UnknownOptionError(RowtimeError):
 
     - ``option``: the unknown name.
     - ``nearest``: the most similar name that exists; None if none is similar.
+    - ``adapter``: of an argument of an adapter, the adapter.
     """
 
 
@@ -383,6 +397,9 @@ class DisorderedOutputError(RowtimeError):
 
     - ``path``: the path of the stream that the query writes to.
     - ``bound``: the published floor, in microseconds since the epoch.
+    - ``boundOf``: whose bound it was, "producer" or "stream", as for LateRowError.
+    - ``boundBy``: the producer that raised it.
+    - ``boundEvent``: the event by which it did.
     """
 
 

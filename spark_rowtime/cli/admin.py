@@ -58,9 +58,9 @@ def list_streams(folder: str, as_json: bool) -> None:
 def _facts(stream: ListedStream) -> dict[str, Any]:
     info = stream.info
     if info is None:
-        return {"path": stream.path, "error": str(stream.error)}
+        return {"stream": stream.path, "error": str(stream.error)}
     return {
-        "path": stream.path,
+        "stream": stream.path,
         "columns": show_schema(info.schema),
         "rows": info.rows,
         "removed": info.removed,

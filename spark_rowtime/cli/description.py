@@ -83,8 +83,9 @@ def _facts(info: StreamInfo, width: int) -> list[str]:
         ("", f"the oldest {info.rejectedRemoved} rejected rows" if info.rejectedRemoved else ""),
         ("forgotten", f"{info.forgotten} producers that left long ago" if info.forgotten else ""),
     ]
-    lines = [line for label, text in facts if text for line in fact(label, text, width)]
-    return [*lines, *releasing(info)]
+    lines = {label: fact(label, text, width) for label, text in facts if text}
+    lines["clock"] += releasing(info)
+    return [line for group in lines.values() for line in group]
 
 
 def _held_back(info: StreamInfo) -> str:
@@ -93,7 +94,8 @@ def _held_back(info: StreamInfo) -> str:
 
 def waiting_for(info: StreamInfo) -> str:
     """All producers that hold the bound back; if none does, the reason, which begins with "nobody"."""
-    if not info.holders:
+    statuses = {producer.name: producer.status for producer in info.producers}
+    if not info.holders or statuses[info.holders[0]] is Status.EXPECTED:
         return info.waitsFor
     more = f" and {len(info.holders) - _NAMED} more" if len(info.holders) > _NAMED else ""
     return ", ".join(info.holders[:_NAMED]) + more

@@ -196,6 +196,6 @@ class _Parser:
             self.sign(",")
             kind = pa.map_(key, self.type())
         else:
-            raise self.error(f"the type {name.upper()[:REPR_CHARACTERS]} is none that a stream can hold")
+            raise self.error(f"the type {name.upper()[:REPR_CHARACTERS]} is not one that a stream can hold")
         self.sign(">")
         return kind

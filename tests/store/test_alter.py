@@ -95,13 +95,13 @@ def test_rows_that_were_staged_before_are_committed_after(new_stream: NewStream)
         ("coupon STRING NOT NULL", "'coupon' is NOT NULL"),
         ("RowTime TIMESTAMP", "one column rowtime"),
         ("rowtime STRUCT<a: INT>", "one column rowtime"),
-        ("a STRING, A INT", "is there twice"),
+        ("a STRING, A INT", "occurs twice"),
         ("coupon INTERVAL", "INTERVAL is not one that a stream can hold"),
         ("s.a STRING", "cannot read '.a STRING'"),
         ("", "expected a name"),
         (pa.schema([]), "no column to add"),
         (pa.schema([pa.field("t", pa.time64("us"))]), "'t' has the type time64"),
-        (7, "int is no schema"),
+        (7, "int is not a schema"),
     ],
 )
 def test_columns_that_cannot_be_added(new_stream: NewStream, add: object, said: str) -> None:

@@ -146,8 +146,12 @@ def test_the_commands(tmp_path: Path) -> None:
         table = rowtime("list", str(tmp_path)).splitlines()
         assert [line.split()[:2] for line in table] == [["stream", "rows"], ["orders", "1"], ["orders-copy", "1"]]
     first, second = map(json.loads, rowtime("list", str(tmp_path), "--json").splitlines())
-    assert (first["path"], first["rows"], first["holder"]) == (path, 1, None)
-    assert (second["path"], second["holder"], second["bound"]) == (f"{path}-copy", "shop", "2006-09-11T10:00:00Z")
+    assert (first["stream"], first["rows"], first["holder"]) == (path, 1, None)
+    assert (second["stream"], second["holder"], second["bound"]["time"]) == (
+        f"{path}-copy",
+        "shop",
+        "2006-09-11T10:00:00Z",
+    )
     assert "is attached" in rowtime("delete", f"{path}-copy", code=1)
     rowtime("delete", "--force", f"{path}-copy")
     assert "not a folder" in rowtime("list", f"{path}-copy", code=1)
@@ -178,7 +182,7 @@ def test_a_restored_copy_takes_the_place_of_the_stream(folder: str, path: str, o
         last = reader.position
     with rt.openReader(path, order=order, start=last) as reader:
         assert list(reader) == []
-    with pytest.raises(rt.InvalidOptionError, match="of the stream"):
+    with pytest.raises(rt.InvalidOptionError, match="belongs to the stream"):
         rt.openReader(f"{folder}/damaged", order=order, start=last)
 
 
@@ -190,7 +194,7 @@ def test_paths_of_other_forms(tmp_path: Path) -> None:
     rt.renameStream(f"file://{place}-copy", place.with_name("other"))  # type: ignore[arg-type]
     assert [Path(stream.path).name for stream in rt.listStreams(tmp_path)] == ["grüße & co", "other"]  # type: ignore[arg-type]
     rt.deleteStream(place)  # type: ignore[arg-type]
-    with pytest.raises(rt.InvalidOptionError, match="No store is known"):
+    with pytest.raises(rt.InvalidOptionError, match="There is no store for paths like"):
         rt.copyStream(f"file://{tmp_path}/other", "s3://bucket/orders")
 
 

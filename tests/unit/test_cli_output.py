@@ -125,7 +125,7 @@ def test_text_fits_80_columns(orders: str, held: list[Any]) -> None:
 def test_describe_as_json(orders: str, held: list[Any]) -> None:
     said = shown("describe", orders)
     assert {key: said[key] for key in ("bound", "holders", "waitsFor", "rows", "rowsHeldBack", "settings")} == {
-        "bound": {"time": minute(1), "strict": False},
+        "bound": {"time": minute(1), "strict": False, "end": False},
         "holders": ["Berlin", "Oslo"],
         "waitsFor": "Berlin",
         "rows": 7,
@@ -139,7 +139,7 @@ def test_describe_as_json(orders: str, held: list[Any]) -> None:
     assert oslo == {
         "name": "Oslo",
         "status": "attached",
-        "bound": {"time": minute(1), "strict": False},
+        "bound": {"time": minute(1), "strict": False, "end": False},
         "accepted": 1,
         "rejected": 0,
         "epoch": 1,
@@ -162,7 +162,7 @@ def test_all_that_shows_something_shows_json(orders: str, held: list[Any], tmp_p
     }
     collected = shown("gc", orders, "--age", "7 days")
     assert collected.items() >= {"stream": orders, "rows": 0, "files": 0, "bytes": 0, "forgotten": []}.items()
-    assert shown("detach", orders, "Oslo")["bound"] == {"time": minute(1), "strict": False}
+    assert shown("detach", orders, "Oslo")["bound"] == {"time": minute(1), "strict": False, "end": False}
     (tmp_path / "n.csv").write_text("at,n\n2006-09-11T11:00:00Z,1\n")
     sent = shown("send", orders, "--csv", tmp_path / "n.csv", "--rowtime", "at", "--columns", "n")
     assert (sent["sent"], sent["alreadyThere"], sent["producers"], sent["rejected"]) == (1, 0, ["n.csv"], 0)
@@ -268,7 +268,7 @@ def test_colours_are_for_terminals(orders: str, held: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("descrbe", "x"), "No such command 'descrbe'. Did you mean 'describe'? The commands are check, create,"),
+        (("descrbe", "x"), "No such command 'descrbe'. Did you mean 'describe'? The commands are alter, check, close,"),
         (("tail", "x", "--folow"), "--follow"),
         (("xyz",), "No such command 'xyz'. The commands are"),
         (("tail", "x", "--order", "time"), "'rowtime', 'arrival'"),

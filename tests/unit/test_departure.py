@@ -316,7 +316,7 @@ def test_a_complete_file(tmp_path: Path) -> None:
     path = str(tmp_path / "trades.rowtime")
     send_it = ["send", path, "--csv", file, "--rowtime", "time", "--producer", "net", "--complete"]
     assert "2 row(s) sent by 2 producer(s). Bound: no row follows." in done(*send_it, "--create")
-    assert "0 row(s) sent by 2 producer(s); 2 of 2 were there already" in done(*send_it)
+    assert "0 row(s) sent by 2 producer(s); 2 of 2 had been sent before" in done(*send_it)
     file.write_text("time,net\n2006-09-11T11:00:00Z,a\n")
     assert "Producer 'a' of" in refused(*send_it)
 

@@ -26,10 +26,18 @@ def documented(kind: type) -> set[str]:
     return set(re.findall(r"^\s*- ``(\w+)``:", kind.__doc__ or "", re.MULTILINE))
 
 
+def keys_of(call: ast.Call) -> set[str]:
+    """The keys of a construction, with those of ``**origin_values(...)``; ``**error.values`` has another error's."""
+    named = {key.arg for key in call.keywords if key.arg}
+    spread = [ast.unparse(key.value) for key in call.keywords if not key.arg]
+    whose = any(value.startswith("origin_values(") for value in spread)
+    return named | ({"boundOf", "boundBy", "boundEvent"} if whose else set())
+
+
 def raised() -> list[tuple[str, str, set[str]]]:
     """Each construction of an error in the sources: where it is, the class, and the keys."""
     return [
-        (f"{path.relative_to(PACKAGE)}:{call.lineno}", call.func.id, {key.arg for key in call.keywords if key.arg})
+        (f"{path.relative_to(PACKAGE)}:{call.lineno}", call.func.id, keys_of(call))
         for path in PACKAGE.rglob("*.py")
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in KINDS
@@ -103,7 +111,7 @@ def deleted(path: str) -> None:
 
 
 CAUSES: dict[type[rt.RowtimeError], tuple[Callable[[str], Any], set[str]]] = {
-    rt.LateRowError: (late, {"producer", "rows", "bound"}),
+    rt.LateRowError: (late, {"producer", "rows", "bound", "boundOf", "boundBy", "boundEvent"}),
     rt.BoundRegressionError: (regressing, {"bound", "said"}),
     rt.SchemaMismatchError: (misfitting, {"row", "column", "value"}),
     rt.StreamNotFoundError: (lambda path: rt.openReader(path + "-not"), {"path"}),

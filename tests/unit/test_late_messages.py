@@ -17,9 +17,11 @@ def test_a_row_below_the_lateness_of_a_whole_number_is_not_called_below_the_boun
         with caplog.at_level("WARNING"), pytest.raises(rt.LateRowError) as caught:
             sink.sendRow(("2006-09-11T10:00:00Z", 94))
     assert f"1 late row(s) of producer 'P' at 2006-09-11T10:00:00Z, {LIMIT}" in caplog.text
-    assert f"{LIMIT}. A row must not be below 95, the largest 'number' of earlier steps" in str(caught.value)
+    assert f"{LIMIT}, " in str(caught.value)
+    assert ". A row must not be below 95, the largest 'number' of earlier steps" in str(caught.value)
     assert "none" not in caplog.text + str(caught.value)
-    assert caught.value.values == {"producer": "P", "rows": 1, "bound": None}
+    whose = {"boundOf": "producer", "boundBy": "P", "boundEvent": None}
+    assert caught.value.values == {"producer": "P", "rows": 1, "bound": None, **whose}
 
 
 @pytest.fixture

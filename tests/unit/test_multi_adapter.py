@@ -170,7 +170,7 @@ def test_a_class_with_both_forms_is_refused() -> None:
 def test_two_hosts_of_one_adapter_are_refused(stream: str) -> None:
     class Twice(TwoShops):
         def runProducers(self, sinks: rt.Sinks) -> None:
-            with pytest.raises(rt.StoreUnavailableError, match="'shops' is hosted"):
+            with pytest.raises(rt.StoreUnavailableError, match="'shops' is already hosted"):
                 host(TwoShops, stream, producer="shops")
 
     host(Twice, stream, producer="shops")

@@ -113,10 +113,10 @@ def test_signatures_are_those_that_are_written() -> None:
 
 
 WRONG: dict[str, tuple[Callable[[str], Any], str]] = {
-    "linger": (lambda path: rt.openSink(path, linger=None), "linger=None is no interval"),  # type: ignore[arg-type]
+    "linger": (lambda path: rt.openSink(path, linger=None), "linger=None is not an interval"),  # type: ignore[arg-type]
     "maxTrainRows": (lambda path: rt.openSink(path, maxTrainRows=0), "maxTrainRows=0 must be a whole number from 1 to"),
     "kSort": (lambda path: rt.openSink(path, kSort=True), "kSort=True must be a whole number, 0 or more"),
-    "lateness of 'rowtime'": (lambda path: rt.openSink(path, lateness={"rowtime": None}), "is no interval"),  # type: ignore[dict-item]
+    "lateness of 'rowtime'": (lambda path: rt.openSink(path, lateness={"rowtime": None}), "is not an interval"),  # type: ignore[dict-item]
     "onLate": (lambda path: rt.openSink(path, onLate="ignore"), "is neither 'raise' nor 'reject'"),
     "durability": (lambda path: rt.openSink(path, durability="disk"), "is neither 'process' nor 'power'"),
     "order": (lambda path: rt.openReader(path, order="time"), "is neither 'arrival' nor 'rowtime'"),

@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def source(path: str):
-    source = RowtimeStreamReader(Options({"path": path}, READ))
+    source = RowtimeStreamReader(Options({"path": path}, READ), 2)
     yield source
     source.stop()
 
