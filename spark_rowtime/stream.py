@@ -374,7 +374,7 @@ def describeStream(path: str) -> StreamInfo:
 
 
 def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:
-    seen, now = store.last_seen(), store.now()
+    now, seen = store.now(), store.last_seen()  # in this order, so that nobody was seen in the future
     return tuple(_producer(store, info, seen[info.name], now) for info in infos if info.name in seen)
 
 

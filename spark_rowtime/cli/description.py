@@ -143,12 +143,9 @@ def _notes(producer: ProducerDescription, holds: bool, now: datetime) -> list[st
         *([f"has sent nothing for {duration(silence)}"] if holds and silence >= SILENT else []),
         *([f"taken over or reopened: epoch {producer.epoch}"] if producer.epoch > 1 else []),
         *([f"checkpoint {producer.checkpoint!r}"] if producer.checkpoint is not None else []),
-        *([f"{producer.keys} values known; the weakest: {_weakest_keys(producer)}"] if producer.keys else []),
+        *([f"{producer.keys} values known; the weakest:"] if producer.keys else []),
+        *[f"  {short_repr(value)} at {show_bound(bound)}" for value, bound in producer.weakestKeys],
     ]
-
-
-def _weakest_keys(producer: ProducerDescription) -> str:
-    return ", ".join(f"{short_repr(value)} at {show_bound(bound)}" for value, bound in producer.weakestKeys)
 
 
 def _cut(text: str, width: int) -> str:

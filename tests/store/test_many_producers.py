@@ -12,7 +12,7 @@ import spark_rowtime as rt
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.members import ProducerClock, SortedMembers
 from spark_rowtime.cli import main
-from spark_rowtime.errors import ProducerFencedError
+from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import FORGET_MICROS, Store, StreamSettings
 from spark_rowtime.store.local import LocalStore, check_local, create_local, open_local, producers
 from spark_rowtime.store.local.members import StoredMembers
@@ -73,7 +73,9 @@ def test_no_call_does_more_beside_many_producers(tmp_path: Any) -> None:
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
-CLOCKS = st.builds(ProducerClock, st.sampled_from([Status.ATTACHED, Status.IDLE]), st.none() | st.integers(1, 5))
+CLOCKS = st.just(ProducerClock(Status.EXPECTED, None)) | st.builds(
+    ProducerClock, st.sampled_from([Status.ATTACHED, Status.IDLE]), st.none() | st.integers(1, 5)
+)
 
 
 @settings(max_examples=25)
@@ -88,7 +90,7 @@ def test_members_in_the_catalog_are_those_in_memory(
     catalog, plain = store._catalog, SortedMembers()
     members = StoredMembers(catalog)
     for name, clock, reread in changes:
-        record = producers.find(catalog, name) or producers.newcomer(catalog, name, "")
+        record = producers.find(catalog, name) or producers.newcomer(catalog, name, Status.ATTACHED)
         if clock is None:
             members.remove(name)
             plain.remove(name)
@@ -102,7 +104,8 @@ def test_members_in_the_catalog_are_those_in_memory(
             members.get("a")
         same(members, plain)
     assert members.copy() == plain
-    assert producers.totals(catalog).attached == len(plain)
+    attached = [name for name, clock in plain.items() if clock.status is not Status.EXPECTED]
+    assert producers.totals(catalog).attached == len(attached)
     store.close()
 
 
@@ -153,6 +156,41 @@ def test_who_held_a_forgotten_producer_stays_fenced(new_stream: NewStream) -> No
         old.send([2], floor=2)
     new.send([3], floor=3)
     assert read(store) == [1, 3]
+
+
+def test_each_renewal_has_its_own_result(new_stream: NewStream) -> None:
+    """One that cannot be renewed keeps no other from it."""
+    clock = [SECOND]
+    store = opened(new_stream, clock)
+    lost, taken = Writer(store, "lost", lease=SECOND), Writer(store, "taken")
+    new = Writer(store, "taken", "another holder")
+    clock[0] += 2 * SECOND
+    store.expire()
+    store.close_producer("taken", complete=True)
+    results = store.renew_all([("lost", lost.epoch), ("taken", taken.epoch), ("taken", new.epoch + 1)])
+    assert [type(result) for result in results] == [StreamCompleteError, ProducerFencedError, bool]
+
+
+def test_who_is_expected_or_complete_is_not_forgotten(new_stream: NewStream) -> None:
+    """A complete producer that was forgotten could open again."""
+    clock = [SECOND]
+    store = opened(new_stream, clock)
+    store.expect(["to come"])
+    for name in ("over", "lost", "left"):
+        Writer(store, name).send([1], floor=1)
+    store.leave("left", 1)
+    clock[0] += 2 * FORGET_MICROS
+    store.close_producer("over", complete=True)
+    store.close_producer("lost")
+    assert store.gc().forgotten == 1, "the one that was lost has left only now"
+    clock[0] += 2 * FORGET_MICROS
+    assert store.gc().forgotten == 1
+    assert [(info.name, info.status.value) for info in store.producers()] == [
+        ("over", "complete"),
+        ("to come", "expected"),
+    ]
+    summary = store.summary()
+    assert (summary.holder, summary.expected, summary.attached, summary.forgotten) == ("to come", True, 0, 2)
 
 
 def two_days_later() -> Reading:

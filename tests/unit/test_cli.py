@@ -129,9 +129,11 @@ def test_send_in_order_per_a_column(orders: str, tmp_path: Path) -> None:
     send = (*send, "--final", "2006-09-11T13:10Z")
     assert "is no column" in refused(*send, "--in-order-per", "shop")
     done(*send, "--in-order-per", "ticker")
-    assert done("describe", orders).splitlines()[-1] == (
-        "feed: 2 values known; the weakest: 'IBM' at 2006-09-11T13:10:00Z, 'ORCL' at 2006-09-11T13:10:00Z"
-    )
+    assert done("describe", orders).splitlines()[-3:] == [
+        "    2 values known; the weakest:",
+        "      'IBM' at 2006-09-11T13:10:00Z",
+        "      'ORCL' at 2006-09-11T13:10:00Z",
+    ]
     with rt.openSink(orders, producer="feed", inOrderPer="ticker") as live:
         live.closeKey("IBM")
         live.sendRow({"rowtime": "2006-09-11T13:20:00Z", "at": "2006-09-11T13:20:00Z", "ticker": "ORCL"})

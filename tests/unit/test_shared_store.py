@@ -148,6 +148,34 @@ def test_a_stream_that_was_created_again_is_opened_anew(path: str) -> None:
         old.abandon()
 
 
+def test_a_stream_that_was_altered_is_opened_anew(path: str) -> None:
+    with opened(path, 0) as old:
+        rt.alterStream(path, add="coupon STRING")
+        with opened(path, 1) as new, opened(path, 2) as beside:
+            assert new._store is beside._store
+            new.sendRow((*row(1), "ten percent"))
+            old.sendRow(row(1))
+    found = [(r["n"], r["coupon"]) for train in rt.openReader(path) for r in train.rows.to_pylist()]
+    assert sorted(found, key=str) == [(1, "ten percent"), (1, None)]
+
+
+def test_a_stream_is_busy_until_the_last_sink_is_closed(path: str, tmp_path: Path) -> None:
+    to = str(tmp_path / "to.rowtime")
+    first, second = opened(path, 0), opened(path, 1)
+    first.close()
+    with pytest.raises(rt.StreamBusyError):
+        rt.renameStream(path, to)
+    second.close()
+    rt.renameStream(path, to)
+    rt.createStream(path, SCHEMA)
+    with opened(to, 0) as renamed, opened(path, 0) as new:
+        assert renamed._store is not new._store
+        renamed.sendRow(row(1))
+        new.sendRow(row(1))
+        new.sendRow(row(2))
+    assert [rt.describeStream(name).rows for name in (to, path)] == [1, 2]
+
+
 @pytest.mark.parametrize("step", ["_land", "_writer"])
 def test_a_call_within_another_call_is_refused(path: str, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """As by a signal's handler that interrupts a commit, or the write of its rows. The interrupted call lands."""
