@@ -26,7 +26,7 @@ READ = (
     "view",
 )
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
-WRITE_BATCH = (*WRITE, "producer")
+WRITE_BATCH = (*WRITE, "producer", "complete")
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """Options, in lower case, that Spark or its users pass to every source."""
 TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")

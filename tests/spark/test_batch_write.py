@@ -172,6 +172,16 @@ def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_c
     assert check_store(path).damage == []
 
 
+def test_a_complete_write_ends_the_stream(pipe: Pipe) -> None:
+    path = pipe.create("s", "x INT")
+    save(frame(pipe, ("10:00", 1)), path, producer="history", complete="true")
+    info = rt.describeStream(path)
+    assert (info.rows, info.bound, info.producers[0].status.value) == (1, rt.RowtimeBound.END, "complete")
+    with pytest.raises(PySparkException, match=r"Producer .history. of .* is complete"):
+        save(frame(pipe, ("10:01", 2)), path, producer="history")
+    assert rt.describeStream(path).rows == 1
+
+
 def test_what_a_batch_write_refuses(pipe: Pipe) -> None:
     path, rows = pipe.create("s", "x INT"), frame(pipe, ("9:00", 1))
     with refused(rt.InvalidOptionError, "append-only", "mode('append')"):
