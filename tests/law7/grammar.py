@@ -247,7 +247,7 @@ class Copied(Query):
 
 
 def earlier(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The rows, seven minutes earlier by the clocks of the session's zone; in UTC, since those of others may skip it."""
+    """The rows, seven minutes earlier by the clocks of the zone, which must be UTC: other clocks may skip that time."""
     for frame in frames:
         yield frame.assign(rowtime=frame["rowtime"] - pd.Timedelta(minutes=7))
 
