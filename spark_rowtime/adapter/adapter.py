@@ -9,7 +9,7 @@ from typing import Any
 from spark_rowtime.adapter.arguments import check_names
 from spark_rowtime.adapter.contract import Adapter, MultiAdapter
 from spark_rowtime.adapter.host_lock import only_host
-from spark_rowtime.adapter.loading import load, require_adapter
+from spark_rowtime.adapter.loading import load, require_adapter, require_class
 from spark_rowtime.adapter.program_errors import is_program_error
 from spark_rowtime.adapter.sinks import Sinks
 from spark_rowtime.bounds.clock import Status
@@ -104,6 +104,7 @@ def host(
     same adapter to end, before it raises StoreUnavailableError. ``wait`` waits so many seconds.
     """
     made = load(adapter) if isinstance(adapter, str) else adapter
+    require_class(made)
     spec = adapter if isinstance(adapter, str) else f"{made.__module__}:{made.__qualname__}"
     require_adapter(made, spec)
     given = dict(arguments or {})

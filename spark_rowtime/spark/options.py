@@ -118,6 +118,13 @@ class Options:
                 ".start('orders.rowtime') (toTable gives no path), or option('path', ...); in SQL, USING rowtime "
                 "OPTIONS (path '/data/orders.rowtime')."
             )
+        if path.startswith("memory://"):
+            raise InvalidOptionError(
+                f"Spark cannot use {path}: a stream in memory is in one process, and the source runs in others. Give a "
+                "directory, such as 'orders.rowtime', which processes share.",
+                option="path",
+                value=path,
+            )
         return to_text(path, "path")
 
     def release(self) -> Release:

@@ -1,6 +1,7 @@
 """Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -114,9 +115,17 @@ def _closed(producer: str, epoch: int, now: int) -> ProducerFencedError:
     )
 
 
-def never_attached(producer: str) -> InvalidOptionError:
-    """Returns the error for a call with the name of a producer that the stream does not know."""
-    return InvalidOptionError(f"No producer {producer!r} was ever attached to this stream.", producer=producer)
+def never_attached(producer: str, known: Iterable[str], path: str) -> InvalidOptionError:
+    """Returns the error for a call with the name of a producer that the stream does not know; it knows ``known``."""
+    names = sorted(known)
+    near = get_close_matches(producer, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return InvalidOptionError(
+        f"No producer {producer!r} was ever attached to {path}.{hint} Its producers are: "
+        f"{', '.join(map(repr, names[:10])) or 'none'}{', ...' if len(names) > 10 else ''}.",
+        producer=producer,
+        path=path,
+    )
 
 
 def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:
