@@ -290,7 +290,7 @@ def _names(producers: Any) -> tuple[str, ...]:
             option="producers",
             value=short_repr(producers),
         )
-    return tuple(dict.fromkeys(to_text(name, "the name of a producer") for name in producers))
+    return tuple(dict.fromkeys(to_text(name, "a name in producers") for name in producers))
 
 
 def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:

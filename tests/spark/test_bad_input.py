@@ -267,3 +267,16 @@ def test_damaged_rows_are_found_by_the_task_that_reads_them(pipe: Pipe) -> None:
         pipe.spark.read.format("rowtime").load(path).collect()
     with refused(rt.StoreCorruptError, "feed"):
         Watched().all_available(pipe.read("s"))
+
+
+def test_a_stream_in_memory_is_refused_by_spark(pipe: Pipe) -> None:
+    said = "Spark cannot use memory://in-one-process", "which processes share"
+    for reader in (pipe.spark.read, pipe.spark.readStream):
+        with refused(rt.InvalidOptionError, *said):
+            reader.format("rowtime").load("memory://in-one-process")
+    frame = pipe.spark.createDataFrame([(datetime.datetime(2006, 9, 11),)], "rowtime timestamp")
+    with refused(rt.InvalidOptionError, *said):
+        frame.write.format("rowtime").mode("append").save("memory://in-one-process")
+    pipe.create("s", "x INT")
+    with refused(rt.InvalidOptionError, *said):
+        finish(start(pipe.read("s"), "memory://in-one-process", pipe.folder / "checkpoint"))
