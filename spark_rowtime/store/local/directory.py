@@ -140,7 +140,8 @@ def require_stream(place: Path) -> None:
         (place / CATALOG).stat()
     except (FileNotFoundError, NotADirectoryError):
         raise StreamNotFoundError(
-            f"There is {_what(place)} at {place}; createStream makes a stream.", path=str(place)
+            f"There is {_what(place)} at {place}; createStream, or `rowtime create`, creates a stream.",
+            path=str(place),
         ) from None
 
 
