@@ -29,9 +29,7 @@ def check_names(adapter: type, name: str, given: Mapping[str, Any]) -> None:
         for key in given:
             if key not in known:
                 raise _unknown(name, key, known)
-    missing = [
-        p.name for p in parameters if p.kind in _BY_NAME and p.default is Parameter.empty and p.name not in given
-    ]
+    missing = [key for key in required(adapter) if key not in given]
     if missing:
         raise InvalidOptionError(
             f"Adapter {name!r} needs {' and '.join(missing)}. Give it as rowtime run --set {missing[0]}=VALUE, beside "
@@ -40,6 +38,11 @@ def check_names(adapter: type, name: str, given: Mapping[str, Any]) -> None:
             adapter=name,
             missing=missing,
         )
+
+
+def required(made: type) -> list[str]:
+    """Returns the names of the arguments that the constructor of ``made`` has no default for."""
+    return [p.name for p in _parameters(made) if p.kind in _BY_NAME and p.default is Parameter.empty]
 
 
 def from_texts(adapter: type, name: str, texts: Mapping[str, str]) -> dict[str, Any]:

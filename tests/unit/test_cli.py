@@ -76,6 +76,7 @@ def test_errors_are_one_message(orders: str) -> None:
     assert "'tomorrow' is not a time" in refused("tail", orders, "--start", "tomorrow")
     assert "no class" in refused("run", "sample_feed", orders)
     assert "is not a consumer: the class has no sendRows" in refused("drain", orders, "sample_feed:Minutes")
+    assert "The constructor of 'sample_feed:Demanding' needs file," in refused("drain", orders, "sample_feed:Demanding")
 
 
 def test_tail(orders: str) -> None:
@@ -99,7 +100,8 @@ def test_send(orders: str, tmp_path: Path) -> None:
     assert "There is nothing at" in said
     assert "add --create, which creates the stream with the schema of the file" in said
     create = ("send", orders, "--csv", file, "--create", "--rowtime", "at")
-    assert "no such column" in refused(*create, "--producer", "shop")
+    assert "no such column" in (said := refused(*create, "--producer", "shop"))
+    assert "write --name shop" in said
     send = (*create, "--producer", "ticker", "--bounds", "1h")
     said = "2 row(s) sent by 2 producer(s). Bound: every later row is at or after 2006-09-12T00:00:00Z"
     assert said in done(*send, "--final", "2006-09-12")

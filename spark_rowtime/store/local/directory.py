@@ -150,7 +150,7 @@ def _not_found(place: Path) -> StreamNotFoundError:
     near = _nearest_stream(place)
     hint = f" Did you mean {near!r}, a stream in the same folder?" if near else ""
     return StreamNotFoundError(
-        f"{what}{hint} Check the path; createStream, or `rowtime create`, makes a stream.", path=str(place)
+        f"{what}{hint} Check the path; createStream, or `rowtime create`, creates a stream.", path=str(place)
     )
 
 
