@@ -233,7 +233,7 @@ def test_a_path_without_a_stream_in_spark(pipe: Pipe, place: Any, kind: type[rt.
     before = tree(Path(path))
     send(opened(pipe.create("s", "x INT"), "feed"), ("10:00", 1))
     taken = place in (directory, file)
-    with refused(rt.StreamExistsError if taken else kind, "choose another path" if taken else said):
+    with refused(rt.StreamExistsError if taken else kind, "Choose another path" if taken else said):
         finish(start(pipe.read("s"), path, pipe.folder / "checkpoint"))
     assert tree(Path(path)) == before
 

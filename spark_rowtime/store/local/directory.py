@@ -155,12 +155,14 @@ def _not_found(place: Path) -> StreamNotFoundError:
 
 
 def _nearest_stream(place: Path) -> str | None:
-    """The name most similar to that of ``place`` that a stream in the same folder has."""
+    """The name most similar to that of ``place`` that a stream in the same folder has; suffixes do not count."""
     try:
-        names = get_close_matches(place.name, [entry.name for entry in place.parent.iterdir()], n=5)
+        entries = list(place.parent.iterdir())
     except OSError:
         return None
-    return next((name for name in names if (place.parent / name / CATALOG).exists()), None)
+    near = get_close_matches(place.stem, {entry.stem for entry in entries}, n=5)
+    found = (entry for stem in near for entry in entries if entry.stem == stem and (entry / CATALOG).exists())
+    return next((entry.name for entry in found), None)
 
 
 def _what(place: Path) -> str:

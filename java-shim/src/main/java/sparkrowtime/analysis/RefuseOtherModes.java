@@ -1,6 +1,7 @@
 package sparkrowtime.analysis;
 
 import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.streaming.OutputMode;
 
 /**
@@ -15,7 +16,9 @@ final class RefuseOtherModes {
 
   static void check(WriteToStreamStatement query) {
     OutputMode mode = query.outputMode();
-    if (SINK.equals(query.sink().name()) && !mode.equals(OutputMode.Append())) {
+    // The sink of foreachBatch is no SupportsWrite, and its name() throws.
+    boolean intoRowtime = query.sink() instanceof SupportsWrite table && SINK.equals(table.name());
+    if (intoRowtime && !mode.equals(OutputMode.Append())) {
       throw new IllegalArgumentException(
           "A rowtime sink takes outputMode(\"append\") only: "
               + (mode.equals(OutputMode.Complete()) ? "complete" : "update")
