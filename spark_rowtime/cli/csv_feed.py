@@ -17,8 +17,9 @@ from spark_rowtime.cli.sorted_runs import SortedRuns
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamCompleteError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.stream import describeStream
+from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rowtime_micros
+from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import LARGEST, LEAST, show_micros
 
 _MOST_PRODUCERS = 1000
@@ -101,6 +102,7 @@ class CsvFeed:
     def _sinks(self, path: str) -> Iterator[tuple[str, StreamSink]]:
         """Opens each producer. Leaves those out that an earlier run, which was interrupted later, has completed."""
         for name in sorted(self.producers):
+            _require_free(path, name, self._stored(path, name))
             try:
                 sink = openSink(path, producer=name, onLate=self._options.on_late)
             except StreamCompleteError:
@@ -110,8 +112,13 @@ class CsvFeed:
                 yield name, sink
 
     def _was_sent(self, path: str, name: str) -> bool:
-        stored = {p.name: p.checkpoint for p in describeStream(path).producers}.get(name)
-        return landed(stored, self._identity()) is not None
+        return landed(self._stored(path, name), self._identity()) is not None
+
+    @staticmethod
+    def _stored(path: str, name: str) -> str | None:
+        with open_store(path) as store:
+            known = store.producer(name)
+        return None if known is None else known.checkpoint
 
     @property
     def _last_bound(self) -> RowtimeBound | None:
@@ -205,6 +212,22 @@ class _Senders:
         by_name = pc.sort_indices(_names(rows, self._producer))
         ordered = rows.take(by_name)
         return _stretches(ordered, _names(ordered, self._producer))
+
+
+def _require_free(path: str, producer: str, checkpoint: str | None) -> None:
+    """Raises InvalidOptionError if the checkpoint is that of another feed, such as an adapter, which would lose it."""
+    try:
+        ours = checkpoint is None or "csv" in json.loads(checkpoint)
+    except (ValueError, TypeError):
+        ours = False
+    if not ours:
+        raise InvalidOptionError(
+            f"Producer {producer!r} of {path} has the checkpoint {short_repr(checkpoint)} of another feed, which could "
+            "not resume after this file was sent. Send the file under names of its own: another column with "
+            "--producer, or --name.",
+            producer=producer,
+            value=short_repr(checkpoint),
+        )
 
 
 def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:

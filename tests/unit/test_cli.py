@@ -235,3 +235,16 @@ def test_rejected_rows_and_whose_bound_they_fell_below(tmp_path):
     ]
     missing = CliRunner().invoke(main, ["rejected", str(tmp_path / "nowhere")])
     assert (missing.exit_code, "createStream" in missing.stderr) == (1, True)
+
+
+def test_send_leaves_the_checkpoint_of_another_feed_alone(orders: str, tmp_path: Path) -> None:
+    file = tmp_path / "orders.csv"
+    file.write_text("rowtime,ticker,price,who\n2006-09-11T13:00:00Z,IBM,1.5,shop\n")
+    rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, ticker STRING, price DOUBLE, who STRING")
+    with rt.openSink(orders, producer="shop") as sink:
+        sink.flush(checkpoint="10")
+    said = refused("send", orders, "--csv", file, "--rowtime", "rowtime", "--producer", "who")
+    assert "Producer 'shop' of" in said
+    assert "has the checkpoint '10' of another feed" in said
+    assert "under names of its own" in said
+    assert rt.describeStream(orders).producers[0].checkpoint == "10"
