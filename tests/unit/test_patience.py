@@ -7,7 +7,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from unit_support import new_sink, rows
 
 import spark_rowtime as rt
-
 from spark_rowtime.spark.offset import ALONE
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import LONGEST_WAIT_SECONDS, NEWS_WAIT_SECONDS, RowtimeStreamReader
