@@ -67,7 +67,8 @@ class Asked:
     """The source as a query's thread asks it, at the stream's end."""
 
     def __init__(self, path: str, order: str) -> None:
-        self.source = RowtimeStreamReader(Options({"path": path, "order": order, "bounds": "ignore"}, READ))
+        options = Options({"path": path, "order": order, "bounds": "ignore"}, READ)
+        self.source = RowtimeStreamReader(options, len(rt.describeStream(path).schema))
         self.at = self.source.latestOffset(self.source.initialOffset(), ReadAllAvailable())
         self.source.reportLatestOffset()
 

@@ -13,9 +13,16 @@ Example:
     [(1, RowtimeBound('2026-01-05T15:00:00Z'))]
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from spark_rowtime.adapter.adapter import Adapter
+from spark_rowtime.adapter.adapter import runAdapter
+from spark_rowtime.adapter.contract import Adapter, MultiAdapter
+from spark_rowtime.adapter.sinks import Sinks, openSinks
+from spark_rowtime.admin.alter import alterStream
+from spark_rowtime.admin.copy import copyStream
+from spark_rowtime.admin.delete import deleteStream
+from spark_rowtime.admin.listing import ListedStream, listStreams
+from spark_rowtime.admin.rename import renameStream
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.errors import (
@@ -25,6 +32,7 @@ from spark_rowtime.errors import (
     ExtraNotInstalledError,
     InvalidOptionError,
     LateRowError,
+    NotSerializableError,
     ProducerFencedError,
     RowtimeError,
     SchemaMismatchError,
@@ -34,14 +42,24 @@ from spark_rowtime.errors import (
     SinkNotClosedWarning,
     StoreCorruptError,
     StoreUnavailableError,
+    StreamBusyError,
+    StreamCompleteError,
     StreamExistsError,
     StreamNotFoundError,
     UnknownOptionError,
 )
+from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
+from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import RowReader, openReader
-from spark_rowtime.stream import StreamInfo, createStream, describeStream
+from spark_rowtime.reader.rejected import rejectedRows
+from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
 
+if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
+    from spark_rowtime.spark.output_bound import currentRowtimeBound
+    from spark_rowtime.spark.session import configure, jarPath
+
+__version__ = "0.1.0"
 _FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "output_bound"}
 
 __all__ = [
@@ -52,7 +70,12 @@ __all__ = [
     "ExtraNotInstalledError",
     "InvalidOptionError",
     "LateRowError",
+    "ListedStream",
+    "MultiAdapter",
+    "NotSerializableError",
+    "ProducerDescription",
     "ProducerFencedError",
+    "ReaderDescription",
     "RowReader",
     "RowSink",
     "RowtimeBound",
@@ -62,20 +85,35 @@ __all__ = [
     "ShimMissingError",
     "SinkClosedError",
     "SinkNotClosedWarning",
+    "Sinks",
     "StoreCorruptError",
     "StoreUnavailableError",
+    "StreamBusyError",
+    "StreamCompleteError",
     "StreamExistsError",
     "StreamInfo",
     "StreamNotFoundError",
+    "StreamSink",
     "Train",
     "UnknownOptionError",
+    "__version__",
+    "alterStream",
+    "closeProducer",
     "configure",
+    "copyStream",
     "createStream",
     "currentRowtimeBound",
+    "deleteStream",
     "describeStream",
+    "detachProducer",
     "jarPath",
+    "listStreams",
     "openReader",
     "openSink",
+    "openSinks",
+    "rejectedRows",
+    "renameStream",
+    "runAdapter",
 ]
 
 
@@ -85,3 +123,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(f"spark_rowtime.spark.{_FROM_SPARK[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FROM_SPARK})

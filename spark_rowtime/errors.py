@@ -6,8 +6,11 @@
     +-- SchemaMismatchError     rows, schema or rowtime of the wrong form
     +-- StreamNotFoundError     nothing at that path
     +-- StreamExistsError       something is there already
+    +-- StreamCompleteError     the producer, or the whole stream, was declared complete
+    +-- StreamBusyError         a stream is in use and cannot be renamed or deleted
     +-- SinkClosedError         a call on a closed sink
-    +-- ProducerFencedError     another process took this producer over
+    +-- NotSerializableError    a sink or a reader that is to be pickled
+    +-- ProducerFencedError     another process took this producer over, or closed it
     +-- StoreCorruptError       the bytes on disk are not those that were written
     +-- StoreUnavailableError   locked, full or unreachable for now
     +-- DataLostError           rows that a position still needs were removed
@@ -58,11 +61,35 @@ def _rebuild(kind: type[RowtimeError], message: str, values: dict[str, Any]) -> 
     return kind(message, **values)
 
 
+def not_serializable(kind: str, path: str) -> "NotSerializableError":
+    """The error for a ``kind`` ("sink" or "reader") of the stream at ``path`` that is to be pickled or copied."""
+    instead = 'df.writeStream.format("rowtime")' if kind == "sink" else 'spark.readStream.format("rowtime")'
+    return NotSerializableError(
+        f"A {kind} of {path} cannot be pickled: it belongs to the process that opened it. If a function that runs "
+        f"elsewhere uses it, such as a UDF, open one within the function; or use {instead}.",
+        kind=kind,
+        path=path,
+    )
+
+
 class LateRowError(RowtimeError):
     """A row lies below the bound in force, or too far ahead of the wall clock. It was recorded as rejected.
 
-    Sinks raise it under ``onLate="raise"``. ``values``: producer, rows (the number of rejected rows), and bound (the
-    limit that the first of them fell below or exceeded, in microseconds since the epoch).
+    Sinks raise it under ``onLate="raise"``.
+
+    ``values``:
+
+    - ``producer``: the name of the producer.
+    - ``rows``: the number of rejected rows.
+    - ``bound``: the limit that the first of them fell below or exceeded, in microseconds since the epoch; None for the
+      lateness of a column of whole numbers.
+    - ``boundOf``: whose bound it was: "producer" if this producer promised it, by a bound, by rows in order or by its
+      declared lateness; "stream" if it is the stream's bound, at which a producer that joins starts; None for rows too
+      far ahead.
+    - ``boundBy``: the producer whose event raised the stream's bound to it; for "producer", the producer itself. None
+      if retention may have removed the event.
+    - ``boundEvent``: that event ("sent", "left", "detached", "idled"); None for "producer", and if retention may have
+      removed it.
 
     Example:
         >>> import spark_rowtime as rt
@@ -80,8 +107,10 @@ class LateRowError(RowtimeError):
 class BoundRegressionError(RowtimeError):
     """A bound is weaker than what this sink itself has promised, or implied by rows that it sent in order.
 
-    ``values``: bound (the refused RowtimeBound) and said (the floor that was promised, in microseconds since the
-    epoch).
+    ``values``:
+
+    - ``bound``: the refused RowtimeBound.
+    - ``said``: the floor that was promised, in microseconds since the epoch.
 
     Example:
         >>> import spark_rowtime as rt
@@ -99,6 +128,21 @@ class BoundRegressionError(RowtimeError):
 class SchemaMismatchError(RowtimeError):
     """A row, a schema or a rowtime does not fit the stream.
 
+    ``values`` has those of these that the message is about:
+
+    - ``row``: the index of the row in the call.
+    - ``column``: the name of the column.
+    - ``columns``: the names of several columns.
+    - ``value``: the value, as text.
+    - ``type``: the type of the column.
+    - ``missing``: the names of columns that are missing.
+    - ``unknown``: the names that are no columns.
+    - ``wanted``: the columns that were expected.
+    - ``given``: the columns that were given.
+    - ``schema``: the whole schema, as it was given.
+    - ``file``: the path of the CSV file.
+    - ``path``: the path of the stream.
+
     Example:
         >>> import spark_rowtime as rt
         >>> rt.createStream("memory://docs-mismatch", "ticker STRING")  # doctest: +ELLIPSIS
@@ -111,30 +155,83 @@ class SchemaMismatchError(RowtimeError):
 class StreamNotFoundError(RowtimeError):
     """There is no stream at that path.
 
+    ``values``:
+
+    - ``path``: the path.
+
     Example:
         >>> import spark_rowtime as rt
-        >>> rt.describeStream("memory://docs-nowhere")
+        >>> rt.describeStream("memory://docs-nowhere")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        spark_rowtime.errors.StreamNotFoundError: There is no stream at memory://docs-nowhere; createStream makes one.
+        spark_rowtime.errors.StreamNotFoundError: There is no stream at memory://docs-nowhere in this process, ...
     """
 
 
 class StreamExistsError(RowtimeError):
     """There is a stream, or something else, at that path already.
 
+    ``values``:
+
+    - ``path``: the path.
+
     Example:
         >>> import spark_rowtime as rt
         >>> rt.createStream("memory://docs-exists", "rowtime TIMESTAMP NOT NULL, ticker STRING")
-        >>> rt.createStream("memory://docs-exists", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> rt.createStream("memory://docs-exists", "rowtime TIMESTAMP NOT NULL, ticker STRING")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        spark_rowtime.errors.StreamExistsError: There is a stream at memory://docs-exists already.
+        spark_rowtime.errors.StreamExistsError: There is a stream at memory://docs-exists already. ...
+    """
+
+
+class StreamCompleteError(RowtimeError):
+    """The producer, or every producer of the stream, was declared complete, so that no row may follow.
+
+    ``values``:
+
+    - ``path``: the path of the stream.
+    - ``producer``: the name of the producer that was opened.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-complete", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> rt.openSink("memory://docs-complete", producer="nyse").close(complete=True)
+        >>> rt.openSink("memory://docs-complete", producer="nyse")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.StreamCompleteError: Producer 'nyse' of memory://docs-complete is complete: ...
+    """
+
+
+class StreamBusyError(RowtimeError):
+    """A stream is in use, or still needed, and so was not renamed or deleted. The message says by whom.
+
+    ``values``:
+
+    - ``path``: the path of the stream.
+    - ``users``: who uses it, each as a text.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-busy", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> sink = rt.openSink("memory://docs-busy", producer="nyse")
+        >>> rt.deleteStream("memory://docs-busy")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.StreamBusyError: memory://docs-busy is still used: producer 'nyse' is attached. ...
+        >>> sink.close()
+        >>> rt.deleteStream("memory://docs-busy")
     """
 
 
 class SinkClosedError(RowtimeError):
     """The sink was closed, a call of it was interrupted, or its process was forked.
+
+    ``values`` has those of these that the message is about:
+
+    - ``producer``: the name of the producer.
+    - ``path``: the path of the stream, where the stream was opened in another process.
 
     Example:
         >>> import spark_rowtime as rt
@@ -148,8 +245,40 @@ class SinkClosedError(RowtimeError):
     """
 
 
+class NotSerializableError(RowtimeError):
+    """A sink or a reader was to be pickled, for example because a function that Spark runs in its workers uses it.
+
+    It belongs to the process that opened it. Open one within the function, or write with
+    ``df.writeStream.format("rowtime")``.
+
+    ``values``:
+
+    - ``kind``: "sink" or "reader".
+    - ``path``: the path of the stream.
+
+    Example:
+        >>> import pickle
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-pickle", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openReader("memory://docs-pickle") as reader:
+        ...     pickle.dumps(reader)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.NotSerializableError: A reader of memory://docs-pickle cannot be pickled: ...
+    """
+
+
 class ProducerFencedError(RowtimeError):
-    """Another sink opened the same producer and took it over. Nothing of the call was committed.
+    """Another sink took the producer over, or somebody closed it. Nothing of the call was committed.
+
+    ``values`` has those of these that the message is about:
+
+    - ``producer``: the name of the producer.
+    - ``epoch``: the epoch of the sink that was fenced.
+    - ``current``: the epoch of the sink that has the producer now.
+    - ``path``: the path of the stream that a query writes to.
+    - ``query``: the id of that query.
+    - ``batch``: the number of the batch.
 
     Example:
         >>> import spark_rowtime as rt
@@ -169,6 +298,13 @@ class StoreCorruptError(RowtimeError):
     """Bytes on disk fail their check: the stream's files do not hold what was written.
 
     ``rowtime check STREAM`` reports what is still readable.
+
+    ``values`` has those of these that the message is about:
+
+    - ``path``: the path of the stream.
+    - ``file``: the path of the file.
+    - ``offset``: the position of the train in the file, in bytes.
+    - ``train``: the sequence number of the train.
     """
 
 
@@ -176,6 +312,14 @@ class StoreUnavailableError(RowtimeError):
     """The store is locked, full or unreachable just now. Nothing of the call was committed.
 
     A sink keeps what it took: call ``flush`` again once the cause is gone.
+
+    ``values`` has those of these that the message is about:
+
+    - ``path``: the path of the stream.
+    - ``file``: the path of the file.
+    - ``format``: the number of the stream's format, if it is newer than this version.
+    - ``producer``: the producer that another process hosts.
+    - ``pid``: the id of that process.
     """
 
 
@@ -183,22 +327,64 @@ class DataLostError(RowtimeError):
     """Rows that a reader or a query still needs are no longer in the stream.
 
     The cause is retention, a deleted stream, or an older copy of it. The message says what is left.
+
+    ``values`` has those of these that the message is about:
+
+    - ``path``: the path of the stream.
+    - ``asked``: the sequence number that was asked for.
+    - ``last``: the last sequence number that the stream has.
+    - ``horizon``: the sequence number up to which rows were removed.
+    - ``rows``: the number of rows that were removed.
+    - ``largest``: the largest rowtime among them, in microseconds since the epoch.
+    - ``query``: the id of the query.
+    - ``batch``: the number of the batch.
+    - ``number``: the number of a rejection that was removed.
+    - ``removed``: the number of rejected rows that were removed.
+    - ``offset``: the offset in the query's checkpoint.
     """
 
 
 class UnknownOptionError(RowtimeError):
-    """An option does not exist. If another one has a similar name, the message names it."""
+    """An option or a keyword does not exist. If another one has a similar name, the message names it.
+
+    ``values``:
+
+    - ``option``: the unknown name.
+    - ``nearest``: the most similar name that exists; None if none is similar.
+    - ``adapter``: of an argument of an adapter, the adapter.
+    """
 
 
 class InvalidOptionError(RowtimeError):
     """An option or an argument has a value that cannot be used.
+
+    ``values`` has those of these that the message is about:
+
+    - ``option``: the name of the option or argument.
+    - ``value``: the value, as text.
+    - ``column``: the name of the column.
+    - ``columns``: the names of several columns.
+    - ``path``: the path of the stream.
+    - ``producer``: the name of the producer.
+    - ``stored``: the order of rows that the producer has declared before, as JSON.
+    - ``given``: the order that is declared now, as JSON.
+    - ``bound``: the refused RowtimeBound.
+    - ``ceiling``: the largest bound that is allowed, in microseconds since the epoch.
+    - ``reader``: the name of the reader.
+    - ``wanted``: the stream or the order that a position is of.
+    - ``found``: the stream or the order that is read now.
+    - ``spec``: the adapter, as ``module:Class``.
+    - ``adapter``: the name of the adapter.
+    - ``missing``: the methods that the adapter's class does not have.
+    - ``provider``: the class of the session's state store.
+    - ``stream``: the name of an input of a RowtimeTestStream.
 
     Example:
         >>> import spark_rowtime as rt
         >>> rt.RowtimeBound("yesterday")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        spark_rowtime.errors.InvalidOptionError: 'yesterday' is no time: ...
+        spark_rowtime.errors.InvalidOptionError: 'yesterday' is not a time: ...
     """
 
 
@@ -206,6 +392,14 @@ class DisorderedOutputError(RowtimeError):
     """A query's output has a row below the bound that its sink has published.
 
     ``option("onDisorder", "reject")`` records such rows as rejected instead.
+
+    ``values``:
+
+    - ``path``: the path of the stream that the query writes to.
+    - ``bound``: the published floor, in microseconds since the epoch.
+    - ``boundOf``: whose bound it was, "producer" or "stream", as for LateRowError.
+    - ``boundBy``: the producer that raised it.
+    - ``boundEvent``: the event by which it did.
     """
 
 
@@ -213,15 +407,27 @@ class ShimMissingError(RowtimeError):
     """The Spark session does not have the extension that carries bounds.
 
     ``rt.configure`` adds it to a session's builder, before Spark starts.
+
+    ``values`` has those of these that the message is about:
+
+    - ``extension``: the class of the extension.
     """
 
 
 class ShimMismatchError(RowtimeError):
-    """Spark's internals are not as the extension expects. Use a supported version of PySpark."""
+    """Spark's internals are not as the extension expects. Use a supported version of PySpark.
+
+    ``values`` is empty.
+    """
 
 
 class ExtraNotInstalledError(RowtimeError):
-    """An optional dependency is not installed; the message names the pip extra."""
+    """An optional dependency is not installed; the message names the pip extra.
+
+    ``values``:
+
+    - ``extra``: the name of the pip extra.
+    """
 
 
 class SinkNotClosedWarning(RuntimeWarning):

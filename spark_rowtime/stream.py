@@ -1,7 +1,7 @@
 """createStream creates a stream; describeStream reports its state."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,11 +11,12 @@ from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import REJECTED_BYTES, Position, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
+from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.retention import checkpoint_gone, lost
-from spark_rowtime.types.arguments import is_whole, to_flag
-from spark_rowtime.types.schema import same_schema, show_schema, stream_schema
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
+from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
 
@@ -29,12 +30,21 @@ class ProducerDescription:
 
     Attributes:
         name: The producer's name in the stream.
-        status: attached, idle, detached or left.
+        status: expected (named by ``createStream``, has not opened a sink), attached, idle, detached, left, or
+            complete (it will never send again).
         bound: The producer's own bound; None if it has none.
         accepted: The number of its rows that the stream accepted.
         rejected: The number of its rows that the stream rejected.
         epoch: Rises by one each time that another sink takes the producer over.
         checkpoint: The checkpoint stored last; None if none was stored.
+        seen: When its process last committed or renewed its lease; an aware datetime, UTC.
+        sent: When it last sent a row or a new bound, or joined; an aware datetime, UTC. A producer that is seen, but
+            has not sent for long, lives and has nothing to say.
+        lease: The lease that it was opened with, a timedelta; None if it has none.
+        leaseLeft: What is left of the lease, a timedelta: the stream waits no longer unless the producer is seen
+            again. None if it has no lease, or has left or was detached.
+
+    The last four are not compared by ``==``, since they change with the time.
     """
 
     name: str
@@ -44,6 +54,10 @@ class ProducerDescription:
     rejected: int
     epoch: int
     checkpoint: str | None
+    seen: datetime = field(compare=False)
+    sent: datetime = field(compare=False)
+    lease: timedelta | None = field(compare=False)
+    leaseLeft: timedelta | None = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +79,7 @@ class ReaderDescription:
     checkpointGone: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StreamInfo:
     """The state of a stream at one moment; ``describeStream`` returns it.
 
@@ -83,6 +97,9 @@ class StreamInfo:
         removed: How many of the ``rows`` were removed by retention.
         readers: The registered readers, each as a ReaderDescription.
         rejectedRemoved: How many of the ``rejected`` rows are no longer kept.
+        holders: The names of all producers that hold the bound back: it moves once each of them has sent or left.
+        rowsHeldBack: The number of rows that were accepted, but wait for the bound, so that readers in order of
+            rowtime do not get them yet.
         settings: The arguments of ``createStream`` that differ from their defaults, by name. Intervals are
             timedeltas, sizes are bytes.
 
@@ -107,7 +124,16 @@ class StreamInfo:
     removed: int
     readers: tuple[ReaderDescription, ...]
     rejectedRemoved: int
+    holders: tuple[str, ...]
+    rowsHeldBack: int
     settings: Mapping[str, timedelta | int | bool]
+
+    def __repr__(self) -> str:
+        waits = f"waits for {self.waitsFor!r}" if self.holder else f"waits for {self.waitsFor}"
+        return (
+            f"<StreamInfo of {self.path}: {self.bound or 'no bound'}, {waits}, {self.rows} rows, "
+            f"{self.rejected} rejected, {len(self.producers)} producers, {len(self.readers)} readers, seq {self.seq}>"
+        )
 
     @property
     def waitsFor(self) -> str:
@@ -126,26 +152,40 @@ class StreamInfo:
             ...     rt.describeStream("memory://docs-waits").waitsFor
             'nyse'
         """
-        return waits_for(self.path, self.holder, self.producers)
+        complete = self.bound is not None and self.bound.isEnd
+        return waits_for(self.path, self.holder, self.producers, complete=complete)
 
 
-def waits_for(path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo]) -> str:
-    """The producer whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``."""
+def waits_for(
+    path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo], *, complete: bool = False
+) -> str:
+    """The producer whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``.
+
+    ``complete``: whether the stream's bound is the end of time.
+    """
+    if complete:
+        return f"nobody: {path} is complete, no row follows"
+    to_come = [p.name for p in producers if p.status is Status.EXPECTED]
+    if holder in to_come:
+        return f"{_some(to_come)} (expected, {'have' if len(to_come) > 1 else 'has'} not opened)"
     if holder is not None:
         return holder
     if not producers:
         return f"nobody: no producer has been attached to {path} yet"
     by_status = [(status, [p.name for p in producers if p.status is status]) for status in Status]
-    gone = ", ".join(f"{_some(names)} {_GONE[status]}" for status, names in by_status if names)
-    return f"nobody: of the producers of {path} {gone}; its bound stays until one sends"
+    gone = ", ".join(f"{_some(names)} {_GONE[status][len(names) > 1]}" for status, names in by_status if names)
+    return f"nobody: of the producers of {path} {gone}; the bound stays as it is until one sends"
 
 
 _GONE = {
-    Status.ATTACHED: "is attached",
-    Status.IDLE: "is idle",
-    Status.DETACHED: "was detached",
-    Status.LEFT: "has left",
+    Status.EXPECTED: ("is expected", "are expected"),
+    Status.ATTACHED: ("is attached", "are attached"),
+    Status.IDLE: ("is idle", "are idle"),
+    Status.DETACHED: ("was detached", "were detached"),
+    Status.LEFT: ("has left", "have left"),
+    Status.COMPLETE: ("is complete", "are complete"),
 }
+"""What has become of a producer, and of several, in words."""
 
 
 def _some(names: Sequence[str]) -> str:
@@ -154,6 +194,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_NAMED])) + more
 
 
+@known_keywords
 def createStream(
     path: str,
     schema: Any,
@@ -165,6 +206,7 @@ def createStream(
     retainAge: str | timedelta | None = None,
     retainBytes: int | None = None,
     retainRejected: int = REJECTED_BYTES,
+    producers: Iterable[str] = (),
     existOk: bool = False,
 ) -> None:
     """Creates an empty stream at ``path``.
@@ -190,8 +232,11 @@ def createStream(
             are kept.
         retainRejected: A number of bytes: the stream keeps the newest rejected rows up to this size (by default
             256 MiB). All rejected rows are counted.
-        existOk: If True, a stream of the same schema that exists already is left as it is; its settings are not
-            compared.
+        producers: The names of the producers that the stream waits for from the start: it has no bound until each of
+            them has opened a sink and promised something, or is let go by ``detachProducer`` or ``closeProducer``. So
+            feeds that start one after another lose no rows. Other producers may join too.
+        existOk: If True, a stream of the same schema that exists already is left as it is; its settings and expected
+            producers are not compared. The stream may also have columns that ``alterStream`` has added.
 
     Raises:
         StreamExistsError: Something exists at ``path`` already, and ``existOk`` is False.
@@ -204,6 +249,19 @@ def createStream(
         >>> rt.createStream("memory://docs-create", "rowtime TIMESTAMP NOT NULL, ticker STRING", idleTimeout="5 min")
         >>> rt.describeStream("memory://docs-create").schema.names
         ['rowtime', 'ticker']
+
+        Two feeds of which the first ends before the second begins:
+
+        >>> schema = "rowtime TIMESTAMP NOT NULL, ticker STRING"
+        >>> rt.createStream("memory://docs-expected", schema, producers=["nyse", "xetra"])
+        >>> with rt.openSink("memory://docs-expected", producer="nyse") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> rt.describeStream("memory://docs-expected").waitsFor
+        "'xetra' (expected, has not opened)"
+        >>> with rt.openSink("memory://docs-expected", producer="xetra") as sink:
+        ...     sink.sendRow(("2026-01-05T09:00:00Z", "SAP"))
+        >>> rt.describeStream("memory://docs-expected").bound
+        RowtimeBound('2026-01-05T14:30:00Z')
     """
     arrow = stream_schema(schema)
     settings = StreamSettings(
@@ -212,16 +270,28 @@ def createStream(
         to_interval(idleTimeout, "idleTimeout"),
         to_interval(maxAhead, "maxAhead"),
         to_interval(retainAge, "retainAge"),
-        None if retainBytes is None else _size(retainBytes, "retainBytes"),
-        _size(retainRejected, "retainRejected"),
+        None if retainBytes is None else to_count(retainBytes, "retainBytes", unit="bytes"),
+        to_count(retainRejected, "retainRejected", unit="bytes"),
     )
     to_flag(existOk, "existOk")
+    expected = _names(producers)
     try:
-        create_store(path, arrow, settings)
+        create_store(path, arrow, settings, expected)
     except StreamExistsError:
         if not existOk:
             raise
         _check_same(path, arrow)
+
+
+def _names(producers: Any) -> tuple[str, ...]:
+    """Returns the names of the expected producers, each once, in their order."""
+    if isinstance(producers, str) or not isinstance(producers, Iterable):
+        raise InvalidOptionError(
+            f"producers must be a list of names, such as ['Berlin', 'Oslo'], not {short_repr(producers)}.",
+            option="producers",
+            value=short_repr(producers),
+        )
+    return tuple(dict.fromkeys(to_text(name, "a name in producers") for name in producers))
 
 
 def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
@@ -230,33 +300,25 @@ def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
     return {name: value if name in plain else timedelta(microseconds=value) for name, value in changed.items()}
 
 
-def _size(value: Any, name: str) -> int:
-    if is_whole(value) and 0 <= value < 1 << 63:
-        size: int = value
-        return size
-    raise InvalidOptionError(
-        f"{name} must be a whole number of bytes, not {short_repr(value)}.", value=short_repr(value)
-    )
-
-
 def require_stream(path: str, schema: Any) -> None:
-    """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema."""
+    """Raises StreamNotFoundError if there is no stream at ``path``, SchemaMismatchError if it has another schema.
+
+    ``schema`` may lack columns that were added to the stream.
+    """
     _check_same(path, stream_schema(schema))
 
 
 def _check_same(path: str, wanted: pa.Schema) -> None:
-    store = open_store(path)
-    try:
-        if not same_schema(store.schema, wanted):
+    with open_store(path) as store:
+        if not is_schema_of(store.schema, wanted):
             raise SchemaMismatchError(
                 f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
-                "Take another path, or the stream's own schema.",
+                "Use another path, or the stream's own schema.",
                 path=path,
             )
-    finally:
-        store.close()
 
 
+@known_keywords
 def describeStream(path: str) -> StreamInfo:
     """Reports the schema, the bound, the producers and the readers of a stream.
 
@@ -282,18 +344,14 @@ def describeStream(path: str) -> StreamInfo:
         >>> [(producer.name, producer.status.value) for producer in info.producers]
         [('nyse', 'left')]
     """
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         (clock, due), head = clock_now(store), store.head()
         infos = producers_now(store, due)
         return StreamInfo(
             path,
             store.schema,
             as_bound(clock.floor),
-            tuple(
-                ProducerDescription(i.name, i.status, as_bound(i.floor), i.accepted, i.rejected, i.epoch, i.checkpoint)
-                for i in infos
-            ),
+            _producers(store, infos),
             head.rows,
             sum(i.rejected for i in infos),
             head.seq,
@@ -301,10 +359,32 @@ def describeStream(path: str) -> StreamInfo:
             store.horizon().rows,
             _readers(store),
             store.rejected_removed(),
+            tuple(clock.holders()),
+            rows_held_back(store),
             _not_default(store.settings),
         )
-    finally:
-        store.close()
+
+
+def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:
+    seen, now = store.last_seen(), store.now()
+    return tuple(_producer(info, seen[info.name], now) for info in infos if info.name in seen)
+
+
+def _producer(info: ProducerInfo, last: LastSeen, now: int) -> ProducerDescription:
+    waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
+    return ProducerDescription(
+        info.name,
+        info.status,
+        as_bound(info.floor),
+        info.accepted,
+        info.rejected,
+        info.epoch,
+        info.checkpoint,
+        from_micros(now - last.unseen),
+        from_micros(now - last.silent),
+        None if last.lease is None else timedelta(microseconds=last.lease),
+        timedelta(microseconds=max((last.lease or 0) - last.unseen, 0)) if waits else None,
+    )
 
 
 def _readers(store: Store) -> tuple[ReaderDescription, ...]:

@@ -16,11 +16,12 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 """Required by transformWithState, and by a join's state in format 3 or 4."""
 HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 """Spark's default. A batch takes two thirds of the time that RocksDB takes."""
+ADAPTERS = ("tests.crash.numbers:Numbers", "tests.spark.hosted_feed:Feed", "tests.spark.hosted_feed:Shops")
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
-    "spark.rowtime.adapters": "tests.crash.numbers:Numbers, tests.spark.hosted_feed:Feed",
+    "spark.rowtime.adapters": ", ".join(ADAPTERS),
     "spark.ui.showConsoleProgress": "false",
     # Short runs: the second compiler costs more than it gains. Without it the code cache has 48 MB: in a run of many
     # queries the JVM would sweep it and compile again. A concurrent collector would compete for the two cores of CI.

@@ -59,8 +59,8 @@ def _locked(fd: int) -> bool:
 
 def _hosted_already(path: str, producer: str, pid: str) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"Adapter {producer!r} is hosted on {path} already, by process {pid or '(starting)'}. Two would fence each "
-        "other: end that one first, or give this one a producer name of its own.",
+        f"Adapter {producer!r} is already hosted on {path}, by process {pid or '(starting)'}. Two hosts would fence "
+        "each other: end that process first, or give this adapter another producer name.",
         path=path,
         producer=producer,
         pid=pid,

@@ -5,18 +5,34 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from spark_rowtime.bounds.bound import stronger, weaker
+from spark_rowtime.types.timestamps import END
 
 
 class Status(StrEnum):
     """The state of a producer, which decides whether it counts for the clock."""
 
+    EXPECTED = "expected"
+    """The stream waits for the producer, which has not opened its sink yet; it has promised nothing."""
     ATTACHED = "attached"
     IDLE = "idle"
     """Attached, but silent for longer than idleTimeout: the producer does not count until it sends again."""
     DETACHED = "detached"
     """The producer's lease ended, or the producer was detached by hand."""
     LEFT = "left"
-    """The producer closed its sink."""
+    """The producer closed its sink, or somebody closed the producer."""
+    COMPLETE = "complete"
+    """The producer has promised the end of time: it will never send again."""
+
+
+COUNTING = (Status.EXPECTED, Status.ATTACHED)
+"""The producers that the stream waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The creator of the stream named a producer that is to come."""
+
+    producer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +44,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A train was committed: the producer's own floor after it, and its largest rowtime, in microseconds."""
+    """A train was committed: the producer's own floor after it, and its largest rowtime, in microseconds.
+
+    With the floor END the producer is complete, and leaves the clock.
+    """
 
     producer: str
     floor: int | None
@@ -37,7 +56,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A producer closed."""
+    """A producer closed, or was closed by somebody else."""
 
     producer: str
 
@@ -56,11 +75,16 @@ class Detached:
     producer: str
 
 
-Event = Joined | Sent | Left | Idled | Detached
+Event = Expected | Joined | Sent | Left | Idled | Detached
 
 
-GONE = {Left: Status.LEFT, Detached: Status.DETACHED}
+GONE = {Left: Status.LEFT, Detached: Status.DETACHED, Sent: Status.COMPLETE}
 """The status of a producer after an event that removes it from the clock."""
+
+
+def completes(event: Event) -> bool:
+    """Returns whether the event promises the end of time for its producer."""
+    return isinstance(event, Sent) and event.floor is not None and event.floor >= END
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +104,10 @@ class StreamClock:
     - *monotone*: ``floor`` never falls.
     - *safe*: where every row is at or above its producer's bound in force, no row is below a floor
       that was published before it.
-    - *weakest*: while the stream has a bound, it is the weakest bound of the attached producers that are not
-      idle, but never less than it was.
+    - *weakest*: while the stream has a bound, it is the weakest bound of the expected producers and of the attached
+      ones that are not idle, but never less than it was.
     - *remembers*: when the last producer leaves, the floor is at least the largest rowtime accepted.
+    - *end*: when the last producer becomes complete, the floor is END.
     - *replay*: the same events give the same floors.
 
     ``bounds_before_rows=False``: there is no bound until the first row, as in SQLstream s-Server.
@@ -95,7 +120,7 @@ class StreamClock:
     largest: int | None = None
     """The largest rowtime accepted so far."""
     producers: dict[str, ProducerClock] = field(default_factory=dict)
-    """The attached producers, idle or not. A producer that has left is forgotten: it joins as a new one."""
+    """The expected producers, and the attached ones, idle or not. Others are forgotten: they join as new ones."""
 
     def in_force(self, producer: str) -> int | None:
         """The floor below which a row of ``producer`` is late."""
@@ -104,7 +129,7 @@ class StreamClock:
 
     def apply(self, event: Event) -> int | None:
         """Applies one event; returns the stream's floor after it."""
-        if isinstance(event, Left | Detached):
+        if isinstance(event, Left | Detached) or completes(event):
             self.producers.pop(event.producer, None)
         else:
             self.producers[event.producer] = self._moved(event)
@@ -121,25 +146,43 @@ class StreamClock:
 
     def holder(self) -> str | None:
         """The producer that holds the clock back: the weakest of those that count; None if none counts."""
-        counting = {n: p for n, p in self.producers.items() if p.status is Status.ATTACHED}
-        return min(counting, key=lambda n: (counting[n].floor or 0, n), default=None)
+        counting = {n: p for n, p in self.producers.items() if p.status in COUNTING}
+        return min(
+            counting, key=lambda n: (counting[n].floor or 0, counting[n].status is Status.ATTACHED, n), default=None
+        )
 
-    def _moved(self, event: Joined | Sent | Idled) -> ProducerClock:
+    def holders(self) -> list[str]:
+        """All producers that hold the clock back: it moves once each of them has sent or left. The weakest is first."""
+        counting = {
+            n: (p.floor or 0, p.status is Status.ATTACHED, n) for n, p in self.producers.items() if p.status in COUNTING
+        }
+        reached = max(min((floor for floor, *_ in counting.values()), default=0), self.floor or 0)
+        return sorted((n for n, (floor, *_) in counting.items() if floor <= reached), key=lambda n: counting[n])
+
+    def _moved(self, event: Expected | Joined | Sent | Idled) -> ProducerClock:
         before = self.producers.get(event.producer) or ProducerClock(Status.ATTACHED, self.floor)
         match event:
+            case Expected():
+                return ProducerClock(Status.EXPECTED, None)
             case Joined():
-                return before
+                return self._joined(before)
             case Sent():
                 return ProducerClock(Status.ATTACHED, stronger(before.floor, event.floor))
             case Idled():
                 return replace(before, status=Status.IDLE)
 
+    def _joined(self, before: ProducerClock) -> ProducerClock:
+        """A takeover changes nothing; an expected producer starts at the stream's bound."""
+        return ProducerClock(Status.ATTACHED, self.floor) if before.status is Status.EXPECTED else before
+
     def _reached(self, event: Event) -> int | None:
+        if completes(event) and not self.producers:
+            return END
         if not self.bounds_before_rows and self.largest is None:
             return None
         if not self.producers:
             return self.largest if isinstance(event, Left) else None
-        return self._merged([p.floor for p in self.producers.values() if p.status is Status.ATTACHED])
+        return self._merged([p.floor for p in self.producers.values() if p.status in COUNTING])
 
     def _merged(self, floors: list[int | None]) -> int | None:
         if not floors:

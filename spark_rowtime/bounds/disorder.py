@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.monotone import Amount, show_number, to_amount, whole_numbers
 from spark_rowtime.types.schema import ROWTIME
 
@@ -28,13 +28,15 @@ class Verdict(NamedTuple):
 
     ``fits``: for each row, whether it is in time (None: all rows are). ``floor``: the floor that the rows imply (None:
     no new floor). ``why`` names what late rows fell below, for the error. ``bounds``: for each row, the bound in force
-    in microseconds (None if all rows fit).
+    in microseconds (None if all rows fit). ``declared``: for each row, whether it is late by the lateness that its
+    producer declared (None: no row is).
     """
 
     fits: pa.Array | None
     floor: int | None
     why: str = ""
     bounds: pa.Array | None = None
+    declared: pa.Array | None = None
 
 
 class Disorder(ABC):
@@ -116,7 +118,7 @@ class Lateness(Disorder):
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
         rows = timed.rows
         fits, why = AnyOrder().judge(timed, floor).fits, "the bound in force"
-        bounds = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows)
+        bounds, declared = pa.repeat(pa.scalar(floor, pa.int64()), rows.num_rows), None
         for column, lateness in self.columns.items():
             if column not in self.largest:
                 continue
@@ -128,7 +130,8 @@ class Lateness(Disorder):
                 first = pc.invert(good) if fits is None else pc.and_not(fits, good)
                 bounds = pc.if_else(first, pa.scalar(below, pa.int64()), bounds)
                 fits = good if fits is None else pc.and_(fits, good)
-        return Verdict(fits, self._floor(rows if fits is None else rows.filter(fits)), why, bounds)
+                declared = first if declared is None else pc.or_(declared, first)
+        return Verdict(fits, self._floor(rows if fits is None else rows.filter(fits)), why, bounds, declared)
 
     def _floor(self, accepted: pa.RecordBatch) -> int | None:
         if ROWTIME not in self.columns:
@@ -197,11 +200,12 @@ def declared(
     given = [name for name, value in (("lateness", lateness), ("kSort", kSort)) if value is not None]
     given += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
     if len(given) > 1:
-        raise InvalidOptionError(f"{' and '.join(given)} exclude each other: each says how the bound is found.")
+        raise InvalidOptionError(
+            f"{' and '.join(given)} exclude each other: each declares how the bound is computed. Give one.",
+            option=given[0],
+        )
     if kSort is not None:
-        if not is_whole(kSort) or kSort < 0:
-            raise InvalidOptionError(f"kSort={kSort!r} must be a whole number from 0 on.")
-        return KSorted(kSort)
+        return KSorted(to_count(kSort, "kSort"))
     if lateness is not None:
         return Lateness(_lateness_columns(schema, lateness))
     return InOrder() if rowsImplyBounds else AnyOrder()
@@ -212,7 +216,11 @@ def _lateness_columns(schema: pa.Schema, lateness: Amount | Mapping[str, Amount]
         lateness = {ROWTIME: lateness}
     for column in lateness:
         if column not in schema.names:
-            raise InvalidOptionError(f"lateness names {column!r}, but the columns are {schema.names}.", column=column)
+            raise InvalidOptionError(
+                f"lateness names {column!r}, which is not a column of the stream: {schema.names}.",
+                option="lateness",
+                column=column,
+            )
     return {column: to_amount(schema.field(column), value) for column, value in lateness.items()}
 
 

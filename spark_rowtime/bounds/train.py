@@ -90,7 +90,7 @@ def one_batch(rows: pa.Table) -> pa.RecordBatch:
     """All rows in one batch. Raises ArrowInvalid if a column of texts would be larger than Arrow's 2 GiB."""
     batches = rows.combine_chunks().to_batches()
     if len(batches) > 1:
-        raise pa.ArrowInvalid(f"{rows.num_rows} rows are too many for one batch: a column passes 2 GiB.")
+        raise pa.ArrowInvalid(f"{rows.num_rows} rows are too many for one batch: a column would be larger than 2 GiB.")
     return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
 
 

@@ -1,27 +1,43 @@
 """The command ``rowtime``, with one file per family of commands. Only ``jar`` imports PySpark."""
 
+from difflib import get_close_matches
 from typing import Any
 
 import click
 
+from spark_rowtime.cli.admin import copy, delete, list_streams, rename
+from spark_rowtime.cli.alter import alter
 from spark_rowtime.cli.check import check
 from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import drain, run
 from spark_rowtime.cli.jar import jar
+from spark_rowtime.cli.producers import close, detach
+from spark_rowtime.cli.rejected import rejected
 from spark_rowtime.cli.send import send
-from spark_rowtime.cli.streams import create, describe, detach
+from spark_rowtime.cli.streams import create, describe
 from spark_rowtime.cli.tail import tail
 from spark_rowtime.errors import RowtimeError
 
 
 class _Commands(click.Group):
-    """Prints a RowtimeError as one message without a traceback. The exit code is then 1."""
+    """Prints a RowtimeError as one message without a traceback. The exit code is then 1; of wrong usage it is 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except RowtimeError as error:
             raise click.ClickException(str(error)) from error
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the command; if there is none of that name, the error names the nearest."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {name!r}.{hint} The commands are {', '.join(self.list_commands(ctx))}.")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Commands)
@@ -30,5 +46,23 @@ def main() -> None:
     """Create, inspect, fill and read streams of rows and rowtime bounds."""
 
 
-for _command in (create, describe, detach, send, run, tail, drain, gc, check, jar):
+for _command in (
+    create,
+    alter,
+    describe,
+    close,
+    detach,
+    send,
+    run,
+    tail,
+    rejected,
+    drain,
+    gc,
+    check,
+    copy,
+    rename,
+    delete,
+    list_streams,
+    jar,
+):
     main.add_command(_command)

@@ -14,11 +14,13 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import span
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.cli.sorted_runs import SortedRuns
-from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamCompleteError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rowtime_micros
-from spark_rowtime.types.timestamps import LEAST, from_micros, show_micros
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import LARGEST, LEAST, show_micros
 
 _MOST_PRODUCERS = 1000
 
@@ -30,6 +32,7 @@ class FeedOptions:
     ``producer`` is the column that names each row's producer; without it there is one producer, ``name``.
     ``interval`` is the interval of rowtime, in microseconds, at which all producers send a bound; None means
     never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` is as for openSink.
+    ``complete``: the producers will never send again.
     """
 
     name: str
@@ -37,6 +40,7 @@ class FeedOptions:
     interval: int | None = None
     final: RowtimeBound | None = None
     on_late: str = "raise"
+    complete: bool = False
 
 
 class CsvFeed:
@@ -67,8 +71,8 @@ class CsvFeed:
         final = self._options.final
         if final is not None and self.last is not None and final.floor < self.last:
             raise InvalidOptionError(
-                f"--final {show_micros(final.floor)} lies before the last row, {show_micros(self.last)}: it would be "
-                "no true bound. Nothing was sent.",
+                f"--final {show_micros(final.floor)} lies before the last row, {show_micros(self.last)}, so this bound "
+                "would not be true. Nothing was sent.",
             )
 
     def send(self, path: str, advance: Callable[[int], object] = lambda _: None) -> int:
@@ -77,10 +81,9 @@ class CsvFeed:
         It calls ``advance`` with the number of rows of each finished batch.
         """
         with ExitStack() as stack:
-            sinks = {
-                name: stack.enter_context(openSink(path, producer=name, onLate=self._options.on_late))
-                for name in sorted(self.producers)
-            }
+            sinks = {name: stack.enter_context(sink) for name, sink in self._sinks(path)}
+            if not sinks:
+                return 0
             senders = _Senders(sinks, self._options.producer, self._identity())
             for batch in self._runs.merged():
                 for start, rows in self._intervals(batch):
@@ -91,13 +94,37 @@ class CsvFeed:
                 advance(batch.num_rows)
             if self._last_bound is not None:
                 senders.promise(self._last_bound)
+            if self._options.complete:
+                for sink in sinks.values():
+                    sink.close(complete=True)
         return senders.sent
+
+    def _sinks(self, path: str) -> Iterator[tuple[str, StreamSink]]:
+        """Opens each producer. Leaves those out that an earlier run, which was interrupted later, has completed."""
+        for name in sorted(self.producers):
+            _require_free(path, name, self._stored(path, name))
+            try:
+                sink = openSink(path, producer=name, onLate=self._options.on_late)
+            except StreamCompleteError:
+                if not self._options.complete or not self._was_sent(path, name):
+                    raise
+            else:
+                yield name, sink
+
+    def _was_sent(self, path: str, name: str) -> bool:
+        return landed(self._stored(path, name), self._identity()) is not None
+
+    @staticmethod
+    def _stored(path: str, name: str) -> str | None:
+        with open_store(path) as store:
+            known = store.producer(name)
+        return None if known is None else known.checkpoint
 
     @property
     def _last_bound(self) -> RowtimeBound | None:
         if self._options.final is not None or self.last is None:
             return self._options.final
-        return RowtimeBound(from_micros(self.last), strict=True)
+        return RowtimeBound.fromFloor(min(self.last + 1, LARGEST))
 
     def _note(self, batch: pa.RecordBatch) -> None:
         ends = span(batch)
@@ -115,7 +142,7 @@ class CsvFeed:
             if len(self.producers) > _MOST_PRODUCERS:
                 raise InvalidOptionError(
                     f"--producer {self._options.producer}: more than {_MOST_PRODUCERS} different values. A producer is "
-                    "a writer with a clock of its own, not a key; take another column, or none."
+                    "a writer with a clock of its own, not a key: use another column, or leave out --producer."
                 )
 
     def _check_name(self, text: str) -> None:
@@ -151,6 +178,8 @@ class _Senders:
     def send(self, rows: pa.RecordBatch) -> None:
         """Sends rows of any producers, given in the order of their times. Skips those that have landed already."""
         for name, own in self._by_producer(rows):
+            if name not in self._sinks:
+                continue
             old = min(own.num_rows, max(0, self._landed[name] - self._passed[name]))
             self._passed[name] += own.num_rows
             if old < own.num_rows:
@@ -175,13 +204,7 @@ class _Senders:
         self._pending.clear()
 
     def _stored(self, checkpoint: str | None) -> int:
-        try:
-            stored = json.loads(checkpoint or "{}")
-        except ValueError:
-            return 0
-        if not isinstance(stored, dict) or {**stored, **self._identity} != stored:
-            return 0
-        return int(stored.get("rows", 0))
+        return landed(checkpoint, self._identity) or 0
 
     def _by_producer(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._producer is None:
@@ -189,6 +212,33 @@ class _Senders:
         by_name = pc.sort_indices(_names(rows, self._producer))
         ordered = rows.take(by_name)
         return _stretches(ordered, _names(ordered, self._producer))
+
+
+def _require_free(path: str, producer: str, checkpoint: str | None) -> None:
+    """Raises InvalidOptionError if the checkpoint is that of another feed, such as an adapter, which would lose it."""
+    try:
+        ours = checkpoint is None or "csv" in json.loads(checkpoint)
+    except (ValueError, TypeError):
+        ours = False
+    if not ours:
+        raise InvalidOptionError(
+            f"Producer {producer!r} of {path} has the checkpoint {short_repr(checkpoint)} of another feed, which could "
+            "not resume after this file was sent. Send the file under names of its own: another column with "
+            "--producer, or --name.",
+            producer=producer,
+            value=short_repr(checkpoint),
+        )
+
+
+def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
+    """Returns how many rows of the file a checkpoint says have landed; None if it is none of this file."""
+    try:
+        stored = json.loads(checkpoint or "{}")
+    except ValueError:
+        return None
+    if not isinstance(stored, dict) or {**stored, **identity} != stored:
+        return None
+    return int(stored.get("rows", 0))
 
 
 def _stretches(rows: pa.RecordBatch, by: pa.Array) -> Iterator[tuple[Any, pa.RecordBatch]]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError
+from spark_rowtime.types.added_columns import added_names
 from spark_rowtime.types.local_time import LocalTime, is_naive
 from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, check_rowtimes, stream_schema
 from spark_rowtime.types.timestamps import to_micros
@@ -28,8 +29,9 @@ class CsvRows:
     All columns keep their names. The rowtime column also stays under its own name, beside ``rowtime``.
     ``columns`` selects columns, in this order. ``nulls`` are the unquoted texts that stand for null.
     ``time_format`` is the strptime format of times that are not in ISO 8601. ``stream`` is the schema that
-    the rows must have, if the stream exists already. ``local`` interprets times without a zone; None means
-    UTC. The methods raise SchemaMismatchError and InvalidOptionError, with the line if it is known.
+    the rows must have, if the stream exists already; columns that were added to it may be missing. ``local``
+    interprets times without a zone; None means UTC. The methods raise SchemaMismatchError and
+    InvalidOptionError, with the line if it is known.
     """
 
     file: Path
@@ -48,7 +50,7 @@ class CsvRows:
         own = stream_schema(pa.schema([pa.field(ROWTIME, TIMESTAMP), *named]))
         if self.stream is None:
             return own
-        self._check_columns(own.names, self.stream.names)
+        self._check_columns(own.names, self.stream)
         return self.stream
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -85,7 +87,7 @@ class CsvRows:
             if name not in names:
                 raise InvalidOptionError(f"{self.file} has no column {name!r}, only {names}.", column=name)
         if len(set(names)) != len(names):
-            raise SchemaMismatchError(f"{self.file} has two columns of one name: {names}. Rename one of them.")
+            raise SchemaMismatchError(f"{self.file} has two columns with the same name: {names}. Rename one of them.")
         return names
 
     @cached_property
@@ -94,8 +96,8 @@ class CsvRows:
         clash = [name for name in kept if name.lower() == ROWTIME and name != self.rowtime]
         if clash:
             raise SchemaMismatchError(
-                f"{self.file} has a column {clash[0]!r}, but rowtime is to come from {self.rowtime!r}. Say --rowtime "
-                f"{clash[0]}, rename the column, or leave it out: --columns and the columns that you want.",
+                f"{self.file} has a column {clash[0]!r}, but rowtime comes from {self.rowtime!r}. Give --rowtime "
+                f"{clash[0]}, rename the column, or leave it out: list the other columns with --columns.",
                 column=clash[0],
             )
         return kept
@@ -140,6 +142,7 @@ class CsvRows:
     def _project(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         source = {name: batch.column(name) for name in self._kept}
         source[ROWTIME] = batch.column(self.rowtime)
+        source |= {f.name: pa.nulls(batch.num_rows, f.type) for f in schema if f.name not in source}  # added columns
         columns = [source[f.name].cast(f.type, safe=not pa.types.is_timestamp(f.type)) for f in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -176,12 +179,13 @@ class CsvRows:
         except SchemaMismatchError as error:
             raise self._bad_rowtime(str(error)) from None
 
-    def _check_columns(self, have: list[str], want: list[str]) -> None:
-        missing, more = sorted(set(want) - set(have)), sorted(set(have) - set(want))
+    def _check_columns(self, have: list[str], stream: pa.Schema) -> None:
+        missing = sorted(set(stream.names) - set(have) - set(added_names(stream)))
+        more = sorted(set(have) - set(stream.names))
         if missing or more:
             raise SchemaMismatchError(
                 f"{self.file} does not fit the stream: missing {missing or 'nothing'}, unknown {more or 'nothing'}. "
-                "Leave columns out with --columns and those that you want, or send to another stream.",
+                "List the columns to send with --columns, or send to another stream.",
                 missing=missing,
                 unknown=more,
             )
@@ -194,12 +198,12 @@ class CsvRows:
             line = self.bad_line(self.rowtime, self._parse) if "conversion error" in str(error) else None
             raise SchemaMismatchError(
                 f"{self.file} cannot be read: {f'column {self.rowtime!r}, {line}' if line else error}. Types are "
-                f"inferred from the first {_BLOCK >> 20} MB; a stream that is there already decides them itself.",
+                f"inferred from the first {_BLOCK >> 20} MB; an existing stream determines the types itself.",
                 file=str(self.file),
             ) from None
 
     def _bad_rowtime(self, why: str) -> SchemaMismatchError:
-        line = self.bad_line(self.rowtime, self._parse) or "perhaps some times have a zone and others have none"
+        line = self.bad_line(self.rowtime, self._parse) or "some times may have a zone and others none"
         return SchemaMismatchError(
             f"{self.file}: column {self.rowtime!r} cannot be the rowtime: {why}; {line}. Nothing was sent. Each row "
             "needs a time later than 1970-01-01T00:00:00Z, in ISO 8601 or as --time-format says.",

@@ -2,7 +2,8 @@
 
 import click
 
-from spark_rowtime.cli.streams import blocking
+from spark_rowtime.cli.description import blocking
+from spark_rowtime.cli.output import as_json, echo_json
 from spark_rowtime.store import open_store
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.timestamps import to_interval
@@ -26,26 +27,48 @@ from spark_rowtime.types.timestamps import to_interval
     help="First forget the readers that were not seen for this long: '30 days'. A running one is seen each minute.",
 )
 @click.option("--force", is_flag=True, help="Also remove rows that registered readers and queries have still to read.")
+@as_json
 def gc(
-    stream: str, age: str | None, size: int | None, forget: tuple[str, ...], forget_older: str | None, force: bool
+    stream: str,
+    age: str | None,
+    size: int | None,
+    forget: tuple[str, ...],
+    forget_older: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Remove old rows that no reader needs any more.
 
     Rows that the bound has not released always stay. Rows that a query or a named reader has still to read stay
     unless --force is given; `rowtime describe` lists these readers.
     """
-    store = open_store(stream)
-    try:
+    with open_store(stream) as store:
         absent = to_interval(forget_older, "forget-older")
         older = [] if absent is None else [reader.name for reader in store.readers() if reader.unseen >= absent]
-        for reader in dict.fromkeys([*forget, *older]):
+        forgotten = list(dict.fromkeys([*forget, *older]))
+        for reader in forgotten:
             store.forget(reader)
-            click.echo(f"{stream}: forgot reader {reader!r}")
+            if not as_json:
+                click.echo(f"{stream}: forgot reader {reader!r}")
         done = store.gc(to_interval(age, "age"), size, force)
-        click.echo(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
-        if done.held:
-            click.echo(f"More is old enough, but of what follows seq {store.horizon().seq}: {done.held}.")
-            for line in blocking(describeStream(stream)):
-                click.echo(line)
-    finally:
-        store.close()
+        kept_from = store.horizon().seq
+    warnings = blocking(describeStream(stream)) if done.held else []
+    if as_json:
+        echo_json(
+            {
+                "stream": stream,
+                "forgotten": forgotten,
+                "rows": done.rows,
+                "files": done.files,
+                "bytes": done.size,
+                "seq": kept_from,
+                "held": done.held,
+                "warnings": warnings,
+            }
+        )
+        return
+    click.echo(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
+    if done.held:
+        click.echo(f"More rows are old enough, but are kept after seq {kept_from}: {done.held}.")
+    for warning in warnings:
+        click.echo(f"warning   {warning}")

@@ -7,12 +7,16 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
-from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, load_class
+from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
+from spark_rowtime.adapter.arguments import from_texts, required
+from spark_rowtime.adapter.loading import load, load_class
+from spark_rowtime.cli.argument_texts import texts_from_stdin, texts_of
 from spark_rowtime.cli.uncreated import uncreated
-from spark_rowtime.errors import StreamNotFoundError
+from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
 from spark_rowtime.reader.reader import openReader
 from spark_rowtime.stream import describeStream
 
@@ -26,30 +30,57 @@ _PATIENCE_SECONDS = 20.0
 @click.command()
 @click.argument("adapter", metavar="MODULE:CLASS")
 @click.argument("stream")
+@click.option(
+    "--set",
+    "arguments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An argument of the adapter, a keyword of its constructor. Other users of the machine can see it: leave "
+    "passwords in environment variables that the adapter reads.",
+)
 @click.option("--producer", help="The name under which the adapter sends.  [default: MODULE:CLASS]")
 @click.option(
     "--restarts",
     type=click.IntRange(0, 1000),
     default=len(RESTART_SECONDS),
     show_default=True,
-    help="How often in a row the adapter is restarted without making progress.",
+    help="How many times in a row the adapter is restarted without making progress.",
 )
 @click.option("--create/--no-create", default=False, help="Create the stream from the adapter's schema if needed.")
 @click.option("--until-stdin-ends", is_flag=True, help="End when standard input ends (for a parent process).")
-def run(adapter: str, stream: str, producer: str | None, restarts: int, create: bool, until_stdin_ends: bool) -> None:
+@click.option("--arguments-from-stdin", is_flag=True, hidden=True, help="The first line is a JSON object of arguments.")
+def run(
+    adapter: str,
+    stream: str,
+    arguments: tuple[str, ...],
+    producer: str | None,
+    restarts: int,
+    create: bool,
+    until_stdin_ends: bool,
+    arguments_from_stdin: bool,
+) -> None:
     """Run an adapter, and restart it from its checkpoint when it fails.
 
     A programming error, such as a TypeError, ends it at once.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    delays = [*RESTART_SECONDS[:restarts], *([RESTART_SECONDS[-1]] * (restarts - len(RESTART_SECONDS)))]
+    texts = {**texts_of(arguments), **(texts_from_stdin() if arguments_from_stdin else {})}
+    keywords = from_texts(load(adapter), adapter, texts)
     with _terminable() as heard:
         if until_stdin_ends:
             threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
         patience = _PATIENCE_SECONDS if until_stdin_ends else 0
         if not create:
             _require_there(stream)
-        host(adapter, stream, producer=producer, delays=delays, patience=patience, create=create)
+        host(
+            adapter,
+            stream,
+            arguments=keywords,
+            producer=producer,
+            delays=restart_seconds(restarts),
+            patience=patience,
+            create=create,
+        )
 
 
 @click.command()
@@ -62,13 +93,29 @@ def run(adapter: str, stream: str, producer: str | None, restarts: int, create: 
 def drain(stream: str, consumer: str, follow: bool, order: str, start: str, name: str | None) -> None:
     """Send a stream's rows and bounds to a consumer: a class with sendRows and sendRowtimeBound.
 
-    A consumer that has flush and checkpoint resumes where it stopped.
+    A consumer that has flush and checkpoint resumes where it stopped. The class is called without arguments; it may
+    read what it needs from environment variables.
     """
-    sink = load_class(consumer, "a consumer", ("sendRows", "sendRowtimeBound"))()
+    sink = _made(consumer)
     with _terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
         reader.drainTo(sink)
         if hasattr(sink, "close"):
             sink.close()
+
+
+def _made(consumer: str) -> Any:
+    """Returns a consumer of the class that ``consumer`` names. Raises InvalidOptionError if it needs arguments."""
+    found = load_class(consumer, "a consumer", ("sendRows", "sendRowtimeBound"))
+    needed = required(found)
+    if needed:
+        raise InvalidOptionError(
+            f"The constructor of {consumer!r} needs {' and '.join(needed)}, but `rowtime drain` calls it without "
+            "arguments. Give each a default, such as the value of an environment variable, or drain from Python: "
+            "reader.drainTo(consumer).",
+            spec=consumer,
+            missing=needed,
+        )
+    return found()
 
 
 def _require_there(stream: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.progress import Progress
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
+from spark_rowtime.cli.output import as_json, bound_json, echo_json
 from spark_rowtime.cli.sorted_runs import SortedRuns
 from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
@@ -23,10 +25,15 @@ from spark_rowtime.types.timestamps import to_interval
 @click.argument("stream")
 @click.option("--csv", "file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--rowtime", required=True, help="The column with each row's event time.")
-@click.option("--producer", help="The column that names each row's producer. All are opened before the first row.")
+@click.option(
+    "--producer",
+    metavar="COLUMN",
+    help="The column that names each row's producer. All are opened before the first row.",
+)
 @click.option("--name", help="Without --producer: the name of the only producer.  [default: that of the file]")
 @click.option("--bounds", help="The interval of rowtime at which every producer sends a bound: 1h, '15 minutes'.")
 @click.option("--final", help="The bound at the end.  [default: the last rowtime, strict]")
+@click.option("--complete", is_flag=True, help="The producers will never send again: every window closes.")
 @click.option("--create/--no-create", default=False, help="Create the stream from the file if it does not exist.")
 @click.option("--columns", help="Only these columns, separated by commas.  [default: all]")
 @click.option("--delimiter", default=",", show_default=True)
@@ -34,6 +41,7 @@ from spark_rowtime.types.timestamps import to_interval
 @click.option("--time-format", help="For times that are not ISO 8601: '%d.%m.%Y %H:%M'.")
 @click.option("--tz", help="The time zone of times that have none: 'Europe/Berlin'.  [default: UTC]")
 @click.option("--on-late", type=click.Choice(["raise", "reject"]), default="raise", show_default=True)
+@as_json
 def send(
     *,
     stream: str,
@@ -43,6 +51,7 @@ def send(
     name: str | None,
     bounds: str | None,
     final: str | None,
+    complete: bool,
     create: bool,
     columns: str | None,
     delimiter: str,
@@ -50,6 +59,7 @@ def send(
     time_format: str | None,
     tz: str | None,
     on_late: str,
+    as_json: bool,
 ) -> None:
     """Send a CSV file into a stream, sorted by time, with bounds.
 
@@ -61,10 +71,13 @@ def send(
     local, schema = None if tz is None else LocalTime(tz), existing.schema if existing else None
     rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, schema, local)
     if producer is not None and producer not in rows.schema.names:
-        raise InvalidOptionError(f"--producer {producer}: no such column; there are {rows.schema.names}.")
+        raise InvalidOptionError(
+            f"--producer {producer}: there is no such column. The columns are {rows.schema.names}. To send the whole "
+            f"file as one producer of that name, write --name {producer}."
+        )
     last = RowtimeBound.told(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")
-    options = FeedOptions(name or file.name, producer, interval or None, last, on_late)
+    options = FeedOptions(name or file.name, producer, interval or None, last, on_late, complete)
     with SortedRuns() as runs:
         feed = CsvFeed(rows, options, runs)
         feed.read()
@@ -72,7 +85,11 @@ def send(
             createStream(stream, rows.schema)
         with _progress(feed.rows) as advance:
             sent = feed.send(stream, advance)
-    click.echo(_summary(feed, sent, existing.rejected if existing else 0, describeStream(stream)))
+    now, rejected = describeStream(stream), existing.rejected if existing else 0
+    if as_json:
+        echo_json(_summary_json(feed, sent, rejected, now))
+    else:
+        click.echo(_summary(feed, sent, rejected, now))
 
 
 def _existing(stream: str, create: bool) -> StreamInfo | None:
@@ -88,11 +105,22 @@ def _existing(stream: str, create: bool) -> StreamInfo | None:
 def _summary(feed: CsvFeed, sent: int, rejected_before: int, now: StreamInfo) -> str:
     rejected = now.rejected - rejected_before
     notes = [
-        f"; {feed.rows - sent} of {feed.rows} were there already" if sent < feed.rows else "",
+        f"; {feed.rows - sent} of {feed.rows} had been sent before" if sent < feed.rows else "",
         f"; {rejected} were rejected" if rejected else "",
     ]
     count, bound = len(feed.producers), "none" if now.bound is None else str(now.bound)
     return f"{now.path}: {sent} row(s) sent by {count} producer(s){''.join(notes)}. Bound: {bound}."
+
+
+def _summary_json(feed: CsvFeed, sent: int, rejected_before: int, now: StreamInfo) -> dict[str, Any]:
+    return {
+        "stream": now.path,
+        "sent": sent,
+        "alreadyThere": feed.rows - sent,
+        "producers": sorted(feed.producers),
+        "rejected": now.rejected - rejected_before,
+        "bound": bound_json(now.bound),
+    }
 
 
 @contextmanager

@@ -1,20 +1,13 @@
-"""The commands ``rowtime create``, ``rowtime describe`` and ``rowtime detach``."""
+"""The commands ``rowtime create`` and ``rowtime describe``."""
 
-import shlex
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
 
-from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.store import open_store
+from spark_rowtime.cli.description import described, lines_of
+from spark_rowtime.cli.output import as_json, echo_json, text_width
 from spark_rowtime.store.base import REJECTED_BYTES
-from spark_rowtime.stream import StreamInfo, createStream, describeStream
-from spark_rowtime.types.schema import show_schema
-from spark_rowtime.types.timestamps import show_micros
-
-ABSENT_DAYS = 1
-"""A reader that was not seen for at least this long, and has unread rows, causes a warning."""
+from spark_rowtime.stream import createStream, describeStream
 
 
 @click.command()
@@ -35,8 +28,12 @@ ABSENT_DAYS = 1
 @click.option(
     "--bounds-before-rows/--no-bounds-before-rows", default=True, help="Whether a bound counts before the first row."
 )
+@click.option(
+    "--producer", "producers", multiple=True, help="A producer that the stream waits for; repeat it for each."
+)
 @click.option("--exist-ok", is_flag=True, help="Succeed if a stream of the same schema exists already.")
 def create(
+    *,
     stream: str,
     schema: str,
     max_lag: str | None,
@@ -46,6 +43,7 @@ def create(
     retain_bytes: int | None,
     retain_rejected: int,
     bounds_before_rows: bool,
+    producers: tuple[str, ...],
     exist_ok: bool,
 ) -> None:
     """Create an empty stream."""
@@ -59,77 +57,19 @@ def create(
         retainAge=retain_age,
         retainBytes=retain_bytes,
         retainRejected=retain_rejected,
+        producers=producers,
         existOk=exist_ok,
     )
 
 
 @click.command()
 @click.argument("stream")
-def describe(stream: str) -> None:
-    """Show a stream's schema, how far it has come, and its producers."""
+@as_json
+def describe(stream: str, as_json: bool) -> None:
+    """Show a stream's schema, how far it has come, its producers and readers, and what holds its bound back."""
     info = describeStream(stream)
-    for line in [*_facts(info), *_producers(info), *_readers(info), *blocking(info)]:
-        click.echo(line)
-
-
-@click.command()
-@click.argument("stream")
-@click.argument("producer")
-def detach(stream: str, producer: str) -> None:
-    """Detach a producer that will not come back, so that it no longer holds the stream's bound back."""
-    store = open_store(stream)
-    try:
-        store.detach(producer)
-        click.echo(f"{stream}: the bound is now {show_micros(store.head().floor)}")
-    finally:
-        store.close()
-
-
-def _facts(info: StreamInfo) -> list[str]:
-    return [
-        f"stream    {info.path}",
-        f"columns   {show_schema(info.schema)}",
-        f"bound     {_time(info.bound)}{'' if info.bound is None else ': no later row is before that'}",
-        f"clock     held by {info.waitsFor}",
-        f"rows      {info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log",
-        *([f"settings  {', '.join(f'{k}={v}' for k, v in info.settings.items())}"] if info.settings else []),
-        *([f"removed   the oldest {info.removed} rows"] if info.removed else []),
-        *([f"          the oldest {info.rejectedRemoved} rejected rows"] if info.rejectedRemoved else []),
-    ]
-
-
-def _producers(info: StreamInfo) -> list[str]:
-    head = ("producer", "status", "bound", "accepted", "rejected", "epoch", "checkpoint")
-    rows = [
-        (p.name, p.status.value, _time(p.bound), str(p.accepted), str(p.rejected), str(p.epoch), p.checkpoint or "")
-        for p in info.producers
-    ]
-    return ["", *_aligned([head, *rows])] if rows else ["", "no producer yet"]
-
-
-def _readers(info: StreamInfo) -> list[str]:
-    rows = [(r.name, str(r.seq), str(r.unread), f"{r.seen:%Y-%m-%dT%H:%M:%SZ}") for r in info.readers]
-    return ["", *_aligned([("reader", "seq", "unread", "last seen"), *rows])] if rows else []
-
-
-def blocking(info: StreamInfo) -> list[str]:
-    """Returns a warning for each reader that prevents the removal of rows and may not come back."""
-    found = []
-    for reader in info.readers:
-        days = (datetime.now(UTC) - reader.seen).days
-        gone = ", and its checkpoint is gone" if reader.checkpointGone else ""
-        if reader.unread and (gone or days >= ABSENT_DAYS):
-            found.append(
-                f"warning   {reader.unread} rows are kept for reader {reader.name!r}: it was last seen {days} days ago"
-                f"{gone}. If it will not come back, run rowtime gc {info.path} --forget {shlex.quote(reader.name)}"
-            )
-    return found
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _time(bound: RowtimeBound | None) -> str:
-    return show_micros(bound.floor if bound is not None else None)
+    if as_json:
+        echo_json(described(info))
+    else:
+        for line in lines_of(info, text_width(), datetime.now(UTC)):
+            click.echo(line)

@@ -1,21 +1,26 @@
 """The command ``rowtime tail``."""
 
-import json
-import math
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 
 from spark_rowtime.bounds.train import Train
-from spark_rowtime.reader.reader import openReader
+from spark_rowtime.cli.description import waiting_for
+from spark_rowtime.cli.last_rows import start_of_last
+from spark_rowtime.cli.output import dump, plain, styled
+from spark_rowtime.reader.reader import RowReader, openReader
+from spark_rowtime.stream import StreamInfo, describeStream
 from spark_rowtime.types.schema import ROWTIME
+
+QUIET_SECONDS = 1.0
+"""A stream that is followed is quiet after this many seconds without a train; then it is said what it waits for."""
 
 
 @click.command()
 @click.argument("stream")
 @click.option("--follow", "-f", is_flag=True, help="Wait for more at the end of the stream.")
+@click.option("-n", "last", type=click.IntRange(0), help="Begin with the last so many rows.  [default: all]")
 @click.option(
     "--order",
     type=click.Choice(["rowtime", "arrival"]),
@@ -25,44 +30,73 @@ from spark_rowtime.types.schema import ROWTIME
 )
 @click.option("--start", default="earliest", show_default=True, help="earliest, latest, or a time.")
 @click.option("--json", "as_json", is_flag=True, help='Lines of JSON: {"row": {...}} or {"bound": "...", ...}.')
-def tail(stream: str, follow: bool, order: str, start: str, as_json: bool) -> None:
-    """Print rows and bounds as they arrive."""
-    lines = _json_lines if as_json else _lines
-    with openReader(stream, order=order, start=start, follow=follow) as reader:
-        for train in reader:
-            for line in lines(train):
-                click.echo(line)
+def tail(stream: str, follow: bool, last: int | None, order: str, start: str, as_json: bool) -> None:
+    """Print rows and bounds as they arrive, and what the stream waits for where it ends or is quiet."""
+    lines, waits = (_json_lines, _json_waits) if as_json else (_lines, _waits)
+    begin = start_of_last(stream, order, last) if last is not None and start == "earliest" else start
+    with openReader(stream, order=order, start=begin) as reader:
+        for train in reader if last is None else _last(reader, last):
+            _echo(lines(train))
+        if follow:
+            _follow(stream, reader, lines, waits)
+        elif (info := describeStream(stream)).holders or info.rowsHeldBack:
+            _echo(waits(info))
+
+
+def _follow(
+    stream: str,
+    reader: RowReader,
+    lines: Callable[[Train], Iterable[str]],
+    waits: Callable[[StreamInfo], Iterable[str]],
+) -> None:
+    """Prints trains for ever; each time that the stream is quiet, what it waits for, if this has changed."""
+    said: list[str] = []
+    while True:
+        if (train := reader.read(timeout=QUIET_SECONDS)) is not None:
+            _echo(lines(train))
+        elif (now := list(waits(describeStream(stream)))) != said:
+            _echo(now)
+            said = now
+
+
+def _last(trains: Iterable[Train], count: int) -> Iterator[Train]:
+    """The last trains, from the last ``count`` rows on."""
+    kept: deque[Train] = deque()
+    rows = 0
+    for train in trains:
+        kept.append(train)
+        rows += train.rows.num_rows
+        while len(kept) > 1 and rows - kept[0].rows.num_rows >= count:
+            rows -= kept.popleft().rows.num_rows
+    for train in kept:
+        yield Train(train.rows.slice(max(rows - count, 0)), train.bound)
+        rows = min(rows, count)
+
+
+def _echo(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
 
 
 def _lines(train: Train) -> Iterator[str]:
     for row in train.rows.to_pylist():
-        rest = (f"{name}={_dump(value)}" for name, value in row.items() if name != ROWTIME)
-        yield f"{_plain(row[ROWTIME])}  {'  '.join(rest)}".rstrip()
+        rest = (f"{name}={dump(value)}" for name, value in row.items() if name != ROWTIME)
+        yield f"{plain(row[ROWTIME])}  {'  '.join(rest)}".rstrip()
     if train.bound is not None:
-        yield click.style(f"-- {train.bound}", dim=True)
+        yield styled(f"-- {train.bound}", dim=True)
+
+
+def _waits(info: StreamInfo) -> Iterator[str]:
+    what = f"{info.rowsHeldBack} row(s) wait" if info.rowsHeldBack else "the bound waits"
+    yield styled(f"-- {what} for {waiting_for(info)}", dim=True)
 
 
 def _json_lines(train: Train) -> Iterator[str]:
     for row in train.rows.to_pylist():
-        yield _dump({"row": row})
+        yield dump({"row": row})
     if train.bound is not None:
-        yield _dump({"bound": train.bound.time, "strict": train.bound.strict})
+        yield dump({"bound": train.bound.time, "strict": train.bound.strict})
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    """Converts a value for JSON: times to ISO 8601, and values that JSON cannot represent to text."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return value.hex() if isinstance(value, bytes) else str(value)
+def _json_waits(info: StreamInfo) -> Iterator[str]:
+    yield dump({"holders": info.holders, "waitsFor": info.waitsFor, "rowsHeldBack": info.rowsHeldBack})

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.picks import PICKS
 from spark_rowtime.operators.places import Index, Ranges
-from spark_rowtime.operators.ranges import Array, combined, differences
+from spark_rowtime.operators.ranges import Array, combined, differences, whole_sums
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", *PICKS)
 IN_SEQUENCE = ("first", "last")
@@ -31,7 +31,8 @@ IN_SEQUENCE = ("first", "last")
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
-_TOO_LARGE = 2.0**63
+_UPPER_HALF = 2.0**32
+_UPPER_LIMITS = np.iinfo(np.int32)
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Aggregate:
 
     def _combine(self, values: pa.ChunkedArray, low: Index, high: Index) -> Array:
         if self.function in ("sum", "avg"):
-            return _sums(pc.fill_null(values, 0).to_numpy(), low, high)
+            summed = _sums if self.function == "sum" else _totals
+            return summed(pc.fill_null(values, 0).to_numpy(), low, high)
         floats, limits = pa.types.is_floating(values.type), np.iinfo(np.int64)
         if self.function == "max":
             least = -np.inf if floats else limits.min
@@ -91,10 +93,12 @@ def aggregates(asked: Mapping[str, tuple[str, str]], schema: StructType) -> list
 
 def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregate:
     if name in schema.names:
-        raise InvalidOptionError(f"aggregates: there is a column {name!r} already; name the result otherwise.")
+        raise InvalidOptionError(f"aggregates: there is already a column {name!r}. Give the result another name.")
     function, column = what
     if function not in FUNCTIONS:
-        raise InvalidOptionError(f"aggregates: {function!r} is not one of {', '.join(FUNCTIONS)}.", name=name)
+        raise InvalidOptionError(
+            f"aggregates: {function!r} is not one of {', '.join(FUNCTIONS)}.", option="aggregates", value=repr(function)
+        )
     if function == "count" and column == "*":
         return Aggregate(name, function, column, LongType())
     if column not in schema.names:
@@ -114,9 +118,9 @@ def _result(function: str, column: str, source: DataType) -> DataType:
     if function in ("sum", "avg") and isinstance(source, _WHOLE + _FLOATS):
         return LongType() if function == "sum" and isinstance(source, _WHOLE) else DoubleType()
     raise InvalidOptionError(
-        f"aggregates: {function} of {column!r} would be over {source.simpleString()}; it takes whole numbers and "
-        "floats (min, max and rank also times; first and last any type). Cast the column before: a decimal to "
-        "DOUBLE, or times 100 to BIGINT.",
+        f"aggregates: {function} of {column!r} is not possible for {source.simpleString()}; it takes integers and "
+        "floats (min, max and rank also times; first and last any type). Cast the column first: a decimal to "
+        "DOUBLE, or multiplied by 100 to BIGINT.",
         column=column,
     )
 
@@ -132,7 +136,16 @@ def _numbers(values: pa.ChunkedArray, result: DataType) -> pa.ChunkedArray:
 def _sums(values: Array, low: Index, high: Index) -> Array:
     if values.dtype != np.int64:
         return combined(values, low, high, np.add, 0)
-    floats = values.astype(np.float64)
-    if np.abs(floats).sum() >= _TOO_LARGE and (np.abs(combined(floats, low, high, np.add, 0)) >= _TOO_LARGE).any():
-        raise OverflowError("a sum of whole numbers does not fit into BIGINT; cast the column to DOUBLE before.")
-    return differences(values, low, high)
+    upper, _ = whole_sums(values, low, high)
+    if (upper < _UPPER_LIMITS.min).any() or (upper > _UPPER_LIMITS.max).any():
+        raise OverflowError("a sum of integers does not fit into BIGINT; cast the column to DOUBLE first.")
+    return differences(values, low, high)  # right without the check of each step: what overflows comes back
+
+
+def _totals(values: Array, low: Index, high: Index) -> Array:
+    """Returns the sums as floats, for averages: a sum that does not fit into BIGINT can have an average that does."""
+    if values.dtype != np.int64:
+        return combined(values, low, high, np.add, 0)
+    upper, lower = whole_sums(values, low, high)
+    found: Array = upper * _UPPER_HALF + lower
+    return found

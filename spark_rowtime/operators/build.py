@@ -26,6 +26,7 @@ from spark_rowtime.operators.aggregates import IN_SEQUENCE, Aggregate, aggregate
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
+from spark_rowtime.types.arguments import to_count
 
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata key with which Spark marks the column that carries the watermark."""
@@ -151,25 +152,29 @@ def _check_columns(schema: StructType, by: list[str], rowtime: str) -> None:
         kind = schema[rowtime].dataType.simpleString()
         raise SchemaMismatchError(f"{rowtime!r} must be TIMESTAMP, but is {kind}.", column=rowtime)
     if BUCKET in schema.names:
-        raise SchemaMismatchError(f"A column named {BUCKET!r} is in the way: rename it.", column=BUCKET)
+        raise SchemaMismatchError(f"A column has the reserved name {BUCKET!r}. Rename it.", column=BUCKET)
     for name in by:
         if isinstance(schema[name].dataType, (ArrayType, MapType, StructType, VariantType)):
             kind = schema[name].dataType.simpleString()
-            raise SchemaMismatchError(f"by: {name!r} is {kind}; name its fields as columns of their own.", column=name)
+            raise SchemaMismatchError(
+                f"by: {name!r} is {kind}, which cannot be a key. Select its fields as columns of their own.",
+                column=name,
+            )
 
 
 def _check_streaming(df: DataFrame, rowtime: str, buckets: int) -> None:
-    if buckets < 1:
-        raise InvalidOptionError(f"buckets must be 1 or more, but is {buckets}.")
+    to_count(buckets, "buckets", 1)
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise ExtraNotInstalledError(
-            "Spark's transformWithState needs protobuf, which is not installed: pip install 'spark-rowtime[operators]'."
+            "Spark's transformWithState needs protobuf, which is not installed: "
+            "pip install 'spark-rowtime[operators]'.",
+            extra="operators",
         )
     if WATERMARK not in df.schema[rowtime].metadata:
         raise InvalidOptionError(
-            f"{rowtime!r} has no watermark, so that no row would ever be complete. Read with format('rowtime') and "
-            "keep its rowtime column, or say withWatermark before. The rows of a slidingAggregate with following come "
-            "later than their time: write its rows to a rowtime stream, and read that.",
+            f"{rowtime!r} has no watermark, so no row would ever be complete. Read with format('rowtime') and "
+            "keep its rowtime column, or call withWatermark before. The rows of a slidingAggregate with following come "
+            "later than their time: write its rows to a rowtime stream, and read that stream.",
             column=rowtime,
         )
     provider = df.sparkSession.conf.get(_PROVIDER) or ""

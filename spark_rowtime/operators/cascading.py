@@ -8,9 +8,11 @@ from pyspark.sql import DataFrame
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.build import aggregated
 from spark_rowtime.operators.frames import Cascading
-from spark_rowtime.types.timestamps import to_interval
+from spark_rowtime.types.arguments import known_keywords
+from spark_rowtime.types.timestamps import to_interval, to_required_interval
 
 
+@known_keywords
 def cascadingAggregate(
     df: DataFrame,
     by: str | Sequence[str] = (),
@@ -55,7 +57,9 @@ def cascadingAggregate(
         cascadingAggregate(orders, by="product", window="1 hour", aggregates={"soFar": ("sum", "units")})
         ```
     """
-    size, origin = to_interval(window, "window"), to_interval(startTime, "startTime")
+    size, origin = to_required_interval(window, "window"), to_interval(startTime, "startTime")
     if not size:
-        raise InvalidOptionError(f"window must be longer than nothing, but is {window!r}.")
+        raise InvalidOptionError(
+            f"window must be longer than 0, but is {window!r}.", option="window", value=repr(window)
+        )
     return aggregated(df, by, Cascading(size, origin or 0), aggregates, rowtime, buckets)

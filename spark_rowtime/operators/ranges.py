@@ -1,14 +1,18 @@
 """Computes aggregates over many overlapping ranges of one array at once."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spark_rowtime.operators.places import Index
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 Combine = Callable[[Array, Array], Array]
+
+_HALF_BITS = 32
+_LOWER_BITS = 2**_HALF_BITS - 1
 
 
 def differences(values: Array, low: Index, high: Index) -> Array:
@@ -16,6 +20,17 @@ def differences(values: Array, low: Index, high: Index) -> Array:
     prefix = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values, dtype=values.dtype)])
     found: Array = prefix[high] - prefix[low]
     return found
+
+
+def whole_sums(values: Array, low: Index, high: Index) -> tuple[Array, Array]:
+    """Returns the exact sums of ``values[low:high]`` as the numbers (upper, lower), which mean upper * 2**32 + lower.
+
+    The values are of 64 bits, and ``lower`` is from 0 to 2**32 - 1. So a sum fits into 64 bits exactly when
+    ``upper`` fits into 32. No step overflows for up to 2**31 values.
+    """
+    lower = differences(values & _LOWER_BITS, low, high)
+    upper = differences(values >> _HALF_BITS, low, high) + (lower >> _HALF_BITS)
+    return upper, lower & _LOWER_BITS
 
 
 def combined(values: Array, low: Index, high: Index, combine: Combine, neutral: float) -> Array:

@@ -8,10 +8,11 @@ from pyspark.sql import DataFrame
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.build import aggregated
 from spark_rowtime.operators.frames import Frame, LastRows, Sliding
-from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.arguments import known_keywords, to_count
 from spark_rowtime.types.timestamps import to_interval
 
 
+@known_keywords
 def slidingAggregate(
     df: DataFrame,
     by: str | Sequence[str] = (),
@@ -76,15 +77,13 @@ def _frame(interval: str | timedelta | None, rows: int | None, following: str | 
     before, after = to_interval(interval, "interval"), to_interval(following, "following")
     if (before is None) == (rows is None):
         raise InvalidOptionError(
-            f"interval={interval!r} and rows={rows!r}: give one of them, either how long before a row others count "
-            "(interval='1 hour') or how many (rows=10)."
+            f"interval={interval!r} and rows={rows!r}: give one of them: how far back in time rows count "
+            "(interval='1 hour'), or how many rows count (rows=10)."
         )
     if before is not None:
         return Sliding(before, after or 0)
     if after is not None:
         raise InvalidOptionError(
-            "following is for interval, not for rows: nothing says when the next row of a key comes."
+            "following needs interval, not rows: it is not known when the next row of a key comes."
         )
-    if not is_whole(rows) or rows < 1:
-        raise InvalidOptionError(f"rows={rows!r} must be a whole number from 1 on.")
-    return LastRows(rows)
+    return LastRows(to_count(rows, "rows", 1))

@@ -4,10 +4,11 @@ from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.disorder import Disorder
+from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import BoundRegressionError
 from spark_rowtime.producer.intake import Intake
-from spark_rowtime.producer.late_log import LateReport, late_rows
+from spark_rowtime.producer.late_log import BoundOwner, LateReport, late_rows
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.base import Rejected
@@ -21,10 +22,16 @@ class Acceptance:
     """
 
     def __init__(
-        self, intake: Intake, disorder: Disorder, outbox: Outbox, late: LateReport, scheduler: CommitScheduler
+        self,
+        intake: Intake,
+        disorder: Disorder,
+        outbox: Outbox,
+        late: LateReport,
+        scheduler: CommitScheduler,
+        owner: BoundOwner,
     ) -> None:
         self._intake, self._disorder, self._outbox = intake, disorder, outbox
-        self._late, self._scheduler, self._floors = late, scheduler, outbox.floors
+        self._late, self._scheduler, self._floors, self._owner = late, scheduler, outbox.floors, owner
 
     def accept_row(self, row: Any) -> None:
         """Takes one row of any form."""
@@ -44,8 +51,9 @@ class Acceptance:
         promised = self._floors.promised
         if promised is not None and bound.floor < promised:
             raise BoundRegressionError(
-                f"The bound '{bound}' is weaker than what this sink has said already (no row before "
-                f"{show_micros(promised)}). A bound cannot be taken back; send a later one.",
+                f"The bound '{bound}' is weaker than what this sink has already promised (no row before "
+                f"{show_micros(promised)}), by a bound or by its rows. A bound cannot be taken back. Send a later one; "
+                "if rows come out of order, open the sink with lateness or rowsImplyBounds=False.",
                 bound=bound,
                 said=promised,
             )
@@ -75,7 +83,7 @@ class Acceptance:
         verdict = self._disorder.judge(timed, self._floors.in_force)
         fitting: Timed | None = timed
         if verdict.fits is not None:
-            late += late_rows(timed.rows, verdict)
+            late += late_rows(timed.rows, verdict, self._outbox.producer, self._whose)
             fitting = timed.where(verdict.fits)
         if late:
             self._refuse(late, verdict.why)
@@ -91,5 +99,7 @@ class Acceptance:
         self._late.note(late)
         if self._late.raises:
             self._scheduler.settle()
-            why = f"A row must not be below {below}. " if below else ""
-            raise self._late.error(late, f"{why}Nothing of this call was taken")
+            raise self._late.error(late, "Nothing of this call was taken", below)
+
+    def _whose(self, bound: int) -> BoundOrigin:
+        return self._owner.of(bound, self._floors.in_force, self._floors.promised)

@@ -35,7 +35,8 @@ class Intake:
     ) -> None:
         if promoted is not None and (promoted == ROWTIME or promoted not in schema.names):
             raise InvalidOptionError(
-                f"rowtime={promoted!r} is no column to fill rowtime from; there are {schema.names}."
+                f"rowtime={promoted!r} is not a column that can fill rowtime. The columns are {schema.names}.",
+                option="rowtime",
             )
         self._schema, self._promoted, self._now, self._max_ahead = schema, promoted, now, max_ahead
         self._at = schema.get_field_index(ROWTIME)
@@ -85,7 +86,7 @@ class Intake:
             return batch_to_schema(self._arrow_placed(self._arrow_with_rowtime(rows, floor)), self._schema)
         frame = type(rows).__name__ == "DataFrame"
         if frame or isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
-            arrow = "pa.Table.from_pandas(df, preserve_index=False) makes Arrow of it"
+            arrow = "pa.Table.from_pandas(df, preserve_index=False) converts it to Arrow"
             advice = arrow if frame else "sendRow takes one row"
             raise SchemaMismatchError(
                 f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; {advice}."
@@ -155,11 +156,11 @@ class Intake:
     def check_ahead(self, bound: RowtimeBound) -> None:
         """Raises InvalidOptionError if ``bound`` is too far ahead of the wall clock: it could not be taken back."""
         ceiling = self.ceiling()
-        if ceiling is not None and bound.floor > ceiling:
+        if ceiling is not None and bound.floor > ceiling and not bound.isEnd:
             raise InvalidOptionError(
                 f"The bound '{bound}' lies beyond {show_micros(ceiling)}, which is maxAhead after now. A bound cannot "
-                "be taken back: all rows before it would be late. Promise less, or create the stream with a larger "
-                "maxAhead.",
+                "be taken back: all rows before it would be late. Send an earlier bound, or create the stream "
+                "with a larger maxAhead.",
                 bound=bound,
                 ceiling=ceiling,
             )
@@ -238,11 +239,10 @@ def _of_both_kinds(at: int, *, gives: bool) -> SchemaMismatchError:
 
     ``gives``: the row has no rowtime, so that the sink would give it the time now.
     """
-    earlier = "came with theirs" if gives else "had none, so that each got the time now"
+    earlier = "had one" if gives else "had none, so each got the time now"
     return SchemaMismatchError(
-        f"Row {at} comes {'without' if gives else 'with'} a rowtime, but earlier rows of this sink {earlier}. A sink "
-        "is told all times, or gives them all: say rowtime in each row or in none, or name the column that has the "
-        "time (openSink(rowtime=...)).",
+        f"Row {at} comes {'without' if gives else 'with'} a rowtime, but earlier rows of this sink {earlier}. Give "
+        "a rowtime in each row of a sink or in none, or name the column that holds the time (openSink(rowtime=...)).",
         row=at,
         column=ROWTIME,
     )

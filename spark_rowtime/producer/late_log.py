@@ -1,15 +1,17 @@
-"""Late rows: which rows of a call are late, the log messages about them, and the error."""
+"""Late rows: which rows of a call are late, whose bound they fell below, the log messages, and the error."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.disorder import Verdict
+from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import LateRowError
-from spark_rowtime.store.base import Rejected
+from spark_rowtime.store.admission import whose_bound
+from spark_rowtime.store.base import Rejected, Store
 from spark_rowtime.types.timestamps import show_micros
 
 LATE_LOG = logging.getLogger("spark_rowtime.laterow")
@@ -30,6 +32,26 @@ class LateLog:
                 LATE_LOG.warning("%s (%d so far)", show_late(self._producer, rejected), self._seen)
             elif LATE_LOG.isEnabledFor(logging.DEBUG):
                 LATE_LOG.debug("%s: %s", show_late(self._producer, rejected), rejected.rows.to_pylist())
+
+
+class BoundOwner:
+    """Finds out whose bound the late rows of one producer fell below."""
+
+    def __init__(self, store: Store, producer: str) -> None:
+        self._store, self._producer = store, producer
+        self._last: tuple[int, BoundOrigin] | None = None
+
+    def of(self, bound: int, known: int | None, said: int | None) -> BoundOrigin:
+        """Returns the owner of ``bound``.
+
+        ``known``: the bound in force before the call; the rows of the call imply what is above it. ``said``: what the
+        producer's sink has promised itself. Only a bound of which neither tells needs a look into the log.
+        """
+        if known is None or bound > known or (said is not None and bound <= said):
+            return BoundOrigin(PRODUCER, self._producer)
+        if self._last is None or self._last[0] != bound:
+            self._last = bound, whose_bound(self._store, self._producer, bound)
+        return self._last[1]
 
 
 class LateReport:
@@ -58,31 +80,64 @@ class LateReport:
         if late and self.raises:
             raise self.error(late, "An earlier call's rows became late before their commit")
 
-    def error(self, late: list[Rejected], note: str) -> LateRowError:
-        """The error about late rows; ``note`` is a sentence on why it is raised now."""
-        return late_error(self._producer, late, note)
+    def error(self, late: list[Rejected], note: str, below: str = "") -> LateRowError:
+        """The error about late rows; see ``late_error``."""
+        return late_error(self._producer, late, note, below)
 
 
-def late_rows(batch: pa.RecordBatch, verdict: Verdict) -> list[Rejected]:
-    """The late rows of a call in their order, each group with the bound in force for it."""
+def late_rows(
+    batch: pa.RecordBatch, verdict: Verdict, producer: str, whose: Callable[[int], BoundOrigin]
+) -> list[Rejected]:
+    """The late rows of a call in their order, each group with the bound in force for it, and whose it was."""
     assert verdict.bounds is not None, "where rows are late, a verdict says what they fell below"
     late = pc.invert(verdict.fits)
-    rows, runs = batch.filter(late), pc.run_end_encode(verdict.bounds.filter(late))
-    ends = runs.run_ends.to_pylist()
-    spans = zip(runs.values.to_pylist(), [0, *ends], ends, strict=False)
-    return [Rejected("late", bound, rows.slice(start, end - start)) for bound, start, end in spans]
+    rows, bounds = batch.filter(late), verdict.bounds.filter(late)
+    declared = pa.repeat(pa.scalar(False), len(bounds)) if verdict.declared is None else verdict.declared.filter(late)
+    ends, found, start = sorted({*_run_ends(bounds), *_run_ends(declared)}), [], 0
+    for end in ends:
+        bound = bounds[start].as_py()
+        own = declared[start].as_py() or bound is None
+        origin = BoundOrigin(PRODUCER, producer) if own else whose(bound)
+        found.append(Rejected("late", bound, rows.slice(start, end - start), origin))
+        start = end
+    return found
 
 
-def late_error(producer: str, late: list[Rejected], note: str) -> LateRowError:
-    """The error about late rows; ``note`` is a sentence on why it is raised now."""
+def _run_ends(values: pa.Array) -> list[int]:
+    """Where the runs of equal values end."""
+    ends: list[int] = pc.run_end_encode(values).run_ends.to_pylist()
+    return ends
+
+
+def late_error(producer: str, late: list[Rejected], note: str, below: str = "") -> LateRowError:
+    """The error about late rows. ``note`` is a sentence on why it is raised now.
+
+    ``below`` names what the first of them fell below, where that is the producer's own.
+    """
+    first = late[0].origin
+    if below and (first is None or first.owner == PRODUCER):
+        note = f"A row must not be below {below}. {note}"
     groups = "; ".join(show_late(producer, rejected) for rejected in late[:3])
-    more = f" and {len(late) - 3} groups more" if len(late) > 3 else ""
+    more = f" and {len(late) - 3} more groups" if len(late) > 3 else ""
     return LateRowError(
-        f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). Send rows in "
-        "order, declare lateness, or open the sink with onLate='reject' to go on without them.",
+        f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). {_remedy(late[0])}, or "
+        "open the sink with onLate='reject' to continue without them.",
         producer=producer,
         rows=sum(rejected.rows.num_rows for rejected in late),
         bound=late[0].bound,
+        **origin_values(first),
+    )
+
+
+def _remedy(rejected: Rejected) -> str:
+    """What a user can do about such rows, other than to leave them out."""
+    if rejected.reason != "late":
+        return "Correct the clock of the feed, create the stream with a larger maxAhead"
+    if rejected.origin is None or rejected.origin.owner == PRODUCER:
+        return "Send rows in order, declare a lateness or kSort that covers their disorder"
+    return (
+        "The stream waits only for producers that are attached or expected: name this one in "
+        "createStream(..., producers=[...]), open it before the others have passed its rows"
     )
 
 
@@ -91,8 +146,12 @@ def show_late(producer: str, rejected: Rejected) -> str:
     timed = Timed(rejected.rows)
     first, last = show_micros(timed.least), show_micros(timed.largest)
     span = first if first == last else f"{first} .. {last}"
-    word = "below the bound" if rejected.reason == "late" else "too far ahead of"
-    return (
-        f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}, "
-        f"{word} {show_micros(rejected.bound)}"
-    )
+    origin = f", {rejected.origin}" if rejected.origin else ""
+    rows = f"{rejected.rows.num_rows} {rejected.reason} row(s) of producer {producer!r} at {span}"
+    return f"{rows}, {_limit(rejected)}{origin}"
+
+
+def _limit(rejected: Rejected) -> str:
+    if rejected.bound is None:  # see ``show_number``
+        return "below the largest value of a column of whole numbers less its lateness"
+    return f"{'below the bound' if rejected.reason == 'late' else 'too far ahead of'} {show_micros(rejected.bound)}"

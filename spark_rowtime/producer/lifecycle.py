@@ -3,15 +3,18 @@
 import os
 import threading
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
-from spark_rowtime.errors import ProducerFencedError, SinkClosedError
+from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.errors import ProducerFencedError, SinkClosedError, not_serializable
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.late_log import LateReport
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.producer.unclosed import EXIT_PATIENCE_SECONDS, collected, not_closed, watch
 from spark_rowtime.store.base import Store
+from spark_rowtime.types.arguments import to_flag
+from spark_rowtime.types.timestamps import END
 
 
 class SinkLifecycle:
@@ -33,8 +36,30 @@ class SinkLifecycle:
         """The producer's name in the stream."""
         return self._outbox.producer
 
-    def close(self) -> None:
+    def __repr__(self) -> str:
+        """The stream, the producer, the bound in force and the state; it takes no lock."""
+        bound = as_bound(self._outbox.floor_in_force()) or "no bound"
+        return f"<{type(self).__name__} of {self._store.path}: producer {self.producer!r}, {bound}, {self._state}>"
+
+    @property
+    def _state(self) -> str:
+        if self._closed:
+            return "closed"
+        if self._process != os.getpid():
+            return "of another process"
+        if self._outbox.broken:
+            return "interrupted"
+        return "open" if self._scheduler.lease.fenced is None else "taken over by another sink"
+
+    def __reduce__(self) -> NoReturn:
+        raise not_serializable("sink", self._store.path)
+
+    def close(self, *, complete: bool = False) -> None:
         """Commits what was sent; the producer leaves the stream. Closing a closed sink does nothing.
+
+        With ``complete``, the producer declares in the same commit that it will never send again. When the last
+        producer that the stream waits for is complete, no row follows: the stream's bound is ``RowtimeBound.END``, and
+        every window of a query closes. A producer that is complete cannot be opened again.
 
         Closing declares the feed complete: all that was sent is committed, also what was sent after the last
         checkpoint. A feed that will resume from its checkpoint calls ``flush(checkpoint=...)`` before ``close``.
@@ -42,9 +67,12 @@ class SinkLifecycle:
         If the store fails, the sink stays open, so that ``close`` can be called again, but it no longer renews its
         lease, unless a later call sends or flushes. A fenced sink is closed although it raises.
 
+        Args:
+            complete: If True, the producer will never send again.
+
         Raises:
             LateRowError: A row that was taken became late before its commit (``onLate="raise"``).
-            ProducerFencedError: Another sink took the producer over.
+            ProducerFencedError: Another sink took the producer over, or somebody closed it.
             SinkClosedError: An earlier call was interrupted, or the sink was opened in another process.
             StoreUnavailableError: The store cannot be reached or written just now.
 
@@ -56,7 +84,11 @@ class SinkLifecycle:
             >>> sink.close()
             >>> rt.describeStream("memory://docs-close").producers[0].status.value
             'left'
+            >>> rt.openSink("memory://docs-close", producer="xetra").close(complete=True)
+            >>> rt.describeStream("memory://docs-close").bound
+            RowtimeBound.END
         """
+        to_flag(complete, "complete")
         with self._lock:
             if self._closed:
                 return
@@ -64,6 +96,9 @@ class SinkLifecycle:
                 self._end()
                 raise self._interrupted()
             self._scheduler.pause()
+            if complete:
+                self._outbox.end_fast_path()
+                self._outbox.floors.promise(END)
             try:
                 self._scheduler.commit(None)
                 self._outbox.leave()
@@ -109,7 +144,7 @@ class SinkLifecycle:
         """Abandons a sink that nobody will close any more, and returns the text of a warning; see ``unclosed``."""
         if self._closed or self._process != os.getpid():
             return ""
-        lease, path, outcome = self._scheduler.lease, self._store.path, "Another thread is in a call of it."
+        lease, path, outcome = self._scheduler.lease, self._store.path, "Another thread is still in a call of the sink."
         if lease.fenced is not None and not self._outbox.pending:
             self.abandon()
             return ""
@@ -128,11 +163,14 @@ class SinkLifecycle:
         except Exception as error:  # noqa: BLE001  (no caller could catch it: the warning reports it)
             failed = f"{type(error).__name__}: {error}"
         if self._outbox.broken:
-            return "A call of it was interrupted: what was sent since the last flush may be in the stream or not."
+            return (
+                "A call of the sink was interrupted: what was sent since the last flush may or may not be in the "
+                "stream."
+            )
         if checkpoint is not None:
             return f"{rows} row(s) sent since checkpoint {checkpoint!r} are dropped: its feed resumes from there."
         if failed is not None:
-            return f"{rows} row(s), and bounds, that were sent are lost, as their commit failed: {failed}"
+            return f"{rows} row(s), and bounds, that were sent are lost, because their commit failed: {failed}"
         return "What was sent is committed now."
 
     def __del__(self) -> None:
@@ -153,7 +191,7 @@ class SinkLifecycle:
     def _require_open(self) -> None:
         if self._closed:
             raise SinkClosedError(
-                f"The sink of producer {self.producer!r} is closed. Open it again under its name to go on.",
+                f"The sink of producer {self.producer!r} is closed. Open it again under its name to continue.",
                 producer=self.producer,
             )
         if self._outbox.broken:
@@ -164,9 +202,9 @@ class SinkLifecycle:
 
     def _interrupted(self) -> SinkClosedError:
         return SinkClosedError(
-            f"A call of the sink of producer {self.producer!r} was interrupted in its middle. What the last flush "
-            "acknowledged is in the stream; what was sent since may be or not, by whole calls. Open it again under "
-            "its name, and go on from its checkpoint if it has one.",
+            f"A call of the sink of producer {self.producer!r} was interrupted. What the last flush acknowledged is in "
+            "the stream; each later call is in it as a whole or not at all. Open the sink again under its name, and "
+            "continue from its checkpoint if it has one.",
             producer=self.producer,
         )
 

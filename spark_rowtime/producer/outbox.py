@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.producer.floors import Floors
@@ -82,14 +84,18 @@ class Outbox:
 
     def end_fast_path(self) -> None:
         """Closes the fast path, and records the floor that its rows imply."""
-        self.record_implied_floor()
-        self.rows.shut()
-
-    def record_implied_floor(self) -> None:
-        """Records the floor that the rows of the fast path imply so far; the path stays as it is."""
         last = self.rows.last() if self._disorder.implies else None
         if last is not None:
             self.floors.imply(last, promised=True)
+        self.rows.shut()
+
+    def floor_in_force(self) -> int | None:
+        """The floor in force, also behind the rows of the fast path. It changes nothing, and needs no lock."""
+        try:
+            last = self.rows.last() if self._disorder.implies else None
+        except IndexError:  # another thread has just taken the rows out
+            last = None
+        return stronger(self.floors.in_force, last)
 
     def add_batch(self, batch: Timed, floor: int | None = None) -> None:
         """Adds checked rows after all earlier ones. Their types are the stream's; nullability may differ.
@@ -168,6 +174,20 @@ class Outbox:
         joined = self._store.renew(self.producer, self._epoch)
         if joined:
             self.floors.learn(self._store.head().floor)
+        return joined
+
+    def is_detached(self) -> bool:
+        """Whether the stream no longer waits for the producer, which may join again."""
+        stored = self._store.producer(self.producer)
+        return stored is not None and stored.status is Status.DETACHED
+
+    def join_again(self) -> bool:
+        """Joins again if the producer was detached, and returns True; raises ProducerFencedError if it was closed."""
+        stored = self._store.producer(self.producer)
+        if stored is None or (stored.epoch == self._epoch and stored.status is not Status.DETACHED):
+            return False
+        joined = self._store.renew(self.producer, self._epoch, sends=True)
+        self.floors.learn(self._store.head().floor)
         return joined
 
     def leave(self) -> None:

@@ -9,14 +9,12 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.disorder import declared
-from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_store
-from spark_rowtime.types.arguments import is_whole, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.monotone import Amount
-from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import to_interval
+from spark_rowtime.types.timestamps import to_interval, to_required_interval
 
 
 @runtime_checkable
@@ -68,7 +66,9 @@ class RowSink(Protocol):
         """Promises that every later row is at or after a time.
 
         Args:
-            t: The time, in any form that ``RowtimeBound`` takes, or a RowtimeBound.
+            t: The time, in any form that ``RowtimeBound`` takes, or a RowtimeBound. A drain gives a consumer a
+                datetime. Once the stream is complete this is ``RowtimeBound.END.time``, with ``strict=True``: no row
+                follows, so a consumer that counts hours stops at the last one with rows.
             strict: If True, every later row is after ``t``, not at it.
             tz: The time zone of a time that has none.
         """
@@ -87,6 +87,7 @@ class RowSink(Protocol):
         """Closes the sink: the producer leaves the stream and no longer holds its bound back."""
 
 
+@known_keywords
 def openSink(
     path: str,
     *,
@@ -137,6 +138,7 @@ def openSink(
 
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
+        StreamCompleteError: The producer, or the whole stream, was declared complete.
         StoreCorruptError: The stream's files do not hold what was written.
         StoreUnavailableError: The stream cannot be reached or written just now.
         InvalidOptionError: An argument has a value that cannot be used, two arguments exclude each other, or the
@@ -159,11 +161,8 @@ def openSink(
         ...     sink.getRowtimeBound()
         RowtimeBound('2026-01-05T15:09:00Z')
     """
-    micros = to_interval(linger, "linger")
-    if not is_whole(maxTrainRows) or not 1 <= maxTrainRows < 1 << 31 or micros is None:
-        raise InvalidOptionError(
-            f"maxTrainRows={short_repr(maxTrainRows)} must be a whole number from 1 to 2147483647, linger a time."
-        )
+    micros = to_required_interval(linger, "linger")
+    train_rows = to_count(maxTrainRows, "maxTrainRows", 1, (1 << 31) - 1)
     store = open_store(path, durability)
     try:
         disorder = declared(
@@ -176,7 +175,7 @@ def openSink(
             disorder,
             rowtime=rowtime,
             onLate=onLate,
-            maxTrainRows=maxTrainRows,
+            maxTrainRows=train_rows,
             linger=micros,
             lease=to_interval(lease, "lease"),
             local=None if tz is None else LocalTime(tz),

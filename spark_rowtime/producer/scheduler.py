@@ -12,6 +12,8 @@ from spark_rowtime.producer.timer import Timer
 
 COMMIT_RETRY_MICROS = 100_000
 """The least number of microseconds between two attempts of the timer thread to commit."""
+FAST_PATH_MICROS = 100_000
+"""The longest time for which the fast path takes rows without a look at the store."""
 NEVER_MICROS = 1 << 62
 """Later than any time of the wall clock, in microseconds."""
 
@@ -38,6 +40,7 @@ class CommitScheduler:
         self._outbox, self._late, self._linger, self._now = outbox, late, linger, now
         self.lease = lease
         self._timer_due_at, self._paused = NEVER_MICROS, False
+        self._fast_path_until = NEVER_MICROS
         self.timer = Timer(lock, self.run_due, f"rowtime-{outbox.producer}")
 
     def start(self) -> None:
@@ -100,6 +103,18 @@ class CommitScheduler:
             self._timer_due_at = now + left
             self._wake()
 
+    def end_fast_path_soon(self) -> None:
+        """Has the timer's thread end the fast path, so that a later call looks whether the stream still waits."""
+        now = self._now()
+        self._fast_path_until = now + FAST_PATH_MICROS
+        if now < self._timer_due_at <= self._fast_path_until:
+            return
+        self._timer_due_at = self._fast_path_until
+        try:
+            self.timer.wake()
+        except RuntimeError:  # the system has no more threads
+            self._outbox.end_fast_path()
+
     def run_due(self) -> float | None:
         """Does what is due; returns the seconds until something will be due. The timer's thread calls it, locked."""
         if self._outbox.broken or self._paused:
@@ -109,7 +124,11 @@ class CommitScheduler:
             with suppress(ProducerFencedError):
                 self.commit_unasked()
         now = self._now()
+        if now >= self._fast_path_until:
+            self._outbox.end_fast_path()
+            self._fast_path_until = NEVER_MICROS
         waits = [self._left(now)] if self._waits else []
+        waits += [self._fast_path_until - now] if self._fast_path_until < NEVER_MICROS else []
         renewal = self.lease.renew_if_due()
         waits += [] if renewal is None else [renewal]
         wait = max(min(waits), 0) if waits else None

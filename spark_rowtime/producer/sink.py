@@ -9,17 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder
-from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.producer.acceptance import Acceptance
 from spark_rowtime.producer.intake import Intake, gathered
-from spark_rowtime.producer.late_log import LateReport
+from spark_rowtime.producer.late_log import BoundOwner, LateReport
 from spark_rowtime.producer.lease import Lease
 from spark_rowtime.producer.lifecycle import SinkLifecycle
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
+from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
-from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.arguments import to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.timestamps import wall_clock
 
@@ -63,21 +64,27 @@ class StreamSink(SinkLifecycle):
         now: Callable[[], int] = wall_clock,
     ) -> None:
         """``linger``, ``lease`` and ``now`` are in microseconds; ``local`` is the zone of naive times, None: UTC."""
-        if onLate not in ("raise", "reject"):
-            raise InvalidOptionError(f"onLate={onLate!r} is neither 'raise' nor 'reject'.")
+        raises = to_choice(onLate, "onLate", "raise", "reject") == "raise"
         intake = Intake(store.schema, rowtime, now, store.settings.maxAhead, local)
         self._zone = None if local is None else local.zone
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
+        if info.status is Status.COMPLETE:
+            raise complete(store.path, producer)
         disorder.restore(info.disorder)
-        late = LateReport(producer, info.rejected, raises=onLate == "raise")
+        late = LateReport(producer, info.rejected, raises=raises)
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         lock = threading.RLock()
         scheduler = CommitScheduler(outbox, Lease(outbox, lease, now), late, linger=linger, now=now, lock=lock)
-        self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler)
+        self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler, BoundOwner(store, producer))
         self._take_plain = outbox.rows.take
         self.delivery: Any = None
         """The unfinished part of the train on which a drain into this sink failed; see ``Delivery``."""
         super().__init__(store, outbox, late, scheduler, lock)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the sink was closed or abandoned."""
+        return self._closed
 
     @property
     def checkpoint(self) -> str | None:
@@ -173,7 +180,8 @@ class StreamSink(SinkLifecycle):
         A bound that is not above the bound in force (from joining, a takeover or lateness) changes nothing.
 
         Args:
-            t: A datetime, an ISO 8601 text, a pandas or pyarrow timestamp, or a RowtimeBound.
+            t: A datetime, an ISO 8601 text, a pandas or pyarrow timestamp, or a RowtimeBound. With
+                ``RowtimeBound.END``, as it comes from a stream that is complete, this producer is complete too.
             strict: If True, every later row is after ``t``, not at it. Left out with a RowtimeBound.
             tz: The time zone of a time without one, as a name or a tzinfo. None: the sink's ``tz``, or UTC. Left out
                 with a RowtimeBound.
@@ -217,8 +225,7 @@ class StreamSink(SinkLifecycle):
             RowtimeBound('2026-01-05T14:30:00Z')
         """
         with self._lock:
-            self._outbox.record_implied_floor()
-            return as_bound(self._outbox.floors.in_force)
+            return as_bound(self._outbox.floor_in_force())
 
     def flush(self, checkpoint: str | None = None) -> None:
         """Commits all that was sent, durably, in one commit.
@@ -248,6 +255,7 @@ class StreamSink(SinkLifecycle):
         checkpoint = None if checkpoint is None else to_text(checkpoint, "checkpoint")
         with self._lock:
             self._require_open()
+            self._scheduler.lease.require_attached()
             earlier = len(self._late.postponed)
             self._scheduler.commit(checkpoint)
             self._late.raise_postponed(earlier)
@@ -259,10 +267,12 @@ class StreamSink(SinkLifecycle):
         self._scheduler.settle()
         if self._scheduler.commits_later:
             self._acceptance.start_fast_path()
+            self._scheduler.end_fast_path_soon()
 
     def _start_send(self) -> None:
         """Begins a call that sends: raises what earlier calls left, and ends the fast path."""
         self._require_open()
+        self._scheduler.lease.require_attached()
         self._outbox.end_fast_path()
         self._late.raise_postponed()
         if self._outbox.failing:

@@ -91,7 +91,7 @@ def not_closed(producer: str, path: str, leased: bool, outcome: str) -> str:
     until = "until its lease ends" if leased else "until it is opened again, or detached"
     return (
         f"The sink of producer {producer!r} on {path} was not closed. {outcome} The producer holds the stream's bound "
-        f"back {until}. Write 'with rt.openSink(...) as sink:', or call close() in the end."
+        f"back {until}. Write 'with rt.openSink(...) as sink:', or call close()."
     )
 
 

@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
-from spark_rowtime.errors import RowtimeError, SinkClosedError
+from spark_rowtime.errors import InvalidOptionError, RowtimeError, SinkClosedError
 from spark_rowtime.producer.sink import StreamSink
 
 ROWS = "rows"
@@ -26,7 +27,7 @@ class Delivery:
         if train.rows.num_rows:
             self._calls.append((ROWS, lambda sink: sink.sendRows(train.rows)))
         if (bound := train.bound) is not None:
-            self._calls.append(("a bound", lambda sink: sink.sendRowtimeBound(bound.time, strict=bound.strict)))
+            self._calls.append(("a bound", lambda sink: send_bound(sink, bound)))
         if flushes:
             self._calls.append(("flush", lambda sink: sink.flush(checkpoint=position)))
 
@@ -44,6 +45,31 @@ class Delivery:
             self._calls.popleft()
 
 
+def require_consumer(sink: Any) -> None:
+    """Raises InvalidOptionError unless ``sink`` is an object with ``sendRows`` and ``sendRowtimeBound``."""
+    name = sink.__name__ if isinstance(sink, type) else type(sink).__name__
+    lacks = [method for method in ("sendRows", "sendRowtimeBound") if not callable(getattr(sink, method, None))]
+    if lacks:
+        raise InvalidOptionError(
+            f"{name} cannot be drained into: it has no {' and no '.join(lacks)}. A sink needs sendRows(rows) and "
+            "sendRowtimeBound(time, strict), and can have flush(checkpoint) and checkpoint.",
+            missing=lacks,
+        )
+    if isinstance(sink, type):
+        raise InvalidOptionError(f"drainTo takes a sink, not the class {name}. Give an instance, {name}(...).")
+
+
+def send_bound(sink: Any, bound: RowtimeBound) -> None:
+    """Sends a bound as a time, which every sink takes; the end of time as itself, where the sink is one of a stream.
+
+    Another sink gets the end of time as the last legal time, strict.
+    """
+    if bound.isEnd and isinstance(sink, StreamSink):
+        sink.sendRowtimeBound(bound)
+    else:
+        sink.sendRowtimeBound(bound.time, strict=bound.strict)
+
+
 def _took_nothing(sink: Any, what: str, error: BaseException) -> bool:
     """Whether ``sink`` has certainly taken nothing of a call that raised ``error``.
 
@@ -59,10 +85,10 @@ def _unknown(sink: Any) -> SinkClosedError:
     again = (
         f"Call abandon(), and open a sink under its name ({sink.producer!r}) again"
         if isinstance(sink, StreamSink)
-        else f"Make a new {type(sink).__name__}"
+        else f"Create a new {type(sink).__name__}"
     )
     return SinkClosedError(
-        f"An earlier drain into this {type(sink).__name__} failed in one of its calls. Whether it has kept the rows of "
-        f"that call is not known, so they are neither sent again nor left out. {again}: a drain into that begins at "
-        "its checkpoint.",
+        f"An earlier drain into this {type(sink).__name__} failed in one of its calls. Whether the sink kept the rows "
+        f"of that call is not known, so the drain neither sends them again nor skips them. {again}: a drain into the "
+        "new one begins at its checkpoint.",
     )

@@ -8,21 +8,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.train import Train, one_batch
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, not_serializable
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.reader.delivery import Delivery
+from spark_rowtime.reader.delivery import Delivery, require_consumer
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS
-from spark_rowtime.types.arguments import to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_flag, to_text
 from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.timestamps import END
 
 
 class _Unfinished(NamedTuple):
@@ -71,6 +72,7 @@ class RowReader:
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
         self._kept_at = 0.0
+        self._closed = False
         text = start if isinstance(start, str) else ""
         if text == "latest":
             self._at = how.latest(store)
@@ -80,6 +82,15 @@ class RowReader:
             self._how = how if text == "earliest" else replace(how, since=start_bound(start))
             self._at = self._how.earliest(store)
         self._keep()
+
+    def __repr__(self) -> str:
+        bound = as_bound(self._at.floor) or "no bound"
+        of = f"{type(self).__name__} {self._name!r}" if self._name else type(self).__name__
+        state = "closed" if self._closed else "following" if self._follow else "open"
+        return f"<{of} of {self._store.path}: order {self._how.order!r}, seq {self._at.seq}, {bound}, {state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise not_serializable("reader", self._store.path)
 
     @property
     def schema(self) -> pa.Schema:
@@ -174,28 +185,36 @@ class RowReader:
             if train is not None:
                 return train
             left = None if deadline is None else deadline - time.monotonic()
-            if (left is None and not self._follow) or (left is not None and left <= 0):
+            if (left is None and not self._follows()) or (left is not None and left <= 0):
                 return None
             self._store.wait(seen, EXPIRY_CHECK_SECONDS if left is None else min(left, EXPIRY_CHECK_SECONDS))
 
+    def _follows(self) -> bool:
+        """Whether more may come: not after all rows of a stream whose producers are complete."""
+        return self._follow and (self._at.floor is None or self._at.floor < END)
+
     def __iter__(self) -> Iterator[Train]:
-        """Yields the trains up to the end of the log; a reader with ``follow=True`` never ends."""
+        """Yields the trains up to the end of the log; with ``follow=True``, until the stream is complete."""
         while (train := self.read()) is not None:
             yield train
 
     def drainTo(self, sink: Any) -> None:
-        """Sends every train to ``sink``, up to the end of the log, or without an end with ``follow=True``.
+        """Sends every train to ``sink``, up to the end of the log; with ``follow=True``, until the stream is complete.
 
         A sink with ``checkpoint`` and ``flush(checkpoint=...)`` keeps this reader's position with its
         rows, and a drain into it resumes there. After an error the same sink may be drained into again: what
         it has taken is not sent twice. If the sink has ``flush`` and is not from ``openSink``, it is not known whether
         it has kept the rows, and the next drain raises SinkClosedError: make a new sink.
 
+        Rows that the sink rejects as late are recorded there, and counted, each time that they are sent: with
+        ``onLate="raise"`` a drain ends at a train with a late row, and each further drain into that sink sends the
+        train, and records its late rows, again. Drain into a sink with ``onLate="reject"`` to go on.
+
         Args:
             sink: An object with ``sendRows`` and ``sendRowtimeBound``; see ``RowSink``.
 
         Raises:
-            InvalidOptionError: Another thread uses this reader.
+            InvalidOptionError: The sink lacks a method, or another thread uses this reader.
             SinkClosedError: An earlier drain into this sink failed, and whether it has kept the rows is not known.
             DataLostError: Rows after this reader's position were removed from the stream.
             Exception: Whatever the sink raises.
@@ -214,6 +233,7 @@ class RowReader:
             >>> rt.describeStream("memory://docs-drainto").rows
             1
         """
+        require_consumer(sink)
         with self._alone():
             self._finish_delivery(sink)
             checkpoint = getattr(sink, "checkpoint", None)
@@ -278,6 +298,7 @@ class RowReader:
             >>> reader = rt.openReader("memory://docs-readerclose")
             >>> reader.close()
         """
+        self._closed = True
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -289,7 +310,7 @@ class RowReader:
         self.close()
 
     def _resume(self, position: str) -> None:
-        self._at = load_position(position, self._store.stream, self._how.order)
+        self._at = load_position(position, self._store.stream, self._how.order, self._store.ancestors)
         self._how = replace(self._how, since=json.loads(position).get("since"))
 
     def _keep(self) -> None:
@@ -314,11 +335,12 @@ class RowReader:
 
 def _is_drained() -> InvalidOptionError:
     return InvalidOptionError(
-        "Another thread uses this reader: drainTo needs a reader for itself. Open one for each thread; a reader's "
-        "rows may be shared out among threads by read() or iteration alone."
+        "Another thread uses this reader, but drainTo needs a reader of its own. Open one for each thread. Threads "
+        "that share a reader can only call read() or iterate."
     )
 
 
+@known_keywords
 def openReader(
     path: str,
     *,

@@ -6,21 +6,23 @@ so that a replay gives the same rows and the same bound.
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound, weaker
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.store.base import Head, Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
+from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import show_micros, to_interval
+from spark_rowtime.types.timestamps import END, show_micros, to_interval
 
 ORDERS = ("arrival", "rowtime")
 _SECOND = 1_000_000
@@ -130,7 +132,7 @@ class Release:
         cuts = []
         if self.order == "rowtime":
             cuts.append(0 if head.floor is None else head.floor + 1)
-        if self.hold is not None:
+        if self.hold is not None and not (head.floor is not None and head.floor >= END):
             cuts.append(max(head.largest or 0, head.floor or 0) - self.hold + 1)
         return min(cuts) if cuts else None
 
@@ -209,11 +211,7 @@ def _least_from(store: Store, piece: Slice, cut: int) -> int:
 
 def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_bytes: int | None = None) -> Release:
     """Makes a Release of checked arguments; InvalidOptionError names the wrong one."""
-    if not isinstance(order, str) or order not in ORDERS:
-        raise InvalidOptionError(
-            f"order={short_repr(order)} is neither 'arrival' nor 'rowtime'.", order=short_repr(order)
-        )
-    return Release(order, to_interval(hold, "hold"), None, max_rows, max_bytes)
+    return Release(to_choice(order, "order", *ORDERS), to_interval(hold, "hold"), None, max_rows, max_bytes)
 
 
 def start_bound(start: Any) -> int:
@@ -221,7 +219,7 @@ def start_bound(start: Any) -> int:
     try:
         return RowtimeBound(start).floor
     except InvalidOptionError as error:
-        message = f"start is neither 'earliest' nor 'latest' nor a position nor a time: {error}"
+        message = f"start must be 'earliest', 'latest', a position or a time: {error}"
         raise InvalidOptionError(message, option="start") from None
 
 
@@ -240,24 +238,45 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
         if fields["seq"] is not None and all(n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers):
             return fields
     raise InvalidOptionError(
-        f"start={short_repr(value)} is no position of a reader; give one as it was read.", option="start"
+        f"start={short_repr(value)} is not a position of a reader. Give a value that a reader returned.", option="start"
     )
 
 
-def load_position(value: dict[str, Any] | str, stream: str, order: str) -> Position:
-    """Reads what ``dump_position`` wrote; InvalidOptionError if it is of another stream or another order."""
+def _beyond_copy(seq: int, shared: int) -> DataLostError:
+    return DataLostError(
+        f"This reader has read the stream up to seq {seq}, but a copy that has it up to {shared} has taken its place. "
+        "What was sent since would be skipped. Bring the newer stream back, or start anew, queries with a new "
+        "checkpoint.",
+        asked=seq,
+        last=shared,
+    )
+
+
+def load_position(
+    value: dict[str, Any] | str, stream: str, order: str, ancestors: Mapping[str, int] = MappingProxyType({})
+) -> Position:
+    """Reads what ``dump_position`` wrote; InvalidOptionError if it is of another stream or another order.
+
+    A position in one of the ``ancestors``, of which the stream is a copy, is one in the stream, too. If it lies beyond
+    what both have in common, DataLostError is raised.
+    """
     fields = _position_fields(value)
-    if fields["stream"] != stream:
+    shared = ancestors.get(fields["stream"])
+    if shared is not None and fields["seq"] > shared:
+        raise _beyond_copy(fields["seq"], shared)
+    if fields["stream"] != stream and shared is None:
         raise InvalidOptionError(
-            f"This position is of the stream {fields['stream']}, but the one read now is {stream}: it was "
-            "deleted and created again, or the path is another. Start with a new checkpoint.",
+            f"This position belongs to the stream {fields['stream']}, but the stream at this path is {stream}: it was "
+            "deleted and created again, the path has changed, or the checkpoint is that of another query. Give a "
+            "position in this stream, or start without one: a query with a new checkpoint, a reader with "
+            "start='earliest' or a time.",
             wanted=fields["stream"],
             found=stream,
         )
     if fields["order"] != order:
         raise InvalidOptionError(
-            f"This position was read with order={fields['order']}, now it is order={order}. Keep the order, "
-            "or start with a new checkpoint.",
+            f"This position was read with order={fields['order']}, but is read with order={order} now. Keep the order, "
+            "or start without the position: a query with a new checkpoint, a reader with start='earliest' or a time.",
             wanted=fields["order"],
             found=order,
         )

@@ -27,9 +27,13 @@ PRODUCERS_COLUMNS = pa.schema(
 
 
 class RowtimeBatchReader(DataSourceReader):
-    """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned."""
+    """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned.
 
-    def __init__(self, options: Options) -> None:
+    ``columns`` is the number of columns that the stream or the view had when the read was analysed.
+    """
+
+    def __init__(self, options: Options, columns: int) -> None:
+        self._columns = columns
         self._path, self._view = options.path, options.choice("view", *VIEWS)
         self._release = Release("arrival", since=options.release().since)
 
@@ -37,29 +41,23 @@ class RowtimeBatchReader(DataSourceReader):
         """Called once on the driver, when the read is planned."""
         if self._view != "rows":
             return [InputPartition(self._view)]
-        store = open_store(self._path)
-        try:
-            everything = plan(store, self._release, self._release.earliest(store), self._release.latest(store))
+        with open_store(self._path) as store:
+            first, last = self._release.earliest(store), self._release.latest(store)
+            everything = plan(store, self._release, first, last, self._columns)
             return list(everything) or [InputPartition(None)]
-        finally:
-            store.close()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per partition."""
         if isinstance(partition, SlicePartition):
             yield from read_slices(partition)
         elif partition.value is not None:
-            store = open_store(self._path)
-            try:
-                yield from view_table(store, partition.value).to_batches()
-            finally:
-                store.close()
+            with open_store(self._path) as store:
+                yield from view_table(store, partition.value).select(range(self._columns)).to_batches()
 
 
 def view_schema(path: str, view: str) -> pa.Schema:
     """Returns the columns of a view of the stream at ``path``."""
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         views = {
             "rows": store.schema,
             "bounds": BOUNDS_COLUMNS,
@@ -67,8 +65,6 @@ def view_schema(path: str, view: str) -> pa.Schema:
             "producers": PRODUCERS_COLUMNS,
         }
         return views[view]
-    finally:
-        store.close()
 
 
 def view_table(store: Store, view: str) -> pa.Table:

@@ -1,5 +1,6 @@
 """``format("rowtime")``: the data source that Spark finds under that name."""
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -12,10 +13,13 @@ from pyspark.sql.types import StructType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.spark.batch_reader import RowtimeBatchReader, view_schema
+from spark_rowtime.spark.batch_writer import RowtimeBatchWriter
 from spark_rowtime.spark.hosted_adapter import ensure_stream
-from spark_rowtime.spark.options import READ, VIEWS, WRITE, Options
+from spark_rowtime.spark.options import READ, VIEWS, WRITE, WRITE_BATCH, Options
+from spark_rowtime.spark.rejected_source import RejectedStreamReader
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader
+from spark_rowtime.types.added_columns import added_names
 
 
 class RowtimeDataSource(DataSource):
@@ -32,22 +36,27 @@ class RowtimeDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader for a batch read of everything that is committed."""
-        return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema))
+        return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema), len(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns a reader for a streaming read."""
         options = _of_own_schema(Options(self.options, READ), schema)
-        if options.choice("view", *VIEWS) != "rows":
-            raise InvalidOptionError("view is for batch reads (spark.read); a stream is read as rows.")
-        return RowtimeStreamReader(options)
+        view = options.choice("view", *VIEWS)
+        if view in ("bounds", "producers"):
+            raise InvalidOptionError(
+                f"view={view} is for batch reads (spark.read). A streaming query reads the rows, or view=rejected."
+            )
+        reader = RejectedStreamReader if view == "rejected" else RowtimeStreamReader
+        return reader(options, len(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Refuses a batch write: the rows of a stream come from producers, each with its own bound."""
-        del schema, overwrite
-        raise InvalidOptionError(
-            "A rowtime stream is not written by batches. Write with a streaming query (writeStream, with "
-            "trigger(availableNow=True) to its end), or with a producer: rt.openSink(path).sendRows(df.toArrow())."
-        )
+        """Returns a writer for a batch write in append mode, the only mode supported."""
+        if overwrite:
+            raise InvalidOptionError(
+                "A rowtime stream is append-only: nothing in it can be overwritten. Write with mode('append') or "
+                "INSERT INTO, or create another stream (rt.createStream)."
+            )
+        return RowtimeBatchWriter(Options(self.options, WRITE_BATCH), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Returns a writer for a streaming write in append mode, the only mode supported."""
@@ -61,14 +70,23 @@ class RowtimeDataSource(DataSource):
 
 def _own_schema(options: Options) -> StructType:
     if adapter := options.get("adapter"):
-        ensure_stream(adapter, options.path)
-    return from_arrow_schema(view_schema(options.path, options.choice("view", *VIEWS)))
+        ensure_stream(adapter, options.path, options.adapter_arguments)
+    return from_arrow_schema(_arrow_schema(options))
+
+
+def _arrow_schema(options: Options) -> pa.Schema:
+    return view_schema(options.path, options.choice("view", *VIEWS))
 
 
 def _of_own_schema(options: Options, given: StructType) -> Options:
-    """Returns ``options`` if ``given``, which may come from ``.schema(...)``, is the stream's own schema."""
+    """Returns ``options`` if ``given`` is the stream's own schema, or was it before columns were added.
+
+    ``given`` may come from ``.schema(...)``, or from a DataFrame that is older than the columns.
+    """
     own = _own_schema(options)
-    if [(f.name, f.dataType, f.nullable) for f in given] != [(f.name, f.dataType, f.nullable) for f in own]:
+    columns = [(f.name, f.dataType, f.nullable) for f in own]
+    least = len(own) - len(added_names(_arrow_schema(options)))
+    if len(given) < least or [(f.name, f.dataType, f.nullable) for f in given] != columns[: len(given)]:
         raise SchemaMismatchError(
             f"The stream at {options.path} has the columns {_shown(own)}; .schema(...) says {_shown(given)}. Leave it "
             "out: a stream knows its schema. For other columns or types, select and cast; a view of a table is read by "

@@ -1,17 +1,28 @@
 """An adapter hosted by a Spark query: ``option("adapter", "my_feed:MyFeed")``."""
 
 import os
+from collections.abc import Mapping
 
-from spark_rowtime.adapter.adapter import load
+from spark_rowtime.adapter.arguments import from_texts, in_any_case
+from spark_rowtime.adapter.loading import load
+from spark_rowtime.adapter.process import AdapterProcess, spawn
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.spark.session import ADAPTERS, ADAPTERS_VARIABLE
 from spark_rowtime.stream import createStream
 
 
-def ensure_stream(adapter: str, path: str) -> None:
-    """Creates the stream at ``path`` with the adapter's schema, if it does not exist."""
+def ensure_stream(adapter: str, path: str, arguments: Mapping[str, str]) -> None:
+    """Creates the stream at ``path`` with the adapter's schema, if it does not exist; checks the arguments first."""
     require_allowed(adapter)
-    createStream(path, load(adapter, from_here=False).schema, existOk=True)
+    made = load(adapter, from_here=False)
+    from_texts(made, adapter, in_any_case(made, arguments))
+    createStream(path, made.schema, existOk=True)
+
+
+def start_adapter(adapter: str, path: str, arguments: Mapping[str, str], producer: str | None) -> AdapterProcess:
+    """Starts the process of the adapter, with arguments whose names may be in another case."""
+    named = in_any_case(load(adapter, from_here=False), arguments) if arguments else {}
+    return spawn(adapter, path, named, producer)
 
 
 def require_allowed(adapter: str) -> None:

@@ -1,10 +1,18 @@
-"""The form of a position in Spark's offset log, and the keys that the extension adds to a start offset."""
+"""The form of a position in Spark's offset log, and the keys that the extension adds to a start offset.
+
+An offset is a flat JSON object. It has the id of the stream and the order in which it is read, the three numbers of the
+position (see ``Position``; ``floor`` is the bound that moves the watermark), and ``since``:
+
+    {"stream": "f6c0...", "order": "rowtime", "seq": 7, "cut": null, "floor": 1157968800000000, "since": null}
+
+``dump_position`` and ``load_position`` in ``reader/release.py`` write and read all but ``since``.
+"""
 
 from typing import Any
 
 from spark_rowtime.errors import ShimMissingError
 from spark_rowtime.reader.release import load_position
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.base import Position, Store
 
 SINCE = "since"
 """Key in each offset: the startingPosition of the query's first run in microseconds, if it was a time."""
@@ -25,7 +33,7 @@ LEAST_SENT = "leastSent"
 """Likewise: makes the start offset a request for the least rowtime at or above this time that was sent up to it."""
 
 
-def start_position(offset: dict[str, Any], stream: str, order: str, require: bool) -> Position:
+def start_position(offset: dict[str, Any], store: Store, order: str, require: bool) -> Position:
     """Returns the position of a start offset.
 
     Raises ShimMissingError if bounds are required but the extension, which carries them, is missing.
@@ -35,6 +43,6 @@ def start_position(offset: dict[str, Any], stream: str, order: str, require: boo
             "This Spark session does not have the extension that moves the watermark by the stream's bounds. "
             "Build the session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what "
             "`rowtime jar` prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions. To read the rows "
-            "without their bounds, say option('bounds', 'ignore')."
+            "without their bounds, set option('bounds', 'ignore')."
         )
-    return load_position(offset, stream, order)
+    return load_position(offset, store.stream, order, store.ancestors)

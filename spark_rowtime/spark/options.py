@@ -1,14 +1,15 @@
 """Parses and validates the options of ``format("rowtime")``."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import Release, release
-from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.arguments import to_count, to_text, unknown_option
 from spark_rowtime.types.schema import ROWTIME
 
+LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
+"""Options of which there is one for each column, or for each argument of the adapter."""
 READ = (
     "path",
     "order",
@@ -17,13 +18,15 @@ READ = (
     "maxRowsPerTrigger",
     "maxBytesPerTrigger",
     "adapter",
+    ADAPTER_ARGUMENT,
+    "producer",
     "watermark",
     "punctuate",
     "bounds",
     "view",
 )
-LATENESS_COLUMN = "lateness.<column>"
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
+WRITE_BATCH = (*WRITE, "producer", "complete")
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """Options, in lower case, that Spark or its users pass to every source."""
 TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
@@ -37,13 +40,11 @@ class Options:
 
     def __init__(self, given: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
-        lower = {name.lower(): name for name in known}
-        passed_over = {*lower, *SPARKS_OWN, *TABLES_OWN}
+        passed_over = {*(name.lower() for name in known), *SPARKS_OWN, *TABLES_OWN}
         for name in given:
             plain = name.lower().removeprefix(_AGAIN)
-            of_column = plain.startswith("lateness.") and LATENESS_COLUMN in known
-            if plain not in passed_over and not of_column and not name.startswith("spark."):
-                raise _unknown(name, lower)
+            if plain not in passed_over and not _is_of_family(plain, known) and not name.startswith("spark."):
+                raise unknown_option(name, known, f"There is no option {name!r}.")
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Returns the value as it was given."""
@@ -61,9 +62,7 @@ class Options:
         value = self.get(name)
         if value is None:
             return None
-        if not value.strip().isdecimal() or int(value) < 1:
-            raise InvalidOptionError(f"{name}={value!r} must be a whole number from 1 on.", option=name)
-        return int(value)
+        return to_count(int(value) if value.strip().isdecimal() else value, name, 1)
 
     def lateness(self, columns: list[str]) -> dict[str, str] | None:
         """Returns the lateness of each column that has one.
@@ -77,8 +76,15 @@ class Options:
                 found[_column(name.removeprefix("lateness."), columns, found)] = value
         return found or None
 
+    @property
+    def adapter_arguments(self) -> dict[str, str]:
+        """The adapter's arguments. Their names may be in another case than the user wrote."""
+        prefix = "adapter."
+        return {name.removeprefix(prefix): text for name, text in self._given.items() if name.startswith(prefix)}
+
     def check_read(self) -> "Options":
         """Validates every option of a read, so that an error is raised at load() and not in the query."""
+        self._check_adapter()
         self.release()
         self.choice("bounds", "require", "ignore")
         self.choice("watermark", "auto", "none")
@@ -86,14 +92,38 @@ class Options:
         self.choice("view", *VIEWS)
         return self
 
+    def _check_adapter(self) -> None:
+        for_adapter = [name for name in self._given if name == "producer" or name.startswith("adapter.")]
+        if for_adapter and self.get("adapter") is None:
+            raise InvalidOptionError(
+                f"The option {for_adapter[0]} is for an adapter, but no adapter is given. Name it: "
+                "option('adapter', 'my_feed:MyFeed').",
+                option="adapter",
+            )
+        if self.adapter_producer is not None:
+            to_text(self.adapter_producer or None, "producer")
+
+    @property
+    def adapter_producer(self) -> str | None:
+        """The name under which the adapter sends; None: that of its class."""
+        return self.get("producer")
+
     @property
     def path(self) -> str:
         """The path of the stream."""
         path = self.get("path")
         if not path:
             raise InvalidOptionError(
-                "No stream was named. Write .load('orders.rowtime'), of a sink .start('orders.rowtime') (toTable knows "
-                "no path), or option('path', ...); in SQL, USING rowtime OPTIONS (path '/data/orders.rowtime')."
+                "No stream was named. Write .load('orders.rowtime') or .save('orders.rowtime'), for a sink "
+                ".start('orders.rowtime') (toTable gives no path), or option('path', ...); in SQL, USING rowtime "
+                "OPTIONS (path '/data/orders.rowtime')."
+            )
+        if path.startswith("memory://"):
+            raise InvalidOptionError(
+                f"Spark cannot use {path}: a stream in memory is in one process, and the source runs in others. Give a "
+                "directory, such as 'orders.rowtime', which processes share.",
+                option="path",
+                value=path,
             )
         return to_text(path, "path")
 
@@ -115,7 +145,7 @@ class Options:
         try:
             return RowtimeBound(start).floor
         except InvalidOptionError as error:
-            message = f"startingPosition is neither earliest nor latest nor a time: {error}"
+            message = f"startingPosition must be earliest, latest or a time: {error}"
             raise InvalidOptionError(message, option="startingPosition") from None
 
     @property
@@ -129,17 +159,13 @@ def _column(name: str, columns: list[str], others: Mapping[str, str]) -> str:
     found = [column for column in columns if column.lower() == name]
     option = f"lateness.{name}"
     if len(found) != 1:
-        raise InvalidOptionError(f"{option} names no column of {columns}, or more than one.", option=option)
+        raise InvalidOptionError(f"{option} must name exactly one of the columns {columns}.", option=option)
     if found[0] in others:
-        raise InvalidOptionError(f"{option} and lateness are the same: give one of them.", option=option)
+        raise InvalidOptionError(f"{option} and lateness mean the same. Give one of them.", option=option)
     return found[0]
 
 
-def _unknown(name: str, lower: Mapping[str, str]) -> UnknownOptionError:
-    near = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
-    return UnknownOptionError(
-        f"There is no option {name!r}.{hint} The options are {', '.join(lower.values())}.",
-        option=name,
-        nearest=lower[near[0]] if near else None,
-    )
+def _is_of_family(name: str, known: tuple[str, ...]) -> bool:
+    """Whether the option, in lower case, is for one column or for one argument of the adapter."""
+    families = [option.partition("<")[0] for option in (LATENESS_COLUMN, ADAPTER_ARGUMENT) if option in known]
+    return any(name.startswith(family) and name != family for family in families)

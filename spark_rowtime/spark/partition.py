@@ -14,6 +14,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.local.segment import SEGMENTS, Location
 from spark_rowtime.store.retention import require_there
+from spark_rowtime.types.added_columns import without_added
 
 PARTITION_ROWS = 262_144
 """About how many rows one task reads: enough to be worth a task, and few enough to use all cores."""
@@ -26,16 +27,22 @@ LONGEST_BATCH_BYTES = 2**31 - 1
 
 
 class SlicePartition(InputPartition):
-    """A partition: pickled on the driver, and read in a Python worker, which needs nothing else."""
+    """A partition: pickled on the driver, and read in a Python worker, which needs nothing else.
 
-    def __init__(self, path: str, pieces: list[Slice], release: Release, after: Position, upto: Position) -> None:
+    ``columns`` is the number of columns that the query reads: the stream may have been given more meanwhile.
+    """
+
+    def __init__(
+        self, path: str, pieces: list[Slice], release: Release, after: Position, upto: Position, columns: int
+    ) -> None:
         self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
+        self.columns = columns
 
 
-def plan(store: Store, release: Release, after: Position, upto: Position) -> list[SlicePartition]:
+def plan(store: Store, release: Release, after: Position, upto: Position, columns: int) -> list[SlicePartition]:
     """Returns the rows between two positions as partitions. There are none if only the bound has moved."""
     parts = packed(_slices(store, release, after, upto))
-    return [SlicePartition(store.path, pieces, release, after, upto) for pieces in parts]
+    return [SlicePartition(store.path, pieces, release, after, upto, columns) for pieces in parts]
 
 
 def _slices(store: Store, release: Release, after: Position, upto: Position) -> list[Slice]:
@@ -60,18 +67,19 @@ def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
 
 def read_slices(partition: SlicePartition) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a partition, one batch per train, in the order of the store."""
-    store = open_store(partition.path)
-    try:
+    with open_store(partition.path) as store:
         for piece in partition.pieces:
             rows = partition.release.rows(store, piece, partition.after, partition.upto)
             if rows.num_rows:
-                yield rows
-    finally:
-        store.close()
+                yield rows.select(range(partition.columns))
 
 
-def native_plan(store: Store, release: Release, after: Position, upto: Position, parallelism: int) -> dict[str, Any]:
+def native_plan(
+    store: Store, release: Release, after: Position, upto: Position, columns: int, parallelism: int
+) -> dict[str, Any]:
     """Returns the plan as JSON, from which the extension reads the files without a Python worker.
+
+    ``schema`` has the ``columns`` that the query reads. A train may have fewer or more of them.
 
     A train is [file, offset, length, checksum, rows, seq, producer, low, high]. ``file`` and
     ``producer`` are indexes into the lists ``files`` and ``producers``. The rows to read are those with
@@ -90,7 +98,7 @@ def native_plan(store: Store, release: Release, after: Position, upto: Position,
     files, producers = _numbers(p.location.segment for p in pieces), _numbers(p.producer for p in pieces)
     folder = Path(store.path).absolute() / SEGMENTS
     return {
-        "schema": base64.b64encode(store.schema.serialize()).decode(),
+        "schema": base64.b64encode(without_added(store.schema, columns).serialize()).decode(),
         "files": [str(folder / name) for name in files],
         "producers": [repr(name) for name in producers],
         "partitions": [[train(piece) for piece in part] for part in packed(pieces, parallelism)],

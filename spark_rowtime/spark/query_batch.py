@@ -73,9 +73,9 @@ class Batch:
 
     def _copied(self, path: str, what: str) -> ProducerFencedError:
         return ProducerFencedError(
-            f"Batch {self.number} of query {self.query} does not go into {path}: {what}. Another process runs this "
-            "query, or its checkpoint was copied, or it is an older copy. Nothing of the batch has landed. Go on "
-            "with the checkpoint that is ahead, in one process; a copy needs a query, and a stream, of its own.",
+            f"Batch {self.number} of query {self.query} cannot be written to {path}: {what}. Another process runs "
+            "this query, or its checkpoint was copied, or is an older copy. Nothing of the batch was committed. "
+            "Continue with the newest checkpoint, in one process; a copy needs a query and a stream of its own.",
             path=path,
             query=self.query,
             batch=self.number,
@@ -84,9 +84,9 @@ class Batch:
     def _lost(self, path: str, last: int) -> DataLostError:
         has = f"only batches up to {last}" if last >= 0 else "no batch"
         return DataLostError(
-            f"Batch {self.number} of query {self.query} does not go into {path}: the stream has {has} of this "
-            "query, so what it wrote later is gone. The stream was deleted and created again, or is an older copy, "
-            "or the path is another than before. Restore the stream, or start the query with a new checkpoint.",
+            f"Batch {self.number} of query {self.query} cannot be written to {path}: the stream has {has} of "
+            "this query, so later batches are lost. The stream was deleted and created again, or is an older copy, "
+            "or the path has changed. Restore the stream, or start the query with a new checkpoint.",
             path=path,
             query=self.query,
             batch=self.number,

@@ -18,7 +18,7 @@ def check_running(extension: str) -> None:
         return
     if not _has_class(jvm, extension):
         raise ShimMissingError(
-            "Spark was started in this process without spark-rowtime's jar. A JVM takes jars only when it starts, and "
+            "Spark was started in this process without spark-rowtime's jar. A JVM loads jars only when it starts, and "
             "spark.stop() does not end it. Start a new process (in a notebook, restart the kernel), and call "
             "rt.configure(SparkSession.builder) before the first SparkSession; for spark-submit, give it "
             f"--jars $(rowtime jar) --conf {_EXTENSIONS}={extension}.",

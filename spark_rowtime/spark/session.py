@@ -37,7 +37,7 @@ def jarPath() -> str:
     """
     if not _JAR.exists():
         raise ShimMissingError(
-            f"{_JAR} is not there: this copy of spark-rowtime was not built. From a source tree, run "
+            f"{_JAR} does not exist: this copy of spark-rowtime was not built. From a source tree, run "
             "'python java-shim/build.py' (needs a JDK, 17 or later); otherwise install the wheel."
         )
     return str(_JAR)

@@ -16,9 +16,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from spark_rowtime.adapter.adapter import AdapterProcess, spawn
+from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
+from spark_rowtime.spark.hosted_adapter import start_adapter
 from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, SINCE, start_position
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
@@ -26,7 +27,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
 from spark_rowtime.stream import waits_for
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import END, show_micros
 
 NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.04
 """How many seconds a query waits for new events in each of its sources. In its only source, the wait grows to the
@@ -37,13 +38,16 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Runs in one Python process beside the query. Spark calls it from the query's thread, one call at a time.
 
     Each task gets a pickled copy, only for ``read``. An offset is a position, which is a pure function of
-    the log. So a batch that is run again gets the same rows and the same bound.
+    the log. So a batch that is run again gets the same rows and the same bound. ``columns`` is the number of columns
+    that the query reads; it stays while the query runs, also if columns are added to the stream.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, columns: int) -> None:
+        self._columns = columns
         self._path, self._release = options.path, options.release()
         self._from_latest = options.from_latest
-        self._adapter_spec = options.get("adapter")
+        self._adapter_spec, self._adapter_arguments = options.get("adapter"), options.adapter_arguments
+        self._adapter_producer = options.adapter_producer
         self._require = options.choice("bounds", "require", "ignore") == "require"
         self._target: int | None = None
         self._news_wait = NEWS_WAIT_SECONDS
@@ -52,6 +56,10 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._adapter: AdapterProcess | None = None
         self._registered: str | None = None
         self._kept, self._kept_at = Position(0, None, None), 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The tasks get no arguments of the adapter, which may be secret."""
+        return {**self.__dict__, "_adapter_arguments": {}}
 
     @cached_property
     def _store(self) -> Store:
@@ -65,15 +73,26 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger.
 
-        In each batch the extension calls it, too, with a request: which trains the batch reads (PLAN), or the least
-        rowtime that was sent (LEAST_SENT), which a join may have kept.
+        It also answers the extension's questions, because it is the only call of a Python source that takes an
+        argument and can be made at any time. A question is a start offset with a key that no logged offset has.
         """
-        at = start_position(start, self._store.stream, self._release.order, self._require)
+        at = start_position(start, self._store, self._release.order, self._require)
         if PLAN in start:
-            end = start[PLAN]["end"]
-            return native_plan(self._store, self._release_of(end), at, self._load(end), start[PLAN]["parallelism"])
+            return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
         if LEAST_SENT in start:
-            return {"least": least_sent(self._store, at.seq, start[LEAST_SENT])}
+            return self._least_sent(at, start[LEAST_SENT])
+        return self._end_of_next_batch(start, at, limit)
+
+    def _plan_of_batch(self, after: Position, end: dict[str, Any], parallelism: int) -> dict[str, Any]:
+        """The question PLAN: which trains the batch between the two positions reads, for tasks in Java."""
+        return native_plan(self._store, self._release_of(end), after, self._load(end), self._columns, parallelism)
+
+    def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
+        """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
+        return {"least": least_sent(self._store, upto.seq, rowtime)}
+
+    def _end_of_next_batch(self, start: dict[str, Any], at: Position, limit: ReadLimit) -> dict[str, Any]:
+        """Spark's own question. It also does what is due at each trigger: registration, adapter, leases."""
         self._register(start.get(READER), at)
         self._tend_adapter()
         self._store.expire()
@@ -116,9 +135,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Called for each batch that is not empty, also for one that is run again after a restart."""
-        after = start_position(start, self._store.stream, self._release.order, self._require)
+        after = start_position(start, self._store, self._release.order, self._require)
         self._register(start.get(READER), after)
-        return plan(self._store, self._release_of(end), after, self._load(end))
+        return plan(self._store, self._release_of(end), after, self._load(end), self._columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per partition."""
@@ -160,7 +179,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._adapter_spec is None:
             return
         if self._adapter is None:
-            self._adapter = spawn(self._adapter_spec, self._path)
+            self._adapter = start_adapter(
+                self._adapter_spec, self._path, self._adapter_arguments, self._adapter_producer
+            )
         self._adapter.check()
 
     def _release_of(self, offset: dict[str, Any]) -> Release:
@@ -174,14 +195,16 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**dump_position(position, self._store.stream, release.order), SINCE: release.since}
 
     def _load(self, offset: dict[str, Any]) -> Position:
-        return load_position(offset, self._store.stream, self._release.order)
+        return load_position(offset, self._store.stream, self._release.order, self._store.ancestors)
 
     def _metrics(self, latest: Position) -> dict[str, Any]:
         clock, producers = self._store.clock(), self._store.producers()
         return {
             "bound": show_micros(clock.floor),
             "producers": sum(p.status.value in ("attached", "idle") for p in producers),
-            "clockHeldBy": waits_for(self._path, clock.holder(), producers),
+            "clockHeldBy": waits_for(
+                self._path, clock.holder(), producers, complete=clock.floor is not None and clock.floor >= END
+            ),
             "rowsHeldBack": self._held_back.rows(self._store, latest),
             "rowsRejected": sum(p.rejected for p in producers),
         }

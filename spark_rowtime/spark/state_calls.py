@@ -34,7 +34,9 @@ def showing_before(function: StateFunction, watermark_ms: int) -> StateFunction:
     @wraps(function)
     def called(key: Any, values: Any, state: GroupState) -> Iterator[Any]:
         if not hasattr(state, _WATERMARK):
-            raise ShimMismatchError(f"PySpark's GroupState has no {_WATERMARK}: it is not of a version that was tried.")
+            raise ShimMismatchError(
+                f"PySpark's GroupState has no {_WATERMARK}: this version of PySpark is not supported."
+            )
         if not state.hasTimedOut:
             setattr(state, _WATERMARK, min(watermark_ms, getattr(state, _WATERMARK)))
         return function(key, values, state)

@@ -1,41 +1,41 @@
 """Creates and opens streams. The form of a path selects the store: ``memory://`` or a local directory."""
 
+from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.errors import InvalidOptionError, StreamBusyError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
-from spark_rowtime.types.arguments import to_text
-from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.arguments import to_choice, to_text
 
 if TYPE_CHECKING:
     from spark_rowtime.store.local.check import Report
 
 
-def create_store(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
-    """Creates an empty stream. Raises StreamExistsError if anything already exists at ``path``."""
+def create_store(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
+    """Creates an empty stream that expects ``producers``. Raises StreamExistsError if ``path`` exists already."""
     path = _text(path)
     if path.startswith("memory://"):
-        if path in STREAMS:
-            raise StreamExistsError(f"There is a stream at {path} already.", path=path)
-        STREAMS[path] = MemoryStore(path, schema, settings)
+        _require_free(path)
+        store = MemoryStore(path, schema, settings)
+        store.expect(producers)
+        STREAMS[path] = store
     else:
         from spark_rowtime.store.local import create_local  # noqa: PLC0415  (sqlite3 only where it is used)
 
-        create_local(_local(path), schema, settings)
+        create_local(_local(path), schema, settings, producers)
 
 
 def open_store(path: str, durability: str = "process") -> Store:
     """Opens a stream. Raises StreamNotFoundError if there is none. ``durability`` is "process" or "power"."""
-    if not isinstance(durability, str) or durability not in ("process", "power"):
-        raise InvalidOptionError(f"durability={short_repr(durability)} is neither 'process' nor 'power'.")
+    to_choice(durability, "durability", "process", "power")
     path = _text(path)
     if path.startswith("memory://"):
         if path not in STREAMS:
-            raise StreamNotFoundError(f"There is no stream at {path}; createStream makes one.", path=path)
+            raise _no_memory_stream(path)
         return STREAMS[path]
     from spark_rowtime.store.local import open_local  # noqa: PLC0415
 
@@ -49,15 +49,112 @@ def check_store(path: str) -> "Report":
     """
     path = _text(path)
     if path.startswith("memory://"):
-        raise InvalidOptionError(f"{path} has no files that could be checked.", path=path)
+        raise InvalidOptionError(f"{path} is in memory, and has no files to check.", path=path)
     from spark_rowtime.store.local import check_local  # noqa: PLC0415
 
     return check_local(_local(path))
 
 
+def copy_store(path: str, to: str) -> None:
+    """Copies a stream, which others may write to meanwhile, to a new path of the same kind."""
+    path, to = _text(path), _text(to)
+    if _same_kind(path, to) == "memory":
+        _require_free(to)
+        STREAMS[to] = _memory(path).copied(to)
+        return
+    from spark_rowtime.store.local import copy_local  # noqa: PLC0415
+
+    copy_local(_local(path), _local(to))
+
+
+def rename_store(path: str, to: str) -> None:
+    """Renames a stream to a new path of the same kind. Raises StreamBusyError if somebody is known to use it."""
+    path, to = _text(path), _text(to)
+    if _same_kind(path, to) == "memory":
+        _require_free(to)
+        _require_unattached(_memory(path))
+        STREAMS[to] = _memory(path).move(to)
+        del STREAMS[path]
+        return
+    from spark_rowtime.store.local import rename_local  # noqa: PLC0415
+
+    rename_local(_local(path), _local(to))
+
+
+def delete_store(path: str, force: bool) -> None:
+    """Deletes a stream. Unless ``force`` is set, raises StreamBusyError if somebody is known to use it."""
+    path = _text(path)
+    if path.startswith("memory://"):
+        _memory(path).move(None)
+        del STREAMS[path]
+        return
+    from spark_rowtime.store.local import delete_local  # noqa: PLC0415
+
+    delete_local(_local(path), force)
+
+
+def list_stores(folder: str) -> list[str]:
+    """Returns the paths of the streams in ``folder``; for ``memory://``, of the streams of this process."""
+    folder = _text(folder)
+    if folder.startswith("memory://"):
+        return sorted(path for path in STREAMS if path.startswith(folder))
+    from spark_rowtime.store.local import list_local  # noqa: PLC0415
+
+    return list_local(_local(folder))
+
+
+def _memory(path: str) -> MemoryStore:
+    store = open_store(path)
+    assert isinstance(store, MemoryStore)
+    return store
+
+
+def _require_unattached(store: MemoryStore) -> None:
+    store.expire()
+    attached = sorted(store.clock().producers)
+    if attached:
+        raise StreamBusyError(
+            f"{store.path} cannot be renamed: producer {attached[0]!r} is attached. Close its sink first.",
+            path=store.path,
+            users=attached,
+        )
+
+
+def _require_free(path: str) -> None:
+    if path in STREAMS:
+        raise StreamExistsError(
+            f"There is a stream at {path} already. Choose another path; createStream(..., existOk=True) uses the "
+            "stream that is there.",
+            path=path,
+        )
+
+
+def _no_memory_stream(path: str) -> StreamNotFoundError:
+    return StreamNotFoundError(
+        f"There is no stream at {path} in this process, and no other process can see it. Create it here with "
+        "createStream, or use a directory, such as 'orders.rowtime', which processes share.",
+        path=path,
+    )
+
+
+def _same_kind(path: str, to: str) -> str:
+    kinds = ["memory" if name.startswith("memory://") else "local" for name in (path, to)]
+    if kinds[0] != kinds[1]:
+        raise InvalidOptionError(
+            f"{path} and {to} are in different kinds of store. Read the one with rt.openReader(...).drainTo(...) into "
+            "the other.",
+            path=path,
+        )
+    return kinds[0]
+
+
 def _text(path: str | PathLike[str]) -> str:
     text = fspath(path) if isinstance(path, PathLike) else path
-    return to_text(None if isinstance(text, str) and not text else text, "path")
+    if text == "":
+        raise InvalidOptionError(
+            "path='' is empty. Give a directory, such as 'orders.rowtime'.", option="path", value="''"
+        )
+    return to_text(text, "path")
 
 
 def without_file(path: str) -> str:
@@ -72,6 +169,7 @@ def _local(path: str) -> str:
     if local != path or "://" not in path:
         return local
     raise InvalidOptionError(
-        f"No store is known for {path!r}. Give a directory such as 'orders.rowtime', or file:// and one.",
+        f"There is no store for paths like {path!r}. Give a directory, such as 'orders.rowtime', or a file:// "
+        "URL of one.",
         path=path,
     )

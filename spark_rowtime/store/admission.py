@@ -1,18 +1,26 @@
 """Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
+from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.types.schema import rowtime_micros
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import END, show_micros
+
+WhoseBound = Callable[[int], BoundOrigin | None]
+"""Says whose bound the given one is."""
 
 
-def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
-    """Splits ``trains`` by the stream's ``floor`` at the commit: the accepted rows, and those below it.
+def admit(
+    store: Store, trains: Sequence[Staged], floor: int | None, whose: WhoseBound
+) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
+    """Splits ``trains`` by the ``floor`` at the commit: the accepted rows, and those below it.
 
     The sink has checked its rows already. Only rows that became late since then (because of idleTimeout,
     maxLag, or a lost lease) are rejected here.
@@ -25,23 +33,32 @@ def admit(store: Store, trains: Sequence[Staged], floor: int | None) -> tuple[tu
             accepted.append(train)
             continue
         fits, late = split_late(store.read(train), floor)
-        rejected.append(Rejected("late", floor, late))
+        rejected.append(Rejected("late", floor, late, whose(floor)))
         if fits.num_rows:
             accepted.append(store.stage(fits))
     return tuple(accepted), tuple(rejected)
+
+
+def whose_bound(store: Store, producer: str, bound: int) -> BoundOrigin:
+    """Returns whose bound a row of ``producer`` fell below, if nothing but the log tells it."""
+    raised = store.raised(bound)
+    if raised is None or (raised.producer == producer and raised.event == "sent"):
+        return BoundOrigin(PRODUCER, producer)
+    return raised
 
 
 def require_whole(commit: Commit, late: Sequence[Rejected]) -> None:
     """Raises LateRowError if ``commit.whole`` is set, but the ``late`` rows of the commit would be rejected."""
     if not commit.whole or not late:
         return
-    rows, bound = sum(r.rows.num_rows for r in late), late[0].bound
+    rows, bound, origin = sum(r.rows.num_rows for r in late), late[0].bound, late[0].origin
     raise LateRowError(
-        f"{rows} row(s) of producer {commit.producer!r} lie below {show_micros(bound)}, the stream's bound at the "
-        "commit. Nothing of the commit has landed.",
+        f"{rows} row(s) of producer {commit.producer!r} lie below {show_micros(bound)}, {origin or 'the bound'} at the "
+        "commit. Nothing was committed.",
         producer=commit.producer,
         rows=rows,
         bound=bound,
+        **origin_values(origin),
     )
 
 
@@ -51,28 +68,71 @@ def split_late(rows: pa.RecordBatch, floor: int) -> tuple[pa.RecordBatch, pa.Rec
     return rows.filter(fits), rows.filter(pc.invert(fits))
 
 
-def fenced(producer: str, epoch: int, now: int) -> ProducerFencedError:
-    """Returns the error for a call that uses an old epoch."""
+def require_open(path: str, producer: str, floor: int | None) -> None:
+    """Raises StreamCompleteError if the stream's ``floor`` is the end of time, so that nobody may join."""
+    if floor is not None and floor >= END:
+        raise StreamCompleteError(
+            f"The stream at {path} is complete: every producer has declared that no row follows, so producer "
+            f"{producer!r} cannot join. Create another stream for what comes now.",
+            path=path,
+            producer=producer,
+        )
+
+
+def complete(path: str, producer: str) -> StreamCompleteError:
+    """Returns the error for opening a producer that is complete."""
+    return StreamCompleteError(
+        f"Producer {producer!r} of {path} is complete: it was declared that it never sends again. Send under another "
+        "name, or into another stream.",
+        path=path,
+        producer=producer,
+    )
+
+
+def fenced(producer: str, epoch: int, now: int, status: Status) -> ProducerFencedError:
+    """Returns the error for a call that uses an old epoch; ``status`` is that of the producer now."""
+    if status in (Status.LEFT, Status.COMPLETE):
+        return _closed(producer, epoch, now)
     return ProducerFencedError(
-        f"Producer {producer!r} was taken over: this sink has epoch {epoch}, the stream {now}. Nothing of "
-        "this call has landed. Open a new sink under the name if this process is to go on, and look "
-        "for the other one.",
+        f"Producer {producer!r} was taken over: this sink has epoch {epoch}, the stream has epoch {now}. "
+        "Nothing of this call was committed. Find the other process that uses this name. If this process should "
+        "continue instead, open a new sink under the name.",
         producer=producer,
         epoch=epoch,
         current=now,
     )
 
 
-def never_attached(producer: str) -> InvalidOptionError:
-    """Returns the error for a call with the name of a producer that the stream does not know."""
-    return InvalidOptionError(f"No producer {producer!r} has ever been attached to this stream.", producer=producer)
+def _closed(producer: str, epoch: int, now: int) -> ProducerFencedError:
+    return ProducerFencedError(
+        f"Producer {producer!r} was closed by somebody else (`rowtime close`, or closeProducer), or by a sink that "
+        f"had taken it over: this sink has epoch {epoch}, the stream {now}. The stream no longer waits for it. Nothing "
+        "of this call has landed. Open a new sink under the name if this process is to go on; rows below the "
+        "stream's bound are late then.",
+        producer=producer,
+        epoch=epoch,
+        current=now,
+    )
+
+
+def never_attached(producer: str, known: Iterable[str], path: str) -> InvalidOptionError:
+    """Returns the error for a call with the name of a producer that the stream does not know; it knows ``known``."""
+    names = sorted(known)
+    near = get_close_matches(producer, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return InvalidOptionError(
+        f"No producer {producer!r} was ever attached to {path}.{hint} Its producers are: "
+        f"{', '.join(map(repr, names[:10])) or 'none'}{', ...' if len(names) > 10 else ''}.",
+        producer=producer,
+        path=path,
+    )
 
 
 def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:
     """Returns the error for attaching a producer with another declaration of order."""
     return InvalidOptionError(
-        f"Producer {producer!r} was declared as {stored}, not {given}. The state of its disorder cannot carry "
-        "over: open it as it was declared, or under another name.",
+        f"Producer {producer!r} was declared as {stored}, not {given}. The state of its declared order cannot be "
+        "converted. Open it with the same declaration, or under another name.",
         producer=producer,
         stored=stored,
         given=given,

@@ -6,13 +6,14 @@ object belongs to one process, and several threads of that process may use it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Event, Status, StreamClock
+from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -90,12 +91,28 @@ class Slice:
 class Rejected:
     """Rows that the stream did not accept. ``reason`` is "late" or "ahead".
 
-    ``bound`` is the floor that late rows lay below, or the ceiling that rows too far ahead exceeded.
+    ``bound`` is the floor that late rows lay below, or the ceiling that rows too far ahead exceeded. ``origin`` says
+    whose bound late rows lay below; None if it was not recorded.
     """
 
     reason: str
     bound: int | None
     rows: pa.RecordBatch
+    origin: BoundOrigin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One entry of the log of rejections.
+
+    ``number`` counts the entries from 1 without gaps; a number is never used again. ``time`` is the wall clock, in
+    microseconds, when the rejection was committed.
+    """
+
+    number: int
+    producer: str
+    time: int
+    rejected: Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +164,18 @@ class ProducerInfo:
     """The state of the producer's disorder, as JSON; empty if none is kept."""
 
 
+class LastSeen(NamedTuple):
+    """When a producer was last seen, in microseconds of uptime, and its lease.
+
+    ``unseen``: since its last commit or renewal. ``silent``: since it last sent a row or a new bound, or joined.
+    ``lease`` is that of ``attach``; None: it has none.
+    """
+
+    unseen: int
+    silent: int
+    lease: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderInfo:
     """A registered reader. The store keeps rows after its ``position``.
@@ -185,12 +214,14 @@ class Store(ABC):
     6. The rows between two positions are always the same.
     7. A bound without rows is visible.
     8. What a crashed writer left half-written is never read, and the next writer works.
-    9. Rejected rows are kept with reason, bound and producer.
+    9. Rejected rows are kept with reason, bound, whose bound it was, producer and time.
     """
 
     path: str
     stream: str
     """The id of the stream. A stream that is deleted and created again at the same path gets another id."""
+    ancestors: Mapping[str, int]
+    """The ids of the streams of which this one is a copy, each with the seq up to which both logs are the same."""
     schema: pa.Schema
     settings: StreamSettings
     now: Callable[[], int]
@@ -203,18 +234,25 @@ class Store(ABC):
         """Opens ``producer`` for ``holder`` (a token of one sink object or one query run).
 
         A holder that attaches again keeps its epoch, unless the producer has left or was detached. Another
-        holder takes over with epoch + 1, which fences the old one. ``lease`` is how many microseconds of
+        holder takes over with epoch + 1, which fences the old one. A complete producer does not join again, but a
+        holder may repeat its last commit. Raises StreamCompleteError if the stream is complete and the producer
+        would join. ``lease`` is how many microseconds of
         ``steady`` after its last commit or ``renew`` the producer is detached; None means never. Raises
         InvalidOptionError if ``declaration`` differs from the stored one.
         """
 
     @abstractmethod
-    def renew(self, producer: str, epoch: int) -> bool:
+    def expect(self, names: Sequence[str]) -> None:
+        """Makes a new stream wait for each of these producers until it attaches, or is detached or closed."""
+
+    @abstractmethod
+    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         """Extends the lease of a producer that has nothing to send. Raises ProducerFencedError at an old epoch.
 
         A producer whose lease had ended joins again at the stream's bound, and repeats what it has itself
         promised. ``renew`` then returns True, so that the caller can report it. A producer that was detached
-        by hand stays detached until it sends.
+        by hand stays detached until it sends: ``sends`` says that it is about to. Raises StreamCompleteError if
+        the stream has become complete meanwhile.
         """
 
     @abstractmethod
@@ -240,6 +278,8 @@ class Store(ABC):
     def commit(self, commit: Commit) -> Receipt:
         """Makes the commit visible atomically, and advances the clock.
 
+        With the floor END the producer is complete: it leaves the clock and is not waited for again.
+
         Raises ProducerFencedError at an old epoch, and LateRowError if ``commit.whole`` is set and a row is late.
         """
 
@@ -252,6 +292,23 @@ class Store(ABC):
         """Detaches a lost producer by hand, whoever holds it.
 
         Unlike ``leave``, it does not raise the floor to the largest rowtime when the producer is the last one.
+        """
+
+    @abstractmethod
+    def close_producer(self, producer: str, *, complete: bool = False) -> None:
+        """Declares that a lost producer has left, whoever holds it, or, with ``complete``, that it is complete.
+
+        This has the effect of its own ``leave`` or of its last commit, also if the producer was detached before. Its
+        holder is fenced. A repeated call changes nothing.
+        """
+
+    @abstractmethod
+    def alter(self, add: pa.Schema) -> None:
+        """Adds columns at the end of the stream's schema. Raises SchemaMismatchError if one of them is there already.
+
+        This object and all others that are open keep their ``schema``: they read the rows of the new schema without
+        the new columns, and write rows of the old one. Objects that are opened later have the new schema, and read
+        null in rows of the old one.
         """
 
     @abstractmethod
@@ -272,7 +329,7 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        """Returns all rows of a train.
+        """Returns all rows of a train, with the columns of ``schema``.
 
         Raises StoreCorruptError if the bytes are not those written, and DataLostError if ``gc`` has removed the
         train since.
@@ -323,16 +380,35 @@ class Store(ABC):
         """Returns the producer of that name, if it ever attached. The cost does not depend on how many there are."""
 
     @abstractmethod
+    def last_seen(self) -> dict[str, LastSeen]:
+        """Returns when each producer was last seen, by name."""
+
+    @abstractmethod
     def clock(self) -> StreamClock:
         """Returns a copy of the current clock."""
 
     @abstractmethod
-    def rejected(self) -> pa.Table:
-        """Returns the rejected rows that are kept: REJECTED_COLUMNS, then the stream's columns.
+    def raised(self, bound: int) -> BoundOrigin | None:
+        """Returns which event raised the stream's bound to ``bound`` or beyond; None if the stream's bound is weaker.
 
-        Beyond ``retainRejected`` bytes the oldest rejected rows are removed, but never those of the newest
-        commit. Removed rows stay counted.
+        The origin names no producer if ``gc`` may have removed that event.
         """
+
+    @abstractmethod
+    def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
+        """Yields the rejections that are kept, from the number ``after + 1`` to ``upto`` (None: the newest) in order.
+
+        Beyond ``retainRejected`` bytes the oldest rejections are removed, but never those of the newest commit, nor
+        those of a producer's last receipt. A number that is missing was removed. Removed rows stay counted.
+        """
+
+    @abstractmethod
+    def rejections_end(self) -> int:
+        """Returns the number of the newest rejection; 0 if there was none. It is cheap."""
+
+    @abstractmethod
+    def rejected(self) -> pa.Table:
+        """Returns the rejected rows that are kept: REJECTED_COLUMNS, then the stream's columns."""
 
     @abstractmethod
     def rejected_removed(self) -> int:
@@ -349,3 +425,9 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Releases the resources of this object. The stream itself stays."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -5,24 +5,40 @@ It uses plain lists and full scans, so that its correctness is easy to see. Its 
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import (
+    GONE,
+    Detached,
+    Event,
+    Expected,
+    Joined,
+    Left,
+    Sent,
+    Status,
+    StreamClock,
+    completes,
+)
+from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.train import floors_between, span
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
+from spark_rowtime.errors import DataLostError
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
     Collected,
     Commit,
     Head,
+    LastSeen,
     Position,
     ProducerInfo,
     ReaderInfo,
     Receipt,
     Rejected,
+    Rejection,
     Slice,
     Staged,
     Store,
@@ -32,8 +48,10 @@ from spark_rowtime.store.difference import between
 from spark_rowtime.store.expiry import overdue
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
-from spark_rowtime.types.timestamps import wall_clock
+from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.types.added_columns import with_columns
+from spark_rowtime.types.alteration import altered
+from spark_rowtime.types.timestamps import END, wall_clock
 
 
 @dataclass(slots=True)
@@ -60,7 +78,10 @@ class _Entry:
 
 @dataclass(slots=True)
 class MemoryStore(Store):
-    """See :class:`Store`. One lock protects everything."""
+    """See :class:`Store`. One lock protects everything.
+
+    The objects of one stream share all of their state. Each has a ``schema`` of its own, as of when it was opened.
+    """
 
     path: str
     schema: pa.Schema
@@ -68,43 +89,58 @@ class MemoryStore(Store):
     stream: str = field(default_factory=lambda: str(uuid.uuid4()))
     now: Callable[[], int] = wall_clock
     steady: Callable[[], Reading] = machine_reading
+    ancestors: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition(threading.RLock())
         self._clock = self.settings.clock()
         self._log: list[_Entry] = []
         self._producers: dict[str, _Producer] = {}
-        self._rejected: list[tuple[str, Rejected]] = []
+        self._rejections: list[Rejection] = []
         self._readers: dict[str, tuple[Position, int]] = {}
         self._horizon = 0
         self._rejected_removed = 0
+        self._place: str | None = self.path
 
     def _uptime(self) -> int:
         return reading(self.now, self.steady).micros
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._changed:
+            self._require()
             self._expire()
-            record = self._producers.get(producer)
-            if record is None:
-                info = ProducerInfo(producer, Status.ATTACHED, 0, None, 0, 0, 0, None, declaration, "")
-                record = self._producers[producer] = _Producer(info, "", Receipt(0, None))
-            if record.info.declaration != declaration:
+            record = self._producers.get(producer) or _newcomer(producer, Status.ATTACHED)
+            if record.info.declaration not in ("", declaration):
                 raise redeclared(producer, record.info.declaration, declaration)
+            if producer not in self._clock.producers and record.info.status is not Status.COMPLETE:
+                require_open(self.path, producer, self._clock.floor)
+            self._producers[producer] = record
+            record.info = replace(record.info, declaration=declaration)
             if record.holder != holder or record.info.status in (Status.LEFT, Status.DETACHED):
-                record.holder = holder
-                record.info = replace(record.info, epoch=record.info.epoch + 1)
-                self._append(Joined(producer), None)
-                record.sent = self._uptime()
+                self._take_over(record, holder)
             record.lease, record.seen = lease, self._uptime()
             return record.info
 
-    def renew(self, producer: str, epoch: int) -> bool:
+    def _take_over(self, record: _Producer, holder: str) -> None:
+        record.holder = holder
+        record.info = replace(record.info, epoch=record.info.epoch + 1)
+        if record.info.status is not Status.COMPLETE:
+            self._append(Joined(record.info.name), None)
+            record.sent = self._uptime()
+
+    def expect(self, names: Sequence[str]) -> None:
+        with self._changed:
+            for name in names:
+                self._producers[name] = _newcomer(name, Status.EXPECTED)
+                self._append(Expected(name), None)
+
+    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         with self._changed:
             record = self._current(producer, epoch)
             record.seen = self._uptime()
-            if record.info.status is not Status.DETACHED or record.let_go:
+            if record.info.status is not Status.DETACHED or (record.let_go and not sends):
                 return False
+            require_open(self.path, producer, self._clock.floor)
             promised, record.sent = record.info.floor, record.seen
             self._append(Joined(producer), None)
             if stronger(promised, record.info.floor) != record.info.floor:
@@ -142,7 +178,7 @@ class MemoryStore(Store):
             self._expire(but=commit.producer)
             if commit.number <= record.info.number:
                 return record.receipt
-            trains, late = admit(self, commit.trains, self._clock.floor)
+            trains, late = admit(self, commit.trains, self._clock.floor, self.raised)
             require_whole(commit, late)
             self._land(commit, trains)
             rejected = commit.rejected + late
@@ -168,7 +204,7 @@ class MemoryStore(Store):
         for train, floor in zip(trains, floors, strict=True):
             self._append(Sent(commit.producer, floor, train.largest), train)
         news = stronger(own, commit.floor) != own
-        if not trains and (news or record.info.status is not Status.ATTACHED):
+        if not trains and (news or record.info.status not in (Status.ATTACHED, Status.COMPLETE)):
             self._append(Sent(commit.producer, stronger(before, commit.floor)), None)
         if trains or news:
             record.sent = self._uptime()
@@ -179,15 +215,17 @@ class MemoryStore(Store):
         A rejection that a producer's last receipt contains is kept in any case, since a retry returns it again.
         """
         receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
-        old, self._rejected = self._rejected, []
+        first, time = self.rejections_end() + 1, self.now()
+        new = [Rejection(first + n, producer, time, r) for n, r in enumerate(rejected)]
+        old, self._rejections = self._rejections, []
         room = self.settings.retainRejected - sum(r.rows.nbytes for r in rejected)
-        for name, r in reversed(old if rejected else []):
-            room -= r.rows.nbytes
-            if room >= 0 or any(r is needed for needed in receipts):
-                self._rejected.insert(0, (name, r))
+        for kept in reversed(old if rejected else []):
+            room -= kept.rejected.rows.nbytes
+            if room >= 0 or any(kept.rejected is needed for needed in receipts):
+                self._rejections.insert(0, kept)
             else:
-                room, self._rejected_removed = min(room, 0), self._rejected_removed + r.rows.num_rows
-        self._rejected = (self._rejected if rejected else old) + [(producer, r) for r in rejected]
+                room, self._rejected_removed = min(room, 0), self._rejected_removed + kept.rejected.rows.num_rows
+        self._rejections = (self._rejections if rejected else old) + new
 
     def _append(self, event: Event, train: Staged | None) -> None:
         floor = self._clock.apply(event)
@@ -196,36 +234,87 @@ class MemoryStore(Store):
         record = self._producers[event.producer]
         record.let_go = False
         ticking = self._clock.producers.get(event.producer)
+        gone_at = END if completes(event) else record.info.floor
         record.info = replace(
             record.info,
             status=ticking.status if ticking else GONE[type(event)],
-            floor=ticking.floor if ticking else record.info.floor,
+            floor=ticking.floor if ticking else gone_at,
         )
         self._changed.notify_all()
 
     def leave(self, producer: str, epoch: int) -> None:
         with self._changed:
-            if self._current(producer, epoch).info.status is not Status.LEFT:
+            record = self._current(producer, epoch)
+            if record.info.status not in (Status.LEFT, Status.COMPLETE):
+                record.seen = self._uptime()
                 self._append(Left(producer), None)
 
     def detach(self, producer: str) -> None:
         with self._changed:
-            if self._record(producer).info.status in (Status.ATTACHED, Status.IDLE):
+            if self._record(producer).info.status in (Status.EXPECTED, Status.ATTACHED, Status.IDLE):
                 self._append(Detached(producer), None)
                 self._producers[producer].let_go = True
 
+    def close_producer(self, producer: str, *, complete: bool = False) -> None:
+        with self._changed:
+            record = self._record(producer)
+            if record.info.status is Status.COMPLETE or (record.info.status is Status.LEFT and not complete):
+                return
+            record.holder, record.info = "", replace(record.info, epoch=record.info.epoch + 1)
+            self._append(Sent(producer, END) if complete else Left(producer), None)
+
     def _current(self, producer: str, epoch: int) -> _Producer:
+        self._require()
         record = self._record(producer)
         if record.info.epoch != epoch:
-            raise fenced(producer, epoch, record.info.epoch)
+            raise fenced(producer, epoch, record.info.epoch, record.info.status)
         return record
 
     def _record(self, producer: str) -> _Producer:
         if producer not in self._producers:
-            raise never_attached(producer)
+            raise never_attached(producer, self._producers, self.path)
         return self._producers[producer]
 
+    def alter(self, add: pa.Schema) -> None:
+        with self._changed:
+            STREAMS[self.path] = self._twin(self.path, altered(STREAMS.get(self.path, self).schema, add, self.path))
+
+    def _twin(self, path: str, schema: pa.Schema) -> "MemoryStore":
+        """Returns another object of this stream, which shares its state."""
+        twin = MemoryStore(path, schema, self.settings, self.stream, self.now, self.steady, self.ancestors)
+        vars(self)["_place"] = path
+        twin.__dict__ = vars(self)
+        return twin
+
+    def copied(self, path: str) -> "MemoryStore":
+        """Returns a copy of the stream as it is now."""
+        with self._changed:
+            ancestors = {**self.ancestors, self.stream: self.head().seq}
+            copy = MemoryStore(path, self.schema, self.settings, now=self.now, steady=self.steady, ancestors=ancestors)
+            state = {name: value for name, value in vars(self).items() if name not in ("_changed", "_place")}
+            vars(copy).update({name: _copied(value) for name, value in state.items()})
+            vars(copy)["_producers"] = {name: replace(record) for name, record in self._producers.items()}
+            vars(copy)["_clock"] = self.clock()
+            return copy
+
+    def move(self, path: str | None) -> "MemoryStore":
+        """Gives the stream another path, or none if it is deleted. Objects that are open raise DataLostError then."""
+        with self._changed:
+            self._place = path
+            self._changed.notify_all()
+            return self._twin(path or "", self.schema)
+
+    def _require(self) -> None:
+        if self._place != self.path:
+            what = "was deleted" if self._place is None else f"was renamed to {self._place}"
+            raise DataLostError(
+                f"The stream at {self.path} {what} while it was open. What is sent or read through what was opened "
+                "before would be lost; open it again.",
+                path=self.path,
+            )
+
     def head(self) -> Head:
+        self._require()
         return self.at(len(self._log))
 
     def at(self, seq: int) -> Head:
@@ -248,8 +337,7 @@ class MemoryStore(Store):
         ]
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        rows: pa.RecordBatch = piece.location
-        return rows
+        return with_columns(piece.location, self.schema)
 
     def keep(self, reader: str, position: Position) -> None:
         with self._changed:
@@ -301,16 +389,42 @@ class MemoryStore(Store):
         with self._changed:
             return self._producers[name].info if name in self._producers else None
 
+    def last_seen(self) -> dict[str, LastSeen]:
+        with self._changed:
+            now = self._uptime()
+            return {
+                name: LastSeen(max(now - p.seen, 0), max(now - p.sent, 0), p.lease)
+                for name, p in sorted(self._producers.items())
+            }
+
     def clock(self) -> StreamClock:
         with self._changed:
             return replace(self._clock, producers=dict(self._clock.producers))
 
-    def rejected(self) -> pa.Table:
-        schema = rejected_schema(self.schema)
+    def raised(self, bound: int) -> BoundOrigin | None:
         with self._changed:
-            return pa.concat_tables(
-                [schema.empty_table(), *(rejected_table(name, r, schema) for name, r in self._rejected)]
-            )
+            first = max(self._horizon - 1, 0)
+            found = next((e for e in self._log[first:] if e.floor is not None and e.floor >= bound), None)
+            if found is None:
+                return None
+            removed = first > 0 and found.seq == self._horizon
+            return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, *_who(found.event))
+
+    def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
+        with self._changed:
+            found = list(self._rejections)
+        wanted = (r for r in found if r.number > after and (upto is None or r.number <= upto))
+        return (replace(r, rejected=self._with_columns(r.rejected)) for r in wanted)
+
+    def rejections_end(self) -> int:
+        with self._changed:
+            return self._rejections[-1].number if self._rejections else 0
+
+    def rejected(self) -> pa.Table:
+        return rejected_table(self.rejections(), self.schema)
+
+    def _with_columns(self, rejected: Rejected) -> Rejected:
+        return replace(rejected, rows=with_columns(rejected.rows, self.schema))
 
     def rejected_removed(self) -> int:
         return self._rejected_removed
@@ -330,10 +444,24 @@ class MemoryStore(Store):
 
     def wait(self, seq: int, timeout: float | None) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: len(self._log) > seq, timeout)
+            return self._changed.wait_for(lambda: self.head().seq > seq, timeout)
 
     def close(self) -> None:
         """Does nothing: a memory store holds no open resources."""
+
+
+def _newcomer(name: str, status: Status) -> _Producer:
+    """Returns a producer that has never attached."""
+    return _Producer(ProducerInfo(name, status, 0, None, 0, 0, 0, None, "", ""), "", Receipt(0, None))
+
+
+def _who(event: Event) -> tuple[str, str]:
+    return event.producer, type(event).__name__.lower()
+
+
+def _copied(value: Any) -> Any:
+    """A copy of a list or dict, whose elements nobody changes. Any other value is returned unchanged."""
+    return value.copy() if isinstance(value, list | dict) else value
 
 
 WHOLE = Position(1 << 60, None, None)

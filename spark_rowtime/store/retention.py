@@ -59,8 +59,8 @@ def require_there(position: Position, head: Head, path: str) -> None:
     if position.seq > head.seq:
         raise DataLostError(
             f"This reader has read {path} up to seq {position.seq}, but its log ends at {head.seq}: it is an older "
-            "copy, or has lost its last commits with the power. What is sent now would be skipped. Bring the newer "
-            "copy back, or start anew, queries with a new checkpoint.",
+            "copy, or lost its last commits in a power failure. The reader would skip new rows. Restore the newer "
+            "copy, or start again from the beginning (a query: with a new checkpoint).",
             path=path,
             asked=position.seq,
             last=head.seq,
@@ -70,9 +70,9 @@ def require_there(position: Position, head: Head, path: str) -> None:
 def lost_error(asked: str, horizon: Head, path: str) -> DataLostError:
     """Returns the error for a request for ``asked``, which was removed."""
     return DataLostError(
-        f"Asked for {asked} of {path}, but gc has removed the {horizon.rows} rows up to seq {horizon.seq}, with "
-        f"rowtimes up to {show_micros(horizon.largest)}; what came after them is left. Start at 'earliest' to read "
-        "that, queries with a new checkpoint. Named readers and queries with the extension keep what they need.",
+        f"{path} no longer has {asked}: gc has removed the {horizon.rows} rows up to seq {horizon.seq}, with rowtimes "
+        f"up to {show_micros(horizon.largest)}. Start at 'earliest' to read the rows that are left (a query: with a "
+        "new checkpoint). gc keeps the rows that named readers, and queries with the extension, still need.",
         path=path,
         horizon=horizon.seq,
         rows=horizon.rows,
@@ -89,13 +89,15 @@ def needs(readers: Sequence[ReaderInfo], head: Head, force: bool) -> list[tuple[
 def never_registered(reader: str, readers: Sequence[ReaderInfo]) -> InvalidOptionError:
     """Returns the error for forgetting a reader that the stream does not know."""
     known = ", ".join(repr(r.name) for r in readers) or "none"
-    return InvalidOptionError(f"No reader {reader!r} is registered here; there are: {known}.", reader=reader)
+    return InvalidOptionError(
+        f"No reader {reader!r} is registered; the registered readers are: {known}.", reader=reader
+    )
 
 
 def staged_gone(path: str) -> StoreUnavailableError:
     """Returns the error for committing rows that ``gc`` removed after ``STAGED_RETENTION_MICROS`` without a commit."""
     return StoreUnavailableError(
-        f"Rows that were put down in {path} more than a day ago and never committed were removed by gc. Nothing of "
-        "this commit has landed: send its rows again.",
+        f"gc removed rows that were written to {path} more than a day ago and never committed. Nothing of this "
+        "commit was stored: send its rows again.",
         path=path,
     )

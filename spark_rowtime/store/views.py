@@ -1,19 +1,26 @@
 """The views of a stream besides its rows, as tables: its log, and its rejected rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from spark_rowtime.store.base import Rejected
+from spark_rowtime.bounds.origin import origin_values
+from spark_rowtime.store.base import Rejection
 
+_TIME = pa.timestamp("us", "UTC")
 REJECTED_COLUMNS = pa.schema(
     [
         pa.field("producer", pa.string(), nullable=False),
         pa.field("reason", pa.string(), nullable=False),
-        pa.field("bound", pa.timestamp("us", "UTC")),
+        pa.field("bound", _TIME),
+        pa.field("boundOf", pa.string()),
+        pa.field("boundBy", pa.string()),
+        pa.field("boundEvent", pa.string()),
+        pa.field("rejectedAt", _TIME, nullable=False),
     ]
 )
-"""The columns that precede the stream's own in ``view=rejected``."""
+"""The columns that precede the stream's own in ``view=rejected``. The three after ``bound`` are a BoundOrigin; null
+for rows too far ahead, and for rows that an earlier version rejected."""
 
 
 BOUNDS_COLUMNS = pa.schema(
@@ -22,8 +29,8 @@ BOUNDS_COLUMNS = pa.schema(
         pa.field("producer", pa.string(), nullable=False),
         pa.field("event", pa.string(), nullable=False),
         pa.field("rows", pa.int64(), nullable=False),
-        pa.field("producerBound", pa.timestamp("us", "UTC")),
-        pa.field("bound", pa.timestamp("us", "UTC")),
+        pa.field("producerBound", _TIME),
+        pa.field("bound", _TIME),
     ]
 )
 """``view=bounds``: one row per event of the log. ``bound`` is the stream's non-strict bound after the event."""
@@ -34,12 +41,28 @@ def rejected_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*REJECTED_COLUMNS, *schema])
 
 
-def rejected_table(producer: str, rejected: Rejected, schema: pa.Schema) -> pa.Table:
-    """Returns one rejection as a table with the columns of ``rejected_schema``."""
-    count = rejected.rows.num_rows
-    bound = pa.scalar(rejected.bound, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    extra = [pa.repeat(producer, count), pa.repeat(rejected.reason, count), pa.repeat(bound, count)]
-    return pa.Table.from_arrays([*extra, *rejected.rows.columns], schema=schema)
+def rejected_table(rejections: Iterable[Rejection], schema: pa.Schema) -> pa.Table:
+    """Returns the rejections of a stream with this ``schema`` as a table with the columns of ``rejected_schema``."""
+    columns = rejected_schema(schema)
+    return pa.concat_tables([columns.empty_table(), *(_one_table(rejection, columns) for rejection in rejections)])
+
+
+def _one_table(rejection: Rejection, columns: pa.Schema) -> pa.Table:
+    rejected, count = rejection.rejected, rejection.rejected.rows.num_rows
+    extra = [
+        rejection.producer,
+        rejected.reason,
+        rejected.bound,
+        *origin_values(rejected.origin).values(),
+        rejection.time,
+    ]
+    repeated = [_repeated(value, field.type, count) for value, field in zip(extra, REJECTED_COLUMNS, strict=True)]
+    return pa.Table.from_arrays([*repeated, *rejected.rows.columns], schema=columns)
+
+
+def _repeated(value: object, kind: pa.DataType, count: int) -> pa.Array:
+    plain = pa.int64() if pa.types.is_timestamp(kind) else kind
+    return pa.repeat(pa.scalar(value, plain), count).cast(kind)
 
 
 def bounds_table(columns: Sequence[Sequence[object]]) -> pa.Table:

@@ -1,14 +1,17 @@
 """AdapterSuite: tests that an adapter class must pass."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from spark_rowtime.adapter.sinks import openSinks
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.producer.rowsink import openSink
+from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import openReader
 from spark_rowtime.stream import createStream, describeStream
 from spark_rowtime.testing.difference import difference
-from spark_rowtime.testing.dying_sink import DyingSink
+from spark_rowtime.testing.dying_sink import DyingSink, DyingSinks
 from spark_rowtime.testing.kill_points import kill_points
 from spark_rowtime.testing.killed_process import run_until_killed
 
@@ -24,7 +27,7 @@ class AdapterSuite:
     that a new process can import.
 
     Attributes:
-        adapter: The adapter class; ``makeAdapter`` calls it without arguments.
+        adapter: The adapter class, with ``run`` or ``runProducers``; ``makeAdapter`` calls it without arguments.
         kills: The number of calls at which the adapter is killed, evenly spread over its run.
         mayReject: True for a feed that has late rows.
 
@@ -76,7 +79,13 @@ class AdapterSuite:
         folder.mkdir(parents=True, exist_ok=True)
         feed = self.makeAdapter()
         createStream(_stream(folder), feed.schema, existOk=True)
-        with openSink(_stream(folder), producer=_PRODUCER, **getattr(feed, "sinkOptions", {})) as sink:
+        options = getattr(feed, "sinkOptions", {})
+        if hasattr(feed, "runProducers"):
+            with openSinks(_stream(folder), **options) as sinks:
+                several = DyingSinks(sinks, dies_at, before=before)
+                feed.runProducers(several)
+                return Run(several.calls, _weakest(several.opened, folder))
+        with openSink(_stream(folder), producer=_PRODUCER, **options) as sink:
             counted = DyingSink(sink, dies_at, before=before)
             feed.run(counted)
             return Run(counted.calls, sink.getRowtimeBound())
@@ -89,6 +98,15 @@ class Run(NamedTuple):
     bound: RowtimeBound | None
 
 
+def _weakest(sinks: Sequence[StreamSink], folder: Path) -> RowtimeBound | None:
+    """The bound that the producers that are still open have promised together; the stream's if all have left."""
+    bounds = [sink.getRowtimeBound() for sink in sinks if not sink.closed]
+    promised = [bound for bound in bounds if bound is not None]
+    if not bounds:
+        return describeStream(_stream(folder)).bound
+    return min(promised) if len(promised) == len(bounds) else None
+
+
 class _Outcome(NamedTuple):
     rows: list[tuple[Any, ...]]
     bound: RowtimeBound | None
@@ -99,6 +117,8 @@ def _outcome(folder: Path) -> _Outcome:
     with openReader(_stream(folder), order="arrival") as reader:
         rows = [tuple(row.values()) for train in reader for row in train.rows.to_pylist()]
     info = describeStream(_stream(folder))
+    if len(info.producers) > 1:  # how their commits interleave is no matter
+        rows = sorted(rows, key=repr)
     return _Outcome(rows, info.bound, info.rejected)
 
 

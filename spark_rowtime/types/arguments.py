@@ -1,9 +1,17 @@
 """Checks of arguments of the public functions, for which a caller may pass any value."""
 
-from typing import Any, TypeGuard
+import inspect
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, ParamSpec, TypeGuard, TypeVar
 
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
 from spark_rowtime.types.short_repr import short_repr
+
+_LARGEST_COUNT = (1 << 63) - 1
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 def to_text(value: Any, name: str) -> str:
@@ -17,7 +25,11 @@ def to_text(value: Any, name: str) -> str:
             return value.encode().decode()
         except UnicodeEncodeError:
             pass
-    raise InvalidOptionError(f"{name}={short_repr(value)} must be a text without NUL and half surrogates.", option=name)
+    raise InvalidOptionError(
+        f"{name}={short_repr(value)} must be a string without NUL characters and without unpaired surrogates.",
+        option=name,
+        value=short_repr(value),
+    )
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
@@ -25,8 +37,62 @@ def is_whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def to_count(value: Any, name: str, least: int = 0, most: int = _LARGEST_COUNT, unit: str = "") -> int:
+    """Returns a whole number from ``least`` to ``most``; raises InvalidOptionError, which names ``name``, for others.
+
+    ``unit``: what is counted, for the message.
+    """
+    if is_whole(value) and least <= value <= most:
+        return int(value)
+    limits = f", {least} or more" if most == _LARGEST_COUNT else f" from {least} to {most}"
+    raise InvalidOptionError(
+        f"{name}={short_repr(value)} must be a whole number{unit and f' of {unit}'}{limits}.",
+        option=name,
+        value=short_repr(value),
+    )
+
+
+def to_choice(value: Any, name: str, *allowed: str) -> str:
+    """Returns one of ``allowed``; raises InvalidOptionError, which names ``name``, for other values."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise InvalidOptionError(
+        f"{name}={short_repr(value)} is neither {' nor '.join(map(repr, allowed))}.",
+        option=name,
+        value=short_repr(value),
+    )
+
+
 def to_flag(value: Any, name: str) -> bool:
     """Returns True or False; raises InvalidOptionError, which names ``name``, for other values, such as "no"."""
     if isinstance(value, bool):
         return value
-    raise InvalidOptionError(f"{name}={short_repr(value)} must be True or False.", option=name)
+    raise InvalidOptionError(f"{name}={short_repr(value)} must be True or False.", option=name, value=short_repr(value))
+
+
+def unknown_option(name: Any, known: Iterable[str], problem: str) -> UnknownOptionError:
+    """The error for an option or a keyword that is not one of ``known``; it names the nearest, in any case of letters.
+
+    ``problem`` is a sentence that says whose option it is.
+    """
+    by_lower = {option.lower(): option for option in known}
+    near = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
+    nearest = by_lower[near[0]] if near else None
+    hint = f" Did you mean {nearest!r}?" if nearest else ""
+    return UnknownOptionError(
+        f"{problem}{hint} The options are {', '.join(by_lower.values())}.", option=str(name), nearest=nearest
+    )
+
+
+def known_keywords(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Makes a function raise UnknownOptionError, which names the nearest keyword, for one that it does not have."""
+    known = list(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        for name in kwargs:
+            if name not in known:
+                raise unknown_option(name, known, f"{function.__name__} has no option {name!r}.")
+        return function(*args, **kwargs)
+
+    return checked

@@ -52,7 +52,7 @@ def _json_field(field: dict[str, Any], within: str | None = None) -> pa.Field:
     if collations := field.get("metadata", {}).get("__COLLATIONS"):
         raise SchemaMismatchError(
             f"Column {column!r} has a collation ({', '.join(collations.values())}), which a stream does not "
-            "keep: its texts compare by their bytes. Cast it to STRING COLLATE UTF8_BINARY.",
+            "keep: its strings compare by their bytes. Cast it to STRING COLLATE UTF8_BINARY.",
             column=column,
         )
     return pa.field(field["name"], _json_type(field["type"], column), field["nullable"])
@@ -102,7 +102,7 @@ class _Parser:
     def error(self, what: str) -> SchemaMismatchError:
         where = f" at column {short_repr(self.column)}" if self.column else ""
         return SchemaMismatchError(
-            f"The schema {short_repr(self.text)} is not understood{where}: {what}. "
+            f"The schema {short_repr(self.text)} cannot be read{where}: {what}. "
             "Write DDL, such as 'rowtime TIMESTAMP NOT NULL, ticker STRING, price DECIMAL(10,2)'.",
             schema=self.text,
             column=self.column,
@@ -148,7 +148,7 @@ class _Parser:
             if word == "comment":
                 self.need("literal")
             elif self.take("null") is None:
-                raise self.error("NOT without NULL")
+                raise self.error("NOT is not followed by NULL")
             else:
                 nullable = False
         if self.tokens[self.at][0] == "word":

@@ -33,7 +33,7 @@ def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     column.validate(full=True)
     if column.type != kind:
         if not _castable(column.type, kind):
-            raise ValueError(f"{column.type} is not made to {kind} without loss")
+            raise ValueError(f"{column.type} cannot be cast to {kind} without loss")
         column = pa.chunked_array([_cast(chunk, kind) for chunk in column.chunks], kind)
     for chunk in column.chunks:
         _check(chunk)
@@ -101,7 +101,7 @@ def _check(array: pa.Array) -> None:
 
 def _check_part(part: pa.Array, field: pa.Field) -> None:
     if part.null_count and not field.nullable:
-        raise ValueError(f"{field.name!r} in it is NOT NULL, but {part.null_count} of its values are null")
+        raise ValueError(f"its part {field.name!r} is NOT NULL, but {part.null_count} of the part's values are null")
     _check(part)
 
 
@@ -117,4 +117,4 @@ def _check_map(array: pa.MapArray) -> None:
         pairs = pa.table({"row": row, "key": flat})
         twice = pairs.group_by(["row", "key"]).aggregate([]).num_rows < len(flat)
     if twice:
-        raise ValueError("a map has a key twice")
+        raise ValueError("a map has the same key twice")

@@ -45,13 +45,15 @@ class LocalTime:
             ) from None
         if first > second:
             raise InvalidOptionError(
-                f"{moment.isoformat()} does not exist in {self.name}: the clocks were put forward over it.",
+                f"{moment.isoformat()} does not exist in {self.name}: the clocks were put forward past it. By "
+                f"the clock before the change it is {_shown(first)}, by the one after it {_shown(second)}. Send it "
+                "with its offset from UTC.",
                 value=str(value),
             )
         if first < second and not moment.fold:
             raise InvalidOptionError(
-                f"{moment.isoformat()} is there twice in {self.name}, whose clocks were put back: {_shown(first)} and "
-                f"{_shown(second)}. Send it with its offset from UTC.",
+                f"{moment.isoformat()} occurs twice in {self.name}, because the clocks were put back: "
+                f"{_shown(first)} and {_shown(second)}. Send it with its offset from UTC.",
                 value=str(value),
             )
         return second

@@ -5,9 +5,8 @@ from datetime import timedelta
 import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.types.arguments import is_whole
-from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import EPOCH, show_micros, to_interval
+from spark_rowtime.types.arguments import to_count
+from spark_rowtime.types.timestamps import EPOCH, show_micros, to_required_interval
 
 Amount = str | timedelta | int
 """How far a column may fall back: an interval for times and dates, a whole number for integers."""
@@ -21,25 +20,31 @@ def to_amount(field: pa.Field, value: Amount) -> int:
         return _to_whole(value, name)
     if not (pa.types.is_timestamp(field.type) or pa.types.is_date32(field.type)):
         raise InvalidOptionError(
-            f"{name} cannot be had: the column is {field.type}. It takes TIMESTAMP, DATE and whole numbers.",
+            f"{name} is not possible: the column is {field.type}. lateness needs a TIMESTAMP, DATE or integer column.",
             column=field.name,
         )
     if isinstance(value, int):
-        raise InvalidOptionError(f"{name}={value!r} must be an interval, such as '1 hour': the column is {field.type}.")
-    micros = to_interval(value, name)
-    if micros is None or (pa.types.is_date32(field.type) and micros % DAY_MICROS):
-        raise InvalidOptionError(f"{name}={value!r} must be whole days, such as '2 days': the column is a DATE.")
+        raise InvalidOptionError(
+            f"{name}={value!r} must be an interval, such as '1 hour': the column is {field.type}.",
+            option=name,
+            value=repr(value),
+            column=field.name,
+        )
+    micros = to_required_interval(value, name)
+    if pa.types.is_date32(field.type) and micros % DAY_MICROS:
+        raise InvalidOptionError(
+            f"{name}={value!r} must be whole days, such as '2 days': the column is a DATE.",
+            option=name,
+            value=repr(value),
+            column=field.name,
+        )
     return micros // DAY_MICROS if pa.types.is_date32(field.type) else micros
 
 
 def _to_whole(value: Amount, name: str) -> int:
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
-    if not is_whole(value) or value < 0:
-        raise InvalidOptionError(
-            f"{name}={short_repr(value)} must be a whole number from 0 on: the column holds numbers."
-        )
-    return value
+    return to_count(value, name)
 
 
 def whole_numbers(column: pa.Array) -> pa.Array:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
+from spark_rowtime.types.added_columns import added_names, lacks_only_added
 from spark_rowtime.types.ddl import NESTING_LEVELS, from_ddl, from_spark_json
 from spark_rowtime.types.exact_casts import cast
 from spark_rowtime.types.short_repr import REPR_CHARACTERS, short_repr
@@ -30,21 +31,30 @@ def stream_schema(schema: Any) -> pa.Schema:
     The schema has one column ``rowtime``, TIMESTAMP NOT NULL. Its types are those that survive the way through Spark
     and back exactly. Raises SchemaMismatchError, which names the column, for anything else.
     """
-    arrow = _as_arrow(schema)
+    columns = columns_of(schema)
+    if ROWTIME not in columns.names:
+        raise SchemaMismatchError(
+            f"A stream needs a column 'rowtime TIMESTAMP NOT NULL', but there are only {columns.names}. "
+            "Rename the event time column, or add one and fill it with openSink(..., rowtime='column').",
+            columns=columns.names,
+        )
+    return columns
+
+
+def columns_of(schema: Any) -> pa.Schema:
+    """Does the same as ``stream_schema`` for columns that need not include ``rowtime``."""
+    arrow = as_arrow(schema)
     names = [field.name.lower() for field in arrow]
     for name in names:
         if names.count(name) > 1:
-            raise SchemaMismatchError(f"The column {name!r} is there twice; Spark ignores case.", column=name)
-    if ROWTIME not in arrow.names:
-        raise SchemaMismatchError(
-            f"A stream needs a column 'rowtime TIMESTAMP NOT NULL', but there are only {arrow.names}. "
-            "Rename the event time column, or add one and fill it with openSink(..., rowtime='column').",
-            columns=arrow.names,
-        )
+            raise SchemaMismatchError(
+                f"The column {name!r} occurs twice, as Spark ignores case. Rename one.", column=name
+            )
     return pa.schema([_stream_field(field) for field in arrow])
 
 
-def _as_arrow(schema: Any) -> pa.Schema:
+def as_arrow(schema: Any) -> pa.Schema:
+    """Converts a DDL string, a Spark StructType or a pyarrow schema into an Arrow schema, without a check."""
     if isinstance(schema, pa.Schema):
         return schema
     if isinstance(schema, str):
@@ -52,7 +62,7 @@ def _as_arrow(schema: Any) -> pa.Schema:
     if hasattr(schema, "jsonValue") and hasattr(schema, "fields"):
         return from_spark_json(schema.jsonValue())
     raise SchemaMismatchError(
-        f"{type(schema).__name__} is no schema. Give a DDL string, a StructType or a pyarrow schema."
+        f"{type(schema).__name__} is not a schema. Give a DDL string, a StructType or a pyarrow schema."
     )
 
 
@@ -60,7 +70,11 @@ def _stream_field(field: pa.Field) -> pa.Field:
     kind = _stream_type(field.type, field.name)
     if field.name == ROWTIME:
         if not pa.types.is_timestamp(field.type):
-            raise SchemaMismatchError(f"rowtime must be a TIMESTAMP, but is {field.type}.", type=str(field.type))
+            raise SchemaMismatchError(
+                f"rowtime must be a TIMESTAMP, but is {field.type}. Declare 'rowtime TIMESTAMP NOT NULL', and give a "
+                "column of another type another name.",
+                type=str(field.type),
+            )
         return pa.field(ROWTIME, TIMESTAMP, nullable=False)
     return pa.field(field.name, kind, field.nullable)
 
@@ -68,7 +82,9 @@ def _stream_field(field: pa.Field) -> pa.Field:
 def _stream_type(kind: pa.DataType, column: str, depth: int = 0) -> pa.DataType:
     types, depth = pa.types, depth + 1
     if depth > NESTING_LEVELS + 1:
-        raise SchemaMismatchError(f"Types in column {column!r} are nested deeper than {NESTING_LEVELS}.", column=column)
+        raise SchemaMismatchError(
+            f"The type of column {column!r} is nested deeper than {NESTING_LEVELS} levels.", column=column
+        )
     if kind in _WIDER:
         return _WIDER[kind]
     if types.is_timestamp(kind):
@@ -88,7 +104,7 @@ def _stream_type(kind: pa.DataType, column: str, depth: int = 0) -> pa.DataType:
     if plain or floats or decimal or kind in (pa.string(), pa.binary()):
         return kind
     raise SchemaMismatchError(
-        f"Column {column!r} has the type {kind}, which does not go through Spark exactly.",
+        f"Column {column!r} has the type {kind}, whose values Spark cannot keep exactly.",
         column=column,
         type=str(kind),
     )
@@ -97,30 +113,30 @@ def _stream_type(kind: pa.DataType, column: str, depth: int = 0) -> pa.DataType:
 def _check_fields(kind: pa.StructType, column: str) -> None:
     names = [field.name.lower() for field in kind]
     if not names or len(set(names)) < len(names):
-        what = f"a field twice ({names}); Spark ignores case" if names else "no fields"
+        what = f"a field twice ({names}), as Spark ignores case" if names else "no fields"
         raise SchemaMismatchError(f"Column {column!r} is a STRUCT with {what}.", column=column, type=str(kind))
 
 
 def rows_to_batch(rows: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
     """Converts Python rows (mappings, or sequences in schema order) into one batch of ``schema``.
 
-    The conversion works column by column, and takes all rows or none. Raises SchemaMismatchError with row number,
-    column and value.
+    The conversion works column by column, and takes all rows or none. A row may leave out columns that were added to
+    the stream. Raises SchemaMismatchError with row number, column and value.
     """
-    names = schema.names
-    columns = _columns(rows, names)
+    columns = _columns(rows, schema)
     at = schema.get_field_index(ROWTIME)
     columns[at] = [_rowtime(value, i) for i, value in enumerate(columns[at])]
     arrays = [_array(columns[i], field) for i, field in enumerate(schema)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _columns(rows: Sequence[Any], names: list[str]) -> list[list[Any]]:
-    flat = [_row_values(row, at, names) for at, row in enumerate(rows)]
+def _columns(rows: Sequence[Any], schema: pa.Schema) -> list[list[Any]]:
+    names, added = schema.names, added_names(schema)
+    flat = [_row_values(row, at, names, added) for at, row in enumerate(rows)]
     return [list(column) for column in zip(*flat, strict=True)] if flat else [[] for _ in names]
 
 
-def _row_values(row: Any, at: int, names: list[str]) -> Sequence[Any]:
+def _row_values(row: Any, at: int, names: list[str], added: list[str]) -> Sequence[Any]:
     """The values of row number ``at`` in schema order; SchemaMismatchError if its fields are not the schema's."""
     if isinstance(row, Mapping):
         if len(row) == len(names):
@@ -128,20 +144,25 @@ def _row_values(row: Any, at: int, names: list[str]) -> Sequence[Any]:
                 return [row[name] for name in names]
             except KeyError:
                 pass
-        raise _wrong_fields(row, at, names)
-    if isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == len(names):
-        return row
+        if added and row.keys() <= set(names) and all(name in row for name in names if name not in added):
+            return [row.get(name) for name in names]
+        raise _wrong_fields(row, at, names, added)
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes):
+        lacking = len(names) - len(row)
+        if 0 <= lacking <= len(added):
+            return [*row, *[None] * lacking] if lacking else row
     raise SchemaMismatchError(
         f"Row {at} is {short_repr(row)}; it must be a mapping, or a sequence with the {len(names)} values {names}.",
         row=at,
     )
 
 
-def _wrong_fields(row: Mapping[Any, Any], at: int, names: list[str]) -> SchemaMismatchError:
-    missing, unknown = [n for n in names if n not in row], sorted(str(k) for k in row if k not in names)
+def _wrong_fields(row: Mapping[Any, Any], at: int, names: list[str], added: list[str]) -> SchemaMismatchError:
+    missing = [n for n in names if n not in row and n not in added]
+    unknown = sorted(str(k) for k in row if k not in names)
     return SchemaMismatchError(
         f"Row {at} does not fit the stream: missing {missing or 'nothing'}, unknown {unknown or 'nothing'}. "
-        f"Its columns are {names}; say None for a value that is not there.",
+        f"Its columns are {names}; give None for a value that is absent.",
         row=at,
         missing=missing,
         unknown=unknown,
@@ -157,7 +178,12 @@ def _array(values: list[Any], field: pa.Field) -> pa.Array:
         raise _misfit(values, field, error) from None
     if not field.nullable and array.null_count:
         at = pc.index(array.is_null(), True).as_py()
-        raise SchemaMismatchError(f"Row {at} has no {field.name!r}, which is NOT NULL.", row=at, column=field.name)
+        raise SchemaMismatchError(
+            f"Row {at} has no value for {field.name!r}, which is NOT NULL. Give one, or create a stream in which the "
+            "column is not NOT NULL.",
+            row=at,
+            column=field.name,
+        )
     return array
 
 
@@ -165,7 +191,7 @@ def _misfit(values: list[Any], field: pa.Field, error: Exception) -> SchemaMisma
     at = next((i for i, value in enumerate(values) if not _fits(value, field.type)), 0)
     return SchemaMismatchError(
         f"Row {at}: {field.name}={short_repr(values[at])} does not fit the column's type {field.type} "
-        f"({str(error)[:REPR_CHARACTERS]}).",
+        f"({str(error)[:REPR_CHARACTERS]}). Convert the value before it is sent.",
         row=at,
         column=field.name,
         value=short_repr(values[at]),
@@ -184,21 +210,30 @@ def _rowtime(value: Any, at: int) -> int:
     try:
         return to_micros(value)
     except InvalidOptionError as error:
-        message = f"Row {at}: rowtime is unusable: {error}"
+        message = f"Row {at}: rowtime is invalid: {error}"
         raise SchemaMismatchError(message, row=at, column=ROWTIME, value=short_repr(value)) from None
 
 
 def batch_to_schema(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch:
     """Converts Arrow data into one batch of exactly ``schema``.
 
-    Columns are matched by name and cast exactly, and rowtimes are checked. Timestamps without a zone are UTC. Raises
-    SchemaMismatchError with column and reason.
+    Columns are matched by name and cast exactly, and rowtimes are checked. Timestamps without a zone are UTC. Columns
+    that were added to the stream may be left out. Raises SchemaMismatchError with column and reason.
     """
     table = pa.table(data) if isinstance(data, pa.RecordBatch) else data
+    if added_names(schema):
+        table = _with_added(table, schema)
     _same_columns(table.schema.names, schema.names)
     columns = [_one_chunk(_cast(table.column(field.name), field)) for field in schema]
     check_rowtimes(columns[schema.get_field_index(ROWTIME)])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _with_added(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for name in added_names(schema):
+        if name not in table.schema.names:
+            table = table.append_column(name, pa.nulls(table.num_rows, schema.field(name).type))
+    return table
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -226,7 +261,9 @@ def _cast(given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         ) from None
     if not field.nullable and done.null_count:
         raise SchemaMismatchError(
-            f"Column {field.name!r} is NOT NULL, but {done.null_count} of its values are null.", column=field.name
+            f"Column {field.name!r} is NOT NULL, but {done.null_count} of its values are null. Leave these rows out, "
+            "or fill the column (coalesce).",
+            column=field.name,
         )
     return done
 
@@ -239,7 +276,7 @@ def check_rowtimes(column: pa.Array | pa.ChunkedArray) -> None:
             try:
                 check_range(micros, f"{micros} microseconds since 1970")
             except InvalidOptionError as error:
-                raise SchemaMismatchError(f"rowtime is unusable: {error}", value=micros) from None
+                raise SchemaMismatchError(f"rowtime is invalid: {error}", value=micros) from None
 
 
 def rowtime_micros(rows: pa.RecordBatch) -> pa.Array:
@@ -257,14 +294,21 @@ def same_schema(one: pa.Schema, other: pa.Schema) -> bool:
     return bool(one.remove_metadata().equals(other.remove_metadata()))
 
 
+def is_schema_of(stream: pa.Schema, given: pa.Schema) -> bool:
+    """Whether ``given`` is the stream's schema, or the one that it had before columns were added."""
+    columns = len(given)
+    return lacks_only_added(given.names, stream) and same_schema(pa.schema(list(stream)[:columns]), given)
+
+
 def fitting_schema(stream: pa.Schema, output: pa.Schema, path: str) -> pa.Schema:
     """Returns the stream's schema if ``output`` has the same columns and types, in any order.
 
-    Raises SchemaMismatchError otherwise. Nulls are checked when rows arrive.
+    Columns that were added to the stream may be missing in ``output``. Raises SchemaMismatchError otherwise. Nulls are
+    checked when rows arrive.
     """
     have = {field.name: field.type for field in output}
     want = {field.name: field.type for field in stream}
-    if have != want:
+    if not lacks_only_added(output.names, stream) or any(have[name] != want[name] for name in have):
         raise SchemaMismatchError(
             f"The stream at {path} has the columns {show_schema(stream)}; this output has {show_schema(output)}. "
             "Select the stream's columns with their types, or write to another path.",

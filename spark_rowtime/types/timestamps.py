@@ -6,7 +6,7 @@ a strict bound and safe for the others.
 
 import re
 import time
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -17,7 +17,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST = 1
 """The first legal rowtime: Spark's watermark starts at the epoch, and rows that are not later would be lost."""
 LARGEST = 253_402_300_799_999_998
-"""The last legal rowtime: the end of the year 9999, less one microsecond for the floor of a strict bound."""
+"""The last legal rowtime: the end of the year 9999, less one microsecond for END."""
+END = LARGEST + 1
+"""The floor of a bound that no row can follow: the end of time, which only a complete producer promises."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _UNITS = {
@@ -61,8 +63,8 @@ def check_range(micros: int, value: Any) -> int:
     if LEAST <= micros <= LARGEST:
         return micros
     raise InvalidOptionError(
-        f"{short_repr(value)} is no usable rowtime: it must be later than 1970-01-01T00:00:00Z (Spark's "
-        "watermark starts there and would lose earlier rows silently) and before the year 10000.",
+        f"{short_repr(value)} cannot be a rowtime: it must be later than 1970-01-01T00:00:00Z (Spark's "
+        "watermark starts there and would silently drop earlier rows) and before the year 10000.",
         value=short_repr(value),
     )
 
@@ -85,12 +87,17 @@ def to_interval(value: str | timedelta | None, name: str) -> int | None:
     None stays None. ``name`` is the name of the value in errors. Raises InvalidOptionError for text that is no
     interval, for a negative interval, and for one that is longer than any distance between rowtimes.
     """
-    if value is None:
-        return None
+    return None if value is None else to_required_interval(value, name)
+
+
+def to_required_interval(value: str | timedelta, name: str) -> int:
+    """Does the same for an interval that must be given."""
     micros = value // _MICROSECOND if isinstance(value, timedelta) else _parse_interval(value, name)
     if not 0 <= micros <= LARGEST:
         raise InvalidOptionError(
-            f"{name} must not be negative, nor longer than the years to 9999, but is {value!r}.", value=str(value)
+            f"{name} must not be negative, and not longer than the years 1970 to 9999, but is {value!r}.",
+            option=name,
+            value=str(value),
         )
     return micros
 
@@ -104,8 +111,9 @@ def _parse_interval(text: Any, name: str) -> int:
         total, at = total + float(part[1]) * _UNITS[part[2].lower()], part.end()
     if not plain or at != len(plain) or abs(total) > LARGEST:
         raise InvalidOptionError(
-            f"{name}={short_repr(text)} is no interval. Write a number and a unit, such as '1 hour', '100 ms' "
+            f"{name}={short_repr(text)} is not an interval. Write a number and a unit, such as '1 hour', '100 ms' "
             "or '1 hour 30 minutes', or give a timedelta.",
+            option=name,
             value=short_repr(text),
         )
     return round(total)
@@ -120,10 +128,19 @@ def to_datetime(t: Any) -> datetime:
     if isinstance(t, datetime) and t == t:  # noqa: PLR0124  (pandas.NaT is a datetime unequal to itself)
         return t.to_pydatetime(warn=False) if hasattr(t, "to_pydatetime") else t
     raise InvalidOptionError(
-        f"{short_repr(t)} ({type(t).__name__}) is no time. Give a datetime, an ISO 8601 string, or a pandas or "
-        "pyarrow timestamp.",
+        f"{short_repr(t)} ({type(t).__name__}) is not a time. Give a datetime, an ISO 8601 string, or a pandas or "
+        f"pyarrow timestamp.{_conversion(t)}",
         value=short_repr(t),
     )
+
+
+def _conversion(t: Any) -> str:
+    """How a number or a date, which say a time only together with a unit or a time of day, becomes a time."""
+    if isinstance(t, int | float) and not isinstance(t, bool):
+        return " Of seconds since 1970, datetime.fromtimestamp(seconds, UTC) makes one."
+    if isinstance(t, date):
+        return " Of a date, datetime.combine(day, time(), UTC) makes its first moment."
+    return ""
 
 
 def _from_arrow(scalar: Any) -> Any:
@@ -135,7 +152,7 @@ def _from_arrow(scalar: Any) -> Any:
         return scalar.cast(pa.timestamp("us", scalar.type.tz), safe=scalar.type.unit != "ns").as_py()
     except (pa.ArrowInvalid, OverflowError, ValueError):
         ticks = f"{scalar.value} of {scalar.type}"
-        raise InvalidOptionError(f"{ticks} is no usable time: it is out of range.", value=ticks) from None
+        raise InvalidOptionError(f"{ticks} is out of the range of times.", value=ticks) from None
 
 
 def _parse_iso(text: str) -> datetime:
@@ -143,7 +160,7 @@ def _parse_iso(text: str) -> datetime:
         return datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise InvalidOptionError(
-            f"{short_repr(text)} is no time: {str(error)[:REPR_CHARACTERS]}. "
+            f"{short_repr(text)} is not a time: {str(error)[:REPR_CHARACTERS]}. "
             "Write ISO 8601, such as '2006-09-11T12:05:00Z'.",
             value=short_repr(text),
         ) from None
@@ -169,6 +186,18 @@ def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
     return second if moment.fold else first
 
 
+def is_skipped(t: Any, tz: str | tzinfo | None) -> bool:
+    """Whether ``t`` is a naive time that the clocks of ``tz`` skipped, so that :func:`to_micros` gives a later one."""
+    moment = to_datetime(t)
+    if moment.utcoffset() is not None:
+        return False
+    try:
+        first, second = both_readings(moment, zone_named(tz))
+    except OverflowError:
+        return False
+    return first > second
+
+
 def _change_between(before: datetime, after: datetime, zone: tzinfo) -> datetime:
     """The moment from which ``zone`` has another offset than at ``before``."""
     old = before.astimezone(zone).utcoffset()
@@ -187,4 +216,6 @@ def zone_named(tz: str | tzinfo | None) -> tzinfo:
     try:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-        raise InvalidOptionError(f"tz={tz!r} is no time zone; try 'Europe/Berlin'.", value=tz) from None
+        raise InvalidOptionError(
+            f"tz={tz!r} is not a time zone. Give a name such as 'Europe/Berlin'.", value=tz
+        ) from None

@@ -110,7 +110,7 @@ def _whole(value: Any) -> int:
     number = None if type(value) is bool else value
     if isinstance(number, Integral) or (isinstance(number, Real | Decimal) and value % 1 == 0):
         return int(value)
-    raise ValueError("it is no whole number")
+    raise ValueError("it is not a whole number")
 
 
 def _double(value: Any) -> float:
@@ -118,7 +118,7 @@ def _double(value: Any) -> float:
         number = float(value)
         if number == value or value != value:  # noqa: PLR0124  (NaN)
             return number
-    raise ValueError("it is no number that a DOUBLE holds exactly")
+    raise ValueError("it is not a number that a DOUBLE holds exactly")
 
 
 def _float(value: Any) -> float:
@@ -133,13 +133,13 @@ def _decimal(value: Any) -> Decimal | int:
         return value
     if type(value) is not bool and isinstance(value, Integral):
         return int(value)
-    raise ValueError("it is no Decimal and no whole number")
+    raise ValueError("it is neither a Decimal nor a whole number")
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise ValueError("it is no text")
+    raise ValueError("it is not a string")
 
 
 def _bytes(value: Any) -> bytes:
@@ -151,7 +151,7 @@ def _bytes(value: Any) -> bytes:
 def _date(value: Any) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
-    raise ValueError("it is no date without a time")
+    raise ValueError("it is not a date without a time of day")
 
 
 def _time(value: Any) -> datetime:
@@ -171,7 +171,7 @@ def _list_rule(kind: pa.ListType) -> Rule:
     def take(value: Any) -> list[Any]:
         array = getattr(value, "ndim", 0) == 1  # numpy's
         if isinstance(value, str | bytes | bytearray | memoryview) or not (array or isinstance(value, Sequence)):
-            raise TypeError("it is no sequence")
+            raise TypeError("it is not a sequence")
         return [item(one) for one in (value.tolist() if array else value)]
 
     return take
@@ -186,7 +186,7 @@ def _map_rule(kind: pa.MapType) -> Rule:
             raise ValueError("it is neither a mapping nor a sequence of pairs")
         taken = [(key(one), item(other)) for one, other in pairs]
         if _any_twice([one for one, _ in taken]):
-            raise ValueError("a key is there twice")
+            raise ValueError("the same key occurs twice")
         return taken
 
     return take
@@ -207,7 +207,7 @@ def _struct_rule(kind: pa.StructType) -> Rule:
         if isinstance(value, tuple | list) and len(value) == len(names):
             value = dict(zip(names, value, strict=True))
         if not isinstance(value, Mapping) or value.keys() != fields.keys():
-            raise ValueError(f"it is no mapping, or sequence, of the fields {names}; say None for what is not there")
+            raise ValueError(f"it is not a mapping or sequence of the fields {names}; give None for an absent value")
         return {name: field(value[name]) for name, field in fields.items()}
 
     return take
@@ -222,7 +222,7 @@ def _child(field: pa.Field, what: str) -> Rule:
     def there(value: Any) -> Any:
         value = take(value)
         if value is None:
-            raise ValueError(f"{what} is missing, which is NOT NULL")
+            raise ValueError(f"{what} is null, but NOT NULL")
         return value
 
     return there

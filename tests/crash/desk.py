@@ -75,11 +75,17 @@ class Desk:
     def close(self, name: str) -> None:
         self.sinks[name].close()
 
+    def complete(self, name: str) -> None:
+        self.sinks[name].close(complete=True)
+
     def abandon(self, name: str) -> None:
         self.sinks[name].abandon()
 
     def detach(self, name: str) -> None:
         self._store.detach(name)
+
+    def close_producer(self, name: str, complete: bool) -> None:
+        self._store.close_producer(name, complete=complete)
 
     def expire(self) -> bool:
         return self._store.expire()

@@ -86,6 +86,25 @@ class Captured(InOrder):
             sink.sendRowtimeBound(moment((step + 1) * 10))
 
 
+class TwoShops:
+    """Two producers of one adapter, a second apart. Each continues from its own checkpoint."""
+
+    schema = DDL
+    sinkOptions: dict[str, Any] = {"onLate": "reject"}
+
+    def runProducers(self, sinks: rt.Sinks) -> None:
+        shops = [sinks.open("Berlin"), sinks.open("Oslo", lateness="15 seconds")]
+        for shop in shops:
+            if shop.checkpoint is None:
+                shop.flush(checkpoint="0")
+        for step in range(min(int(shop.checkpoint or 0) for shop in shops), steps):
+            for number, (shop, feed) in enumerate(zip(shops, (InOrder(), Late()), strict=True)):
+                if int(shop.checkpoint or 0) == step:
+                    feed.send(shop, step, random.Random(f"{step} {number}"))
+                    shop.flush(checkpoint=str(step + 1))
+            told(step + 1)
+
+
 def hosted(pipe: Any, feed: str, path: str, count: int, **options: Any) -> None:
     """Hosts a feed as ``rowtime run`` does, and says which steps are stored."""
     global steps, told

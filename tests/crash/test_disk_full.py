@@ -18,7 +18,7 @@ from tests.crash.tally import Tally
 from tests.crash.victims import Victim
 from tests.store.processes import ROOT
 
-SAID = "Nothing of this call has landed. Look at free space and permissions"
+SAID = "Nothing of this call was committed. Check the free space and the permissions"
 
 
 @pytest.fixture

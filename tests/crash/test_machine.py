@@ -56,12 +56,13 @@ POSITIONS = st.builds(lambda seq, cut: Position(seq, at(cut), None), st.integers
 class Streams(RuleBasedStateMachine):
     """Two desks in processes of their own at one local stream, and two in this one at its model."""
 
-    @initialize(how=SETTINGS)
-    def create(self, how: StreamSettings) -> None:
+    @initialize(how=SETTINGS, expected=st.lists(NAMES, max_size=2, unique=True))
+    def create(self, how: StreamSettings, expected: list[str]) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.path, self.time = str(Path(self.folder.name) / "s"), START
-        create_local(self.path, SCHEMA, how)
+        create_local(self.path, SCHEMA, how, expected)
         self.model = MemoryStore("memory://model", SCHEMA, how, now=lambda: self.time)
+        self.model.expect(expected)
         self.store = open_local(self.path, now=lambda: self.time)
         self.desks = [self.new_desk(), self.new_desk()]
         self.readers: list[Position | None] = [None] * len(RELEASES)
@@ -103,7 +104,7 @@ class Streams(RuleBasedStateMachine):
     def flush(self, which: int, name: str, checkpoint: str | None) -> None:
         self.tell_sink(which, "flush", name, checkpoint)
 
-    @rule(which=DESKS, name=NAMES, what=st.sampled_from(["close", "abandon", "beat", "beat"]))
+    @rule(which=DESKS, name=NAMES, what=st.sampled_from(["close", "complete", "abandon", "beat", "beat"]))
     def end_or_beat(self, which: int, name: str, what: str) -> None:
         self.tell_sink(which, what, name)
 
@@ -127,6 +128,10 @@ class Streams(RuleBasedStateMachine):
     @rule(which=DESKS, name=NAMES)
     def detach(self, which: int, name: str) -> None:
         self.tell(which, "detach", name)
+
+    @rule(which=DESKS, name=NAMES, complete=st.sampled_from([False, False, True]))
+    def close_for_another(self, which: int, name: str, complete: bool) -> None:
+        self.tell(which, "close_producer", name, complete)
 
     @rule(which=DESKS)
     def expire(self, which: int) -> None:

@@ -95,7 +95,7 @@ def test_the_planner_killed(spark: SparkSession, tmp_path: Path, tally: Callable
         hit.processAllAvailable()
         os.kill(planner(spark), signal.SIGKILL)
         feed.send(2)
-        with pytest.raises(StreamingQueryException, match=r"StoreUnavailableError: .* goes on from its checkpoint"):
+        with pytest.raises(StreamingQueryException, match=r"StoreUnavailableError: .* continues from its checkpoint"):
             hit.processAllAvailable()
     account.killed()
     finish(spark, tmp_path, account)

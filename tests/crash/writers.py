@@ -10,7 +10,8 @@ from typing import Any
 
 from spark_rowtime.store import local
 from spark_rowtime.store.base import Store, StreamSettings
-from spark_rowtime.store.local import create_local, open_local
+from spark_rowtime.store.local import copy_local, create_local, open_local
+from spark_rowtime.types.alteration import columns_to_add
 from tests.store.streams import SCHEMA, Writer, place
 
 LARGE = [6 + n / 1000 for n in range(500)]
@@ -131,3 +132,17 @@ def _on_each_line(note: Callable[[str, int], None]) -> Any:
         return inside
 
     return lambda frame, _event, _arg: inside if frame.f_code.co_filename.startswith(CODE) else None
+
+
+def copy(pipe: Any, path: str) -> None:
+    """Copies a stream to a path beside it, and reports it."""
+    copy_local(path, f"{path} copy")
+    pipe.send(1)
+
+
+def alter(pipe: Any, path: str) -> None:
+    """Adds a column, and reports it."""
+    store = open_local(path, now=lambda: 0)
+    store.alter(columns_to_add("coupon STRING"))
+    store.close()
+    pipe.send(1)

@@ -2,14 +2,15 @@
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store import check_store
-from tests.golden.write import COLUMNS, HERE, look, plain, producer, row, trains, write
+from spark_rowtime.store import check_store, open_store
+from tests.golden.write import ADDED_LATER, COLUMNS, HERE, look, plain, producer, row, trains, write
 from tests.streams import at
 
 GOLDEN = sorted(HERE.glob("stream-*"))
@@ -55,6 +56,19 @@ COUNTS = [4, 5, 3]
 """How many accepted rows have the first values, the second ones, and nulls."""
 
 
+def test_whose_bound_it_was_is_unknown_of_old_rejections_only(golden: tuple[str, dict]) -> None:
+    path, expected = golden
+    old = len(expected["rejected"])
+    assert old
+    with producer(path, "late") as sink:
+        sink.sendRow(row("11:29", "late"))  # below 11:40 less ten minutes
+    with closing(open_store(path)) as store:
+        found = store.rejected().select(ADDED_LATER).to_pylist()
+    assert [[*row.values()][:3] for row in found] == [[None] * 3] * old + [["producer", "late", None]]
+    assert all(row["rejectedAt"] is not None for row in found)
+    assert not check_store(path).damage
+
+
 def test_it_goes_on(golden: tuple[str, dict]) -> None:
     path, expected = golden
     with producer(path, "late") as sink:
@@ -81,3 +95,18 @@ def test_the_command_writes_the_same_today(tmp_path: Path) -> None:
     expected = json.loads((GOLDEN[-1] / "expected.json").read_text())
     del expected["position"]
     assert look(path, position) == expected
+
+
+def test_it_can_be_altered(golden: tuple[str, dict]) -> None:
+    """A stream of an older format has the format of today then, and its old rows are null in the new columns."""
+    path, _ = golden
+    before = rt.describeStream(path)
+    rt.alterStream(path, add="coupon STRING, nested STRUCT<a: INT>")
+    with rt.openSink(path, producer="new") as sink:
+        values = dict.fromkeys(before.schema.names) | {"rowtime": at("2006-09-12 12:00"), "who": "new", "coupon": "x"}
+        sink.sendRow(values)
+    with rt.openReader(path, order="arrival") as reader:
+        rows = [row for train in reader for row in train.rows.to_pylist()]
+    assert [row["coupon"] for row in rows] == [None] * before.rows + ["x"]
+    assert {str(row["nested"]) for row in rows} == {"None"}
+    assert not check_store(path).damage

@@ -46,6 +46,10 @@ DECLARED: dict[str, dict[str, Any]] = {
 }
 
 
+ADDED_LATER = ["boundOf", "boundBy", "boundEvent", "rejectedAt"]
+"""The columns of view=rejected that version 0.1.0 did not have."""
+
+
 class GoneError(Exception):
     """The producer's process ends without closing."""
 
@@ -94,7 +98,7 @@ def look(path: str, position: str) -> dict[str, Any]:
     """All that anybody sees of the stream, as JSON."""
     info = rt.describeStream(path)
     with closing(open_store(path)) as store:
-        views = {"bounds": store.bounds(), "rejected": store.rejected()}
+        views = {"bounds": store.bounds(), "rejected": store.rejected().drop_columns(ADDED_LATER)}
         readers = [[reader.name, *reader.position] for reader in store.readers()]
     return {
         "schema": str(info.schema),

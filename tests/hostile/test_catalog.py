@@ -17,7 +17,10 @@ from spark_rowtime.store import open_store
 from tests.hostile.feeds import TIME
 from tests.streams import opened
 
-TABLES = ("meta", "producers", "events", "rejected", "readers", "uptime", "checkpoints", "rejected_totals")
+TABLES = (
+    "meta", "producers", "events", "rejected", "rejected_origins", "rejected_totals", "readers", "uptime",
+    "checkpoints",
+)  # fmt: skip
 EVIL = "x'); DROP TABLE events; --"
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import spark_rowtime as rt
-from spark_rowtime.adapter.adapter import load
+from spark_rowtime.adapter.loading import load
 from spark_rowtime.spark.options import READ, SPARKS_OWN, TABLES_OWN, WRITE, Options
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from tests.hostile.feeds import MANY

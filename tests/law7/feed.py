@@ -8,7 +8,7 @@ from typing import Any
 import spark_rowtime as rt
 from spark_rowtime.bounds.clock import Idled, Status
 from spark_rowtime.store import open_store
-from tests.law7.schedule import Close, Idle, Open, Row, Schedule, Send
+from tests.law7.schedule import Close, Idle, LetGo, Open, Row, Schedule, Send
 from tests.streams import at, opened
 
 
@@ -44,7 +44,9 @@ class Feed:
             case Send():
                 self._send(number, event)
             case Close():
-                self.sinks.pop((event.stream, event.producer)).close()
+                self.sinks.pop((event.stream, event.producer)).close(complete=event.complete)
+            case LetGo():
+                (rt.closeProducer if event.close else rt.detachProducer)(self.paths[event.stream], event.producer)
             case Idle():
                 self._idle(event)
         for stream, path in self.paths.items():

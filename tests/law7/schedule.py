@@ -53,10 +53,20 @@ class Send:
 
 @dataclass(frozen=True)
 class Close:
-    """A producer leaves."""
+    """A producer leaves. ``complete``: it will never send again."""
 
     stream: str
     producer: str
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class LetGo:
+    """The stream waits no longer for a producer that is expected and has not come. ``close``: it counts as left."""
+
+    stream: str
+    producer: str
+    close: bool
 
 
 @dataclass(frozen=True)
@@ -79,12 +89,12 @@ class Stop:
     crashed: bool
 
 
-Event = Open | Send | Close | Idle | Poll | Stop
+Event = Open | Send | Close | LetGo | Idle | Poll | Stop
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """``settings``: those of createStream, by stream. The last event but one is the bound that closes everything."""
+    """``settings``: those of createStream, by stream. Before the last event a bound, or the end, closes everything."""
 
     settings: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
     events: tuple[Event, ...]
@@ -92,10 +102,13 @@ class Schedule:
     @property
     def promises(self) -> list[int]:
         """The events whose bound may be left out."""
-        sent = [n for n, e in enumerate(self.events) if isinstance(e, Send) and e.promise]
-        return sent[: -len(self.settings)]
+        return [n for n, e in enumerate(self.events) if isinstance(e, Send) and e.promise and e.producer != LAST]
 
 
+AWAITED = "awaited"
+"""The producer that a stream may expect from its creation on."""
+LAST = "end"
+"""The producer that closes everything."""
 LATENESS, MAX_LAG = 3, 4
 """Steps of the grid."""
 Options = tuple[tuple[str, Any], ...]
@@ -117,7 +130,8 @@ def orders(calendar: Calendar) -> list[Options]:
 def stream_settings(calendar: Calendar) -> list[Options]:
     """Settings of a stream for createStream. The schedule decides when ``idleTimeout`` has passed."""
     lag = (("maxLag", calendar.minutes(MAX_LAG)),)
-    return [(), (), (("boundsBeforeRows", False),), lag, (("idleTimeout", "1 day"),)]
+    awaited = (("producers", (AWAITED,)),)
+    return [(), (), (("boundsBeforeRows", False),), lag, (("idleTimeout", "1 day"),), awaited]
 
 
 ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle")
@@ -156,6 +170,7 @@ class Making:
         self.writers: dict[str, list[Writer]] = {stream: [] for stream in settings}
         self.front = dict.fromkeys(settings, micros(calendar.start))
         self.rows = self.names = 0
+        self.awaited = {stream for stream, given in settings.items() if "producers" in given}
 
     def one(self, choices: Any) -> Any:
         return self.draw(st.sampled_from(choices))
@@ -186,11 +201,13 @@ class Making:
             self.send(stream, self.one((slowest, *attached)))
 
     def open(self, stream: str) -> None:
-        """A new producer, which starts at the time of the slowest one."""
+        """A new producer, which starts at the time of the slowest one; or the awaited one comes."""
         self.names += 1
+        comes = stream in self.awaited and bool(self.writers[stream])
+        self.awaited -= {stream} if comes else set()
         least = min((w.least for w in self.writers[stream]), default=self.front[stream])
         order = self.one(orders(self.calendar))
-        writer = Writer(f"p{self.names}", dict(order), least, LATENESS * self.grid)
+        writer = Writer(AWAITED if comes else f"p{self.names}", dict(order), least, LATENESS * self.grid)
         self.writers[stream].append(writer)
         self.events.append(Open(stream, writer.name, order))
 
@@ -222,12 +239,17 @@ class Making:
         return Promise(clock_of_micros(time), strict)
 
     def end(self) -> None:
-        """All producers leave, and a last bound closes all windows."""
+        """All producers leave, and a last bound, or a producer that is complete, closes all windows."""
+        self.events += [LetGo(stream, AWAITED, self.draw(st.booleans())) for stream in sorted(self.awaited)]
         for stream, writers in self.writers.items():
             self.events += [Close(stream, writer.name) for writer in writers]
-        self.events += [Open(stream, "end", ()) for stream in self.streams]
+        self.events += [Open(stream, LAST, ()) for stream in self.streams]
         end = Promise(clock_of_micros(micros(self.calendar.start) + END_MICROS), False)
-        self.events += [Send(stream, "end", self.last(stream), end) for stream in self.streams]
+        for stream in self.streams:
+            if self.draw(st.booleans()):
+                self.events.append(Send(stream, LAST, self.last(stream), end))
+            else:
+                self.events.append(Close(stream, LAST, complete=True))
         self.events.append(Poll())
 
     def last(self, stream: str) -> tuple[Row, ...]:

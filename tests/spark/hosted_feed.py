@@ -1,5 +1,6 @@
 """An adapter that the queries of the tests may host, and one that they may not."""
 
+import threading
 from typing import Any
 
 
@@ -17,3 +18,24 @@ class Feed:
 
 class Other(Feed):
     """The same, but it is not in the list of allowed adapters."""
+
+
+class Shops:
+    """Two producers; sends the rows up to ``lastRow`` from each, and then waits."""
+
+    schema = "rowtime TIMESTAMP NOT NULL, n BIGINT"
+
+    def __init__(self, password: str, lastRow: int) -> None:
+        self.size, self.last = len(password), lastRow
+
+    def runProducers(self, sinks: Any) -> None:
+        shops = [sinks.open("Berlin"), sinks.open("Oslo")]
+        for shop in shops:
+            shop.flush(checkpoint=shop.checkpoint or "0")
+        for first, shop in zip((0, 100), shops, strict=True):
+            for n in range(int(shop.checkpoint), self.last):
+                shop.sendRow((f"2006-09-11T10:0{n}:30Z", first + n))
+                shop.flush(checkpoint=str(n + 1))
+            shop.sendRowtimeBound(f"2006-09-11T10:0{self.last}:{self.size}Z")
+            shop.flush()
+        threading.Event().wait()

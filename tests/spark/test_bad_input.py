@@ -29,10 +29,10 @@ ROWS: dict[str, tuple[Any, str]] = {
     "a field too many": ({**GOOD, "y": 1}, "unknown ['y']"),
     "a sequence too short": ((at("11:00"), 1), "3 values"),
     "no row at all": ("11:00", "must be a mapping, or a sequence"),
-    "null rowtime": ({**GOOD, "rowtime": None}, "rowtime is unusable"),
-    "rowtime a number": ({**GOOD, "rowtime": 1157968800}, "rowtime is unusable"),
-    "rowtime a date": ({**GOOD, "rowtime": datetime.date(2006, 9, 11)}, "rowtime is unusable"),
-    "no time": ({**GOOD, "rowtime": "yesterday"}, "'yesterday' is no time"),
+    "null rowtime": ({**GOOD, "rowtime": None}, "rowtime is invalid"),
+    "rowtime a number": ({**GOOD, "rowtime": 1157968800}, "rowtime is invalid"),
+    "rowtime a date": ({**GOOD, "rowtime": datetime.date(2006, 9, 11)}, "rowtime is invalid"),
+    "no time": ({**GOOD, "rowtime": "yesterday"}, "'yesterday' is not a time"),
     "before 1970": ({**GOOD, "rowtime": "1969-12-31T23:59:59Z"}, "later than 1970"),
     "1970 itself": ({**GOOD, "rowtime": "1970-01-01T00:00:00Z"}, "later than 1970"),
     "after 9999": ({**GOOD, "rowtime": datetime.datetime.max.replace(tzinfo=datetime.UTC)}, "before the year 10000"),
@@ -96,11 +96,11 @@ def test_arrow_data_that_does_not_fit(sink: Any, case: str) -> None:
     ("time", "kind", "said"),
     [
         (at("10:29"), rt.BoundRegressionError, "10:30"),
-        ("noon", rt.InvalidOptionError, "'noon' is no time"),
-        (None, rt.InvalidOptionError, "None is no bound"),
-        (1157968800, rt.InvalidOptionError, "is no time"),
+        ("noon", rt.InvalidOptionError, "'noon' is not a time"),
+        (None, rt.InvalidOptionError, "None is not a bound"),
+        (1157968800, rt.InvalidOptionError, "is not a time"),
         ("1969-12-31T00:00:00Z", rt.InvalidOptionError, "later than 1970"),
-        ("10000-01-01T00:00:00Z", rt.InvalidOptionError, "is no time"),
+        ("10000-01-01T00:00:00Z", rt.InvalidOptionError, "is not a time"),
     ],
 )
 def test_a_bound_that_is_none(sink: Any, time: Any, kind: type[rt.RowtimeError], said: str) -> None:
@@ -117,10 +117,10 @@ def test_a_time_zone_that_is_none(sink: Any) -> None:
     ("options", "said"),
     [
         ({"onLate": "ignore"}, "'raise' nor 'reject'"),
-        ({"rowtime": "nothing"}, "no column to fill rowtime from"),
+        ({"rowtime": "nothing"}, "not a column that can fill rowtime"),
         ({"maxTrainRows": 0}, "maxTrainRows=0"),
-        ({"linger": "soon"}, "no interval"),
-        ({"lateness": "late"}, "no interval"),
+        ({"linger": "soon"}, "not an interval"),
+        ({"lateness": "late"}, "not an interval"),
         ({"lateness": "1 hour", "kSort": 3}, "kSort"),
         ({"kSort": -1}, "kSort"),
         ({"durability": "forever"}, "'process' nor 'power'"),
@@ -134,9 +134,9 @@ def test_options_of_a_sink(sink: Any, options: dict[str, Any], said: str) -> Non
     ("options", "said"),
     [
         ({"order": "random"}, "'arrival' nor 'rowtime'"),
-        ({"hold": "long"}, "no interval"),
-        ({"start": "yesterday"}, "no time"),
-        ({"start": "{}"}, "no position"),
+        ({"hold": "long"}, "not an interval"),
+        ({"start": "yesterday"}, "not a time"),
+        ({"start": "{}"}, "not a position"),
         ({"start": json.dumps({"stream": "s", "order": "rowtime", "seq": 1, "cut": 0, "floor": None})}, "deleted"),
     ],
 )
@@ -150,10 +150,10 @@ def test_options_of_a_reader(sink: Any, options: dict[str, Any], said: str) -> N
         ("x INT", "rowtime TIMESTAMP NOT NULL"),
         ("rowtime STRING, x INT", "must be a TIMESTAMP"),
         ("rowtime TIMESTAMP, Rowtime TIMESTAMP", "twice"),
-        ("rowtime TIMESTAMP, x INTERVAL DAY", "not understood"),
-        ("rowtime TIMESTAMP,", "not understood"),
+        ("rowtime TIMESTAMP, x INTERVAL DAY", "cannot be read"),
+        ("rowtime TIMESTAMP,", "cannot be read"),
         (pa.schema([("rowtime", pa.timestamp("us")), ("x", pa.uint64())]), "uint64"),
-        ({"rowtime": "timestamp"}, "no schema"),
+        ({"rowtime": "timestamp"}, "not a schema"),
     ],
 )
 def test_a_schema_that_is_none(tmp_path: Path, schema: Any, said: str) -> None:
@@ -198,11 +198,11 @@ def foreign(folder: Path) -> str:
 
 PLACES = [
     (nothing, rt.StreamNotFoundError, "There is nothing at"),
-    (directory, rt.StreamNotFoundError, "a directory that is no stream"),
+    (directory, rt.StreamNotFoundError, "a directory that is not a stream"),
     (file, rt.StreamNotFoundError, "There is a file at"),
     (corrupt, rt.StoreCorruptError, "Restore the directory from a copy"),
     (truncated, rt.StoreCorruptError, "Restore the directory from a copy"),
-    (foreign, rt.InvalidOptionError, "No store is known for"),
+    (foreign, rt.InvalidOptionError, "There is no store for paths like"),
 ]
 
 
@@ -233,7 +233,7 @@ def test_a_path_without_a_stream_in_spark(pipe: Pipe, place: Any, kind: type[rt.
     before = tree(Path(path))
     send(opened(pipe.create("s", "x INT"), "feed"), ("10:00", 1))
     taken = place in (directory, file)
-    with refused(rt.StreamExistsError if taken else kind, "choose another path" if taken else said):
+    with refused(rt.StreamExistsError if taken else kind, "Choose another path" if taken else said):
         finish(start(pipe.read("s"), path, pipe.folder / "checkpoint"))
     assert tree(Path(path)) == before
 
@@ -267,3 +267,16 @@ def test_damaged_rows_are_found_by_the_task_that_reads_them(pipe: Pipe) -> None:
         pipe.spark.read.format("rowtime").load(path).collect()
     with refused(rt.StoreCorruptError, "feed"):
         Watched().all_available(pipe.read("s"))
+
+
+def test_a_stream_in_memory_is_refused_by_spark(pipe: Pipe) -> None:
+    said = "Spark cannot use memory://in-one-process", "which processes share"
+    for reader in (pipe.spark.read, pipe.spark.readStream):
+        with refused(rt.InvalidOptionError, *said):
+            reader.format("rowtime").load("memory://in-one-process")
+    frame = pipe.spark.createDataFrame([(datetime.datetime(2006, 9, 11),)], "rowtime timestamp")
+    with refused(rt.InvalidOptionError, *said):
+        frame.write.format("rowtime").mode("append").save("memory://in-one-process")
+    pipe.create("s", "x INT")
+    with refused(rt.InvalidOptionError, *said):
+        finish(start(pipe.read("s"), "memory://in-one-process", pipe.folder / "checkpoint"))

@@ -65,3 +65,65 @@ def test_a_query_whose_first_batch_failed_takes_another_window(pipe: Pipe, tmp_p
         query.step()
     with Observed(counts("5 minutes"), tmp_path) as query:
         assert query.step() == [(("10:00", "10:05"), 1)]
+
+
+def rounded(pipe: Pipe, unit: str):
+    below = pipe.read("orders").select(F.date_trunc(unit, "rowtime").alias("rowtime"))
+    return below.groupBy(F.window("rowtime", "10 minutes")).count()
+
+
+def shifted(pipe: Pipe, sign: str):
+    below = pipe.read("orders").select(F.expr(f"rowtime {sign} INTERVAL 1 HOUR AS rowtime"))
+    return below.groupBy(F.window("rowtime", "10 minutes")).count()
+
+
+def second_part(pipe: Pipe, shift: str):
+    other = pipe.read("orders").select(F.expr(f"rowtime + INTERVAL {shift} AS rowtime"))
+    return pipe.read("orders").select("rowtime").union(other).groupBy("rowtime").count()
+
+
+def joined(pipe: Pipe, shift: str):
+    pipe.read("orders").createOrReplaceTempView("orders")
+    return pipe.spark.sql(
+        f"SELECT l.k FROM orders l JOIN (SELECT rowtime - INTERVAL {shift} AS rowtime, k FROM orders) r"
+        " ON l.k = r.k AND r.rowtime BETWEEN l.rowtime - INTERVAL 1 DAY AND l.rowtime"
+    )
+
+
+def deduplicated(pipe: Pipe, unit: str):
+    below = pipe.read("orders").select(F.date_trunc(unit, "rowtime").alias("t"), "k")
+    return below.withWatermark("t", "1 hour").dropDuplicatesWithinWatermark(["k"])
+
+
+BELOW = {
+    "a unit below a window": (rounded, "HOUR", "DAY", "600000000L of date_trunc('HOUR', time)"),
+    "the direction of a shift": (shifted, "+", "-", "600000000L of time + INTERVAL '01' HOUR"),
+    "a shift in the second part of a union": (second_part, "1 HOUR", "2 HOURS", "time + INTERVAL '01' HOUR"),
+    "a shift below a join": (joined, "1 HOUR", "2 HOURS", "time + (- INTERVAL '01' HOUR)"),
+    "a unit below deduplication": (deduplicated, "HOUR", "DAY", "date_trunc('HOUR', time)"),
+}
+
+
+@pytest.mark.parametrize("case", BELOW)
+def test_another_time_below_what_keeps_state_is_refused(pipe: Pipe, tmp_path, case: str) -> None:
+    build, old, new, said = BELOW[case]
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    with Observed(build(pipe, old), tmp_path) as query:
+        send(orders, ("10:01", "a"), promise="10:02")
+        query.step()
+    with (
+        pytest.raises(Exception, match="its checkpoint was begun with") as refused,
+        Observed(build(pipe, new), tmp_path) as query,
+    ):
+        send(orders, promise="10:03")
+        query.step()
+    assert f"its checkpoint was begun with [{said}" in str(refused.value)
+
+
+def test_other_names_below_are_no_other_times(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    for number, name in enumerate(["t", "u"]):
+        below = pipe.read("orders").select(F.date_trunc("HOUR", "rowtime").alias(name)).alias(f"from_{name}")
+        with Observed(below.groupBy(F.window(name, "10 minutes")).count(), tmp_path) as query:
+            send(orders, (f"10:0{number}", "a"), promise=f"10:0{number}:30")
+            query.step()

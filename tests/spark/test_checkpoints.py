@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 import spark_rowtime as rt
-from tests.spark.query_output import contents, finish, refused, rows_of
+from tests.spark.query_output import Watched, contents, finish, refused, rows_of
 from tests.sparksession import start
 from tests.streams import Pipe, bound, opened, send
 
@@ -73,7 +73,7 @@ def test_a_copy_that_was_quicker_ends_the_query_that_it_was_copied_from(pipe: Pi
     send(source, ROWS[1])
     run(pipe, "copy")
     send(source, *ROWS[2:])
-    with refused(rt.ProducerFencedError, "Batch 1", "Go on with the checkpoint that is ahead"):
+    with refused(rt.ProducerFencedError, "Batch 1", "Continue with the newest checkpoint"):
         run(pipe)
     run(pipe, "copy")
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN
@@ -88,7 +88,7 @@ def test_a_sink_that_has_gone_is_not_made_anew(pipe: Pipe, source) -> None:
     with refused(rt.DataLostError, "no stream at", pipe.path("out"), "has written to it before"):
         run(pipe)
     assert not Path(pipe.path("out")).exists()
-    with refused(rt.DataLostError, "the path is another", pipe.path("elsewhere")):
+    with refused(rt.DataLostError, "the path has changed", pipe.path("elsewhere")):
         run(pipe, out="elsewhere")
     pipe.create("out", "x INT")
     with refused(rt.DataLostError, "Batch 1", "has no batch of this query", "deleted and created again"):
@@ -175,3 +175,28 @@ def test_a_source_whose_schema_has_changed_is_another_stream(pipe: Pipe, source)
     with refused(rt.InvalidOptionError, "deleted and created again", "new checkpoint"):
         run(pipe, frame=pipe.read("s").selectExpr("rowtime", "CAST(x AS INT) AS x"))
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN[:1]
+
+
+def test_a_query_goes_on_with_a_restored_source_unless_it_is_ahead(pipe: Pipe, tmp_path: Path) -> None:
+    """In the places of what it has read the restored stream has other rows, which it would skip."""
+    path, behind, ahead = pipe.create("orders", "k STRING"), tmp_path / "behind", tmp_path / "ahead"
+    orders = opened(path, "p", lease=None)
+    send(orders, ("10:00", "a"), promise="10:10")
+    with Watched().start(pipe.read("orders"), behind) as query:
+        assert query.step() == [("10:00", "a")]
+    rt.copyStream(path, pipe.path("copy"))
+    shutil.copytree(behind, ahead)
+    send(orders, ("10:20", "b"), promise="10:30")
+    with Watched().start(pipe.read("orders"), ahead) as query:
+        assert query.step() == [("10:20", "b")]
+    orders.close()
+    rt.deleteStream(path, force=True)
+    rt.copyStream(pipe.path("copy"), path)
+    with opened(path, "p") as again:
+        for minute in range(30, 40):
+            send(again, (f"10:{minute}", "c"))
+    said = ("has taken its place", "new checkpoint")
+    with refused(rt.DataLostError, *said), Watched().start(pipe.read("orders"), ahead) as query:
+        query.step()
+    with Watched().start(pipe.read("orders"), behind) as query:
+        assert len(query.step()) == 10

@@ -203,7 +203,7 @@ def test_only_files_are_planned_natively() -> None:
     with rt.openSink(path) as sink:
         sink.sendRow((at("10:00"), 1))
     store, how = open_store(path), Release("arrival")
-    assert native_plan(store, how, how.earliest(store), how.latest(store), 2) == {}
+    assert native_plan(store, how, how.earliest(store), how.latest(store), columns=2, parallelism=2) == {}
 
 
 def test_partitions_are_even_and_use_the_cores_where_it_is_worth_it() -> None:

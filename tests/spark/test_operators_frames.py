@@ -172,7 +172,7 @@ def test_a_sum_that_does_not_fit_is_an_error() -> None:
     ("asked", "said"),
     [
         ({}, "is empty"),
-        ({"n": ("sum", "x")}, "a column 'n' already"),
+        ({"n": ("sum", "x")}, "already a column 'n'"),
         ({"m": ("mode", "x")}, "not one of count"),
         ({"m": ("median", "rowtime")}, "timestamp"),
         ({"m": ("sum", "units")}, "over 'units'"),

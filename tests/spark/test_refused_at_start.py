@@ -1,6 +1,7 @@
 """What the plan of a query shows to be wrong is refused by start(), with the expression and a way out."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_rowtime.operators import slidingAggregate
-from tests.streams import Pipe
+from tests.spark.observed_query import Observed
+from tests.streams import Pipe, opened, send
 
 NEAR = "l.k = r.k AND r.rowtime BETWEEN l.rowtime AND l.rowtime + INTERVAL 1 MINUTE"
 
@@ -66,7 +68,7 @@ def sql(text: str) -> Any:
     return lambda pipe: pipe.spark.sql(text)
 
 
-UNKNOWN = "no watermark says how far that has come"
+UNKNOWN = "no watermark is known for this time"
 NULL = "in append mode the group of NULL is never complete"
 PARTS = "the rows that a group has in one micro-batch"
 NEVER = "aggregation without watermark is never complete"
@@ -76,10 +78,25 @@ PAIRED = (
     "LEFT JOIN (SELECT window(rowtime, '1 hour') AS w, k FROM b) r ON l.w = r.w AND l.k = r.k GROUP BY {by}"
 )
 
+
+def union_with_itself(pipe: Pipe) -> DataFrame:
+    """The right times of a left join, beside those of its rows that have a match: columns with the same ids."""
+    paired = pipe.spark.sql("SELECT r.rowtime AS rt, l.k FROM a l LEFT JOIN b r ON " + NEAR)
+    return paired.where("rt IS NOT NULL").union(paired).groupBy("rt").count()
+
+
+def of_a_function(schema: str) -> Any:
+    def build(pipe: Pipe) -> DataFrame:
+        frame = pipe.read("a").mapInPandas(earlier, schema)
+        return frame.withWatermark("rowtime", "0 seconds").groupBy("rowtime").count()
+
+    return build
+
+
 REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "an operator's schema": (of_the_operators_schema, (UNKNOWN, "give mapInPandas its schema as text")),
     "an operator's schema, renamed": (state_function_of_the_operators_schema, (UNKNOWN, "rowtime")),
-    "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias no meta")),
+    "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias without")),
     "a copied mark, truncated": (
         lambda p: marked_alias(p, "rowtime + INTERVAL 1 MONTH").groupBy(F.date_trunc("hour", "t")).count(),
         (NEVER, "date_trunc('hour', t)"),
@@ -133,6 +150,15 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         sql(OUTER.format(by="l.rowtime", where="").replace("LEFT", "FULL")),
         (NULL, "FULL OUTER JOIN"),
     ),
+    "a union with itself, of rows with a match and all": (union_with_itself, (NULL, "LEFT OUTER JOIN")),
+    "the time of a function, with a schema that allows NULL": (
+        of_a_function("rowtime TIMESTAMP, k STRING, x INT"),
+        (NULL, "nullable in MapInPandas", "WHERE rowtime IS NOT NULL", "say TIMESTAMP NOT NULL in the schema"),
+    ),
+    "EXCEPT ALL": (
+        sql("SELECT rowtime, k FROM a EXCEPT ALL SELECT now(), 'z'"),
+        ("in each micro-batch", "Except All true", "LEFT ANTI JOIN"),
+    ),
     "applyInPandas": (
         lambda p: p.read("a").groupBy("k").applyInPandas(whole, p.read("a").schema),
         (PARTS, "FlatMapGroupsInPandas [k#", "transformWithStateInPandas"),
@@ -158,6 +184,9 @@ def test_refused(streams: Pipe, case: str) -> None:
 
 TAKEN = {
     "rows with a match": sql(OUTER.format(by="r.rowtime", where="WHERE r.x > 0")),
+    "the time of a function, with a schema that says NOT NULL": of_a_function(
+        "rowtime TIMESTAMP NOT NULL, k STRING, x INT"
+    ),
     "the left time of a left join": sql(OUTER.format(by="l.rowtime", where="")),
     "the left window of a left join": sql(PAIRED.format(by="l.w")),
     "a function without state above": lambda p: sliding(p).mapInPandas(earlier, sliding(p).schema),
@@ -188,3 +217,21 @@ def test_taken(streams: Pipe, case: str) -> None:
 def test_update_mode_has_no_such_group(streams: Pipe) -> None:
     frame = streams.spark.sql("SELECT k, count(*) FROM a GROUP BY k")
     frame.writeStream.outputMode("update").format("noop").start().stop()
+
+
+def test_the_ways_out_that_the_error_about_null_names(pipe: Pipe, tmp_path: Path) -> None:
+    rows = opened(pipe.create("a", "k STRING"), "p")
+    mapped = pipe.read("a").mapInPandas(same_or_null, "rowtime TIMESTAMP, k STRING")
+    frame = mapped.where("rowtime IS NOT NULL").withWatermark("rowtime", "0 seconds").groupBy("rowtime").count()
+    with Observed(frame, tmp_path / "filtered") as query:
+        send(rows, ("12:10", "a"), ("12:10", "null"), promise="12:20")
+        assert query.step() == [("12:10", 1)]
+    mapped = pipe.read("a").mapInPandas(same_or_null, "rowtime TIMESTAMP NOT NULL, k STRING")
+    frame = mapped.withWatermark("rowtime", "0 seconds").groupBy("rowtime").count()
+    with pytest.raises(Exception, match="Value at index is null"), Observed(frame, tmp_path / "failing") as query:
+        query.step()
+
+
+def same_or_null(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    for frame in frames:
+        yield frame.assign(rowtime=frame["rowtime"].where(frame["k"] != "null"))

@@ -8,8 +8,8 @@ from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
 JOINS = {
-    "": "it keeps both streams' rows for ever",
-    "AND p.rowtime <= o.rowtime + INTERVAL 1 HOUR": "it keeps the right stream's rows for ever",
+    "": "it keeps both streams' rows forever",
+    "AND p.rowtime <= o.rowtime + INTERVAL 1 HOUR": "it keeps the right stream's rows forever",
 }
 
 

@@ -18,7 +18,7 @@ EXECUTION = "org/apache/spark/sql/execution/streaming/runtime/MicroBatchExecutio
 
 GONE = {
     "a private field": ("watermarkPropagator", "expected a field MicroBatchExecution.watermarkPropagator"),
-    "a method": ("watermarkTracker_$eq", "expected what it does not find: java.lang.NoSuchMethodError"),
+    "a method": ("watermarkTracker_$eq", "a class, method or field that it does not have: java.lang.NoSuchMethodError"),
 }
 
 
@@ -45,7 +45,7 @@ def test_a_changed_spark_is_refused(tmp_path: Path, what: str) -> None:
     ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=180, check=False)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(said.read_text())
-    for part in ("ShimMismatchError", f"Spark {version('pyspark')}", "tried on (4.2.1, 4.3.0)", expected):
+    for part in ("ShimMismatchError", f"Spark {version('pyspark')}", "tested with (4.2.1, 4.3.0)", expected):
         assert part in found["error"]
     assert found["batches"] == 0, "nothing has been written"
     assert found["rows"] == 1, "bounds=ignore needs nothing of Spark's inside"

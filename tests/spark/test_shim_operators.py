@@ -97,7 +97,6 @@ def same(frames: Any) -> Any:
 NONE: dict[str, Build] = {
     "mapInPandas": lambda rows: rows.mapInPandas(same, "rowtime TIMESTAMP, k STRING"),
     "LATERAL": in_sql("SELECT rowtime, u FROM a, LATERAL (SELECT upper(a.k) AS u)"),
-    "EXCEPT ALL": in_sql("SELECT rowtime, k FROM a EXCEPT ALL SELECT rowtime, k FROM t"),
     "TRANSFORM": in_sql("SELECT TRANSFORM (rowtime, k) USING 'cat' AS (rowtime TIMESTAMP, k STRING) FROM a"),
 }
 

@@ -156,6 +156,33 @@ def test_a_query_is_not_started_again_in_another_time_zone(pipe: Pipe, tmp_path:
         assert query.promised == {"rowtime": "00:00"}, "another name of the same zone"
 
 
+DAYS_APART = {
+    "in the condition": "SELECT l.rowtime AS rowtime FROM a l JOIN b r ON l.k = r.k AND {}",
+    "in a filter that Spark makes a part of it": "SELECT l.rowtime AS rowtime FROM a l JOIN b r ON l.k = r.k WHERE {}",
+}
+
+
+@pytest.mark.parametrize("text", DAYS_APART.values(), ids=DAYS_APART)
+def test_a_join_by_days_is_not_started_again_in_another_time_zone(pipe: Pipe, tmp_path: Path, text: str) -> None:
+    sinks = [opened(pipe.create(name, "k STRING"), "p") for name in ("a", "b")]
+
+    def run(zone: str, interval: str, clock: str) -> None:
+        pipe.spark.conf.set(ZONE, zone)
+        for name in ("a", "b"):
+            pipe.read(name).createOrReplaceTempView(name)
+        sql = text.format(f"r.rowtime BETWEEN l.rowtime AND l.rowtime + INTERVAL {interval}")
+        with Observed(pipe.spark.sql(sql), tmp_path / interval) as query:
+            for sink in sinks:
+                send(sink, (clock, "a"))
+            query.step()
+
+    run("UTC", "1 DAY", "12:10")
+    with pytest.raises(Exception, match=r"in the time zone (Etc/)?UTC, this run computes them in\s+Europe/Berlin"):
+        run("Europe/Berlin", "1 DAY", "12:20")
+    run("UTC", "23 HOURS", "12:30")
+    run("Europe/Berlin", "23 HOURS", "12:40")
+
+
 def test_a_query_that_depends_on_no_zone_runs_in_any(pipe: Pipe, tmp_path: Path) -> None:
     rows = opened(pipe.create("a", "k STRING"), "p")
     query = Observed(daily(pipe, "Asia/Kathmandu", "rowtime + INTERVAL 1 HOUR"), tmp_path)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.functions import col, count, lit, udf, window
@@ -14,10 +15,12 @@ from pyspark.sql.types import IntegerType, StructField, StructType, TimestampTyp
 import spark_rowtime as rt
 from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.bounds.disorder import declared
-from spark_rowtime.spark import sink
+from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.spark import output as output_module
 from spark_rowtime.spark.options import WRITE, Options
+from spark_rowtime.spark.output import one_step
 from spark_rowtime.spark.query_batch import Batch
-from spark_rowtime.spark.sink import RowtimeStreamWriter, _one_step
+from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Staged
@@ -144,7 +147,12 @@ MISFITS = {
     "null rowtime": (["CASE WHEN x < 3 THEN rowtime END AS rowtime", "x"], {}, MISMATCH, ("'rowtime' is NOT NULL",)),
     "1970": (["TIMESTAMP '1969-12-31T23:00:00Z' AS rowtime", "x"], {}, MISMATCH, ("later than 1970",)),
     "unknown option": (["*"], {"onDisordr": "fail"}, rt.UnknownOptionError, ("Did you mean 'onDisorder'?",)),
-    "bad lateness": (["*"], {"lateness": "an hour"}, rt.InvalidOptionError, ("of 'rowtime'='an hour'", "no interval")),
+    "bad lateness": (
+        ["*"],
+        {"lateness": "an hour"},
+        rt.InvalidOptionError,
+        ("of 'rowtime'='an hour'", "not an interval"),
+    ),
     "bad value": (["*"], {"onDisorder": "ignore"}, rt.InvalidOptionError, ("'ignore'", "fail, reject")),
 }
 """An output, the sink's options, the error and what it says."""
@@ -162,12 +170,15 @@ def test_an_output_that_does_not_fit_leaves_the_stream_as_it_was(pipe: Pipe, sou
         assert contents(pipe.path("out")) == before
 
 
-@pytest.mark.parametrize(("mode", "said"), [("complete", "append"), ("update", "Update")])
-def test_append_mode_only(pipe: Pipe, source, mode: str, said: str) -> None:
+@pytest.mark.parametrize("mode", ["complete", "update"])
+def test_append_mode_only(pipe: Pipe, source, mode: str) -> None:
     send(source, *HOURS, promise="10:00")
     writer = hourly(pipe.read("s")).writeStream.format("rowtime").outputMode(mode)
-    with pytest.raises(Exception, match=said):
-        finish(writer.option("checkpointLocation", str(pipe.folder / "checkpoint")).start(pipe.path("out")))
+    writer = writer.option("checkpointLocation", str(pipe.folder / "checkpoint"))
+    with pytest.raises(
+        IllegalArgumentException, match=rf'takes outputMode\("append"\) only: {mode} mode .* Leave outputMode out'
+    ):
+        writer.start(pipe.path("out"))
     assert not Path(pipe.path("out")).exists()
 
 
@@ -182,8 +193,9 @@ def test_a_row_below_what_was_published_fails_or_is_rejected(pipe: Pipe, source)
     assert (after.rows, after.bound, after.rejected) == (before.rows, before.bound, 0)
     finish(pipe.run(pipe.read("s"), onDisorder="reject"))
     assert rows_of(pipe.spark, pipe.path("out")) == [("09:40", 2), ("10:05", 3)]
-    [(producer, why, floor, time, x)] = table(pipe.spark, pipe.path("out"), "rejected")
+    [(producer, why, floor, *whose, _, time, x)] = table(pipe.spark, pipe.path("out"), "rejected")
     assert (why, *plain((floor,)), *plain((time,)), x) == ("late", "09:30", "09:10", 1)
+    assert whose == ["stream", "other", "sent"]
     [counted] = [p for p in rt.describeStream(pipe.path("out")).producers if p.name == producer]
     assert (counted.accepted, counted.rejected) == (2, 1)
 
@@ -199,7 +211,9 @@ def test_lateness_on_a_querys_output(pipe: Pipe, source, steps: int) -> None:
     late = [] if steps == 1 else [("late", "02:00", "01:20", 5)]
     assert rows_of(pipe.spark, pipe.path("out")) == sorted((f"0{time}", x) for time, x in rows if x < 5 or not late)
     rejected = table(pipe.spark, pipe.path("out"), "rejected")
-    assert [(why, *plain((floor,)), *plain((time,)), x) for _, why, floor, time, x in rejected] == late
+    found = [(why, *plain((floor,)), *plain((time,)), x) for _, why, floor, *_, time, x in rejected]
+    assert found == late
+    assert {row[3] for row in rejected} == ({"producer"} if late else set())
     assert rt.describeStream(pipe.path("out")).bound == bound("2:00"), "the largest rowtime less the lateness"
 
 
@@ -275,15 +289,18 @@ def test_an_output_that_nobody_can_see_through_carries_no_bound(pipe: Pipe, sour
         assert watched.bounds == [None]
 
 
+OWN = BoundOrigin("producer", "feed")
+
+
 def test_lateness_takes_a_batch_of_several_trains_as_one_step(pipe: Pipe) -> None:
     pipe.create("out", "x INT")
     store = open_store(pipe.path("out"))
     times = [("2:00", "1:10"), ("3:00", "0:30"), ("2:30",)]
     down = [store.stage(rows_to_batch([(at(t), n) for n, t in enumerate(train)], store.schema)) for train in times]
     disorder = declared(store.schema, lateness="1 hour")
-    fit, late, floor = _one_step(store, down, disorder)
+    fit, late, floor = one_step(store, down, disorder, OWN)
     assert (sum(train.rows for train in fit), late, as_bound(floor)) == (5, (), bound("2:00"))
-    fit, late, floor = _one_step(store, down, disorder)
+    fit, late, floor = one_step(store, down, disorder, OWN)
     assert [clock_of(t) for train in fit for t in store.read(train).column("rowtime").to_pylist()] == [
         "02:00",
         "03:00",
@@ -305,7 +322,7 @@ def test_lateness_has_one_train_in_memory_at_a_time(pipe: Pipe) -> None:
         return rows
 
     store.read = watched
-    fit, _, _ = _one_step(store, down, declared(store.schema, lateness="1 hour"))
+    fit, _, _ = one_step(store, down, declared(store.schema, lateness="1 hour"), OWN)
     assert (len(fit), alive) == (5, [0] * 5)
     store.close()
 
@@ -321,7 +338,7 @@ def test_rows_that_become_late_between_the_check_and_the_commit(
     writer = RowtimeStreamWriter(Options(options, WRITE), schema)
     rows = [rows_to_batch([(at("9:00"), 1), (at("11:30"), 2)], open_store(path).schema)]
     output = TaskOutput(Batch("query", "run", 0, ""), {}, open_store(path).stream, [open_store(path).stage(rows[0])])
-    admitted = sink.admit
+    admitted = output_module.admit
 
     def overtaken(*arguments):
         found = admitted(*arguments)
@@ -330,7 +347,7 @@ def test_rows_that_become_late_between_the_check_and_the_commit(
             fast.abandon()
         return found
 
-    monkeypatch.setattr(sink, "admit", overtaken)
+    monkeypatch.setattr(output_module, "admit", overtaken)
     if not reject:
         with pytest.raises(
             rt.DisorderedOutputError, match=r"1 row\(s\) of this batch lie below 2\d{3}-\d\d-\d\dT11:00:00Z"
@@ -343,9 +360,3 @@ def test_rows_that_become_late_between_the_check_and_the_commit(
     else:
         writer.commit([output], 0)
         assert (rt.describeStream(path).rows, rt.describeStream(path).rejected) == (1, 1)
-
-
-def test_there_is_no_batch_write(pipe: Pipe, source) -> None:
-    del source
-    with pytest.raises(Exception, match=r"openSink\(path\)"):
-        pipe.spark.range(1).write.format("rowtime").mode("append").save(pipe.path("s"))

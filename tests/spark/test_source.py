@@ -59,9 +59,11 @@ def test_the_views_of_a_stream(pipe: Pipe) -> None:
         assert [r for r in seen if r[2]] == [("feed", "sent", 2, "10:01"), ("feed", "sent", 1, "10:05")]
         assert ("feed", "sent", 0, "10:05") in seen, "the bound of the first commit"
         rejected = [
-            (p, why, plain((b,))[0], plain((t,))[0], x) for p, why, b, t, x in table(pipe.spark, path, "rejected")
+            (p, why, plain((b,))[0], *whose, plain((t,))[0], x)
+            for p, why, b, *whose, _, t, x in table(pipe.spark, path, "rejected")
         ]
-        assert rejected == [("feed", "late", "10:05", "09:00", 3), ("feed", "late", "10:05", "10:04", 5)]
+        own = ("producer", "feed", None)
+        assert rejected == [("feed", "late", "10:05", *own, time, x) for time, x in (("09:00", 3), ("10:04", 5))]
         [(name, status, own, accepted, refused_, epoch, checkpoint)] = table(pipe.spark, path, "producers")
         assert (name, status, plain((own,))[0]) == ("feed", "attached", "10:05")
         assert (accepted, refused_, epoch, checkpoint) == (3, 2, 1, "line 5")
@@ -163,7 +165,7 @@ def test_a_checkpoint_of_another_order_or_stream_is_refused(pipe: Pipe) -> None:
     with refused(rt.InvalidOptionError, "order=arrival", "order=rowtime", "new checkpoint"):
         Watched().all_available(pipe.read("s", order="rowtime"), checkpoint)
     trains(pipe.create("other", "x INT"), HOURS)
-    with refused(rt.InvalidOptionError, "deleted and created again, or the path is another", "new checkpoint"):
+    with refused(rt.InvalidOptionError, "deleted and created again, or the path has changed", "new checkpoint"):
         Watched().all_available(pipe.read("other"), checkpoint)
     shutil.rmtree(path)
     with refused(rt.StreamNotFoundError, path, "createStream"):
@@ -257,13 +259,13 @@ def test_what_is_no_option_is_refused_at_load(pipe: Pipe) -> None:
     ("option", "value", "said"),
     [
         ("order", "random", "arrival, rowtime"),
-        ("hold", "an hour", "is no interval"),
+        ("hold", "an hour", "is not an interval"),
         ("hold", "-1 hour", "must not be negative"),
-        ("startingPosition", "yesterday", "is no time"),
+        ("startingPosition", "yesterday", "is not a time"),
         ("startingPosition", "1969-12-31T00:00:00Z", "later than 1970"),
-        ("maxRowsPerTrigger", "0", "whole number from 1 on"),
-        ("maxRowsPerTrigger", "many", "whole number from 1 on"),
-        ("maxBytesPerTrigger", "1.5", "whole number from 1 on"),
+        ("maxRowsPerTrigger", "0", "whole number, 1 or more"),
+        ("maxRowsPerTrigger", "many", "whole number, 1 or more"),
+        ("maxBytesPerTrigger", "1.5", "whole number, 1 or more"),
         ("bounds", "maybe", "require, ignore"),
         ("watermark", "off", "auto, none"),
         ("view", "late", "rows, bounds, rejected, producers"),

@@ -3,13 +3,15 @@
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from tests.spark.observed_query import Observed, micros
 from tests.sparksession import wait_for
-from tests.streams import Pipe, at, opened, send
+from tests.streams import Pipe, at, bound, opened, send
 
 pytest.importorskip("google.protobuf", reason="Python's transformWithState needs protobuf")
 
+from tests.spark.declared_times import DECLARED, Moved, Reminders
 from tests.spark.ledger import LEDGER, Forgetting, Ledger
 
 
@@ -73,7 +75,68 @@ def test_state_that_lives_for_a_time_by_the_wall_clock(pipe: Pipe, tmp_path) -> 
     def has_come(row: tuple[Any, ...]) -> bool:
         return any(row in batch for batch in list(query.batches.values()))
 
-    for clock, row, bound in [("10:00", ("a", 1, 1), "10:05"), ("10:06", ("a", 2, 1), "10:35")]:
+    for clock, row, promise in [("10:00", ("a", 1, 1), "10:05"), ("10:06", ("a", 2, 1), "10:35")]:
         with query:
-            send(orders, (clock, "a"), promise=bound)
+            send(orders, (clock, "a"), promise=promise)
             wait_for(lambda row=row: has_come(row), f"the row {row}")
+
+
+def reminders(pipe: Pipe) -> Any:
+    """Rows five minutes later, by timers; the function declares their time."""
+    grouped = pipe.read("orders").groupBy("k")
+    return grouped.transformWithStateInPandas(
+        Reminders(), DECLARED, "Append", "EventTime", eventTimeColumnName="rowtime"
+    )
+
+
+def test_a_declared_time_carries_the_bound_to_windows_above_across_a_restart(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    counts = reminders(pipe).groupBy(F.window("rowtime", "10 minutes"), "k").count()
+    query = Observed(counts.select("window.end", "k", "count"), tmp_path)
+    with query:
+        send(orders, ("10:01", "a"), ("10:04", "a"), ("10:06", "a"), promise="10:07")
+        assert query.step() == []
+        assert query.promised == {"end": "10:06:59.999001"}
+    again = query.lose_commit()
+    with query:
+        send(orders, promise="10:10:00.001")
+        assert query.step() == [("10:10", "a", 2)], "10:06 and 10:09; 10:11 is not due yet"
+        assert query.promises[again] == {"end": "10:06:59.999001"}, "run again it promises the same"
+        send(orders, ("10:12", "b"), promise="10:20:00.001")
+        assert query.step() == [("10:20", "a", 1), ("10:20", "b", 1)]
+        assert query.promised == {"end": "10:20:00.000001"}
+
+
+def test_a_sink_gets_the_bound_of_a_declared_time(pipe: Pipe) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    pipe.run(reminders(pipe))
+    send(orders, ("10:01", "a"), ("10:04", "a"), promise="10:07")
+    assert pipe.step() == [("10:06", "a")]
+    assert pipe.bound == bound("10:06:59.999001")
+    send(orders, promise="10:15")
+    assert pipe.step() == [("10:09", "a")]
+
+
+def test_a_declared_time_below_what_was_promised_fails_the_query(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    grouped = pipe.read("orders").groupBy("k")
+
+    def moved(micros: int) -> Observed:
+        rows = grouped.transformWithState(Moved(micros), DECLARED, "Append", "EventTime", eventTimeColumnName="rowtime")
+        return Observed(rows, tmp_path / str(micros))
+
+    send(orders, ("10:01", "a"), promise="10:07")
+    queries = moved(999), moved(1000)
+    for query in queries:
+        with query:
+            query.step()
+            assert query.promised == {"rowtime": "10:06:59.999001"}
+    send(orders, ("10:07", "moved"), promise="10:08")
+    with queries[0] as query:
+        assert query.step() == [("10:06:59.999001", "moved")], "exactly at the promise"
+    for _ in range(2):
+        with pytest.raises(Exception, match="EMITTING_ROWS_OLDER_THAN_WATERMARK") as failed, queries[1] as query:
+            query.step()
+        assert f"eventTime={micros('10:06:59.999')}" in str(failed.value)
+        assert f"current_watermark_value={shown('10:07')}" in str(failed.value)
+        assert query.promises.keys() == {0}, "started again it fails again, and the row never comes out"

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 
 NOTHING = float("-inf")
 """The floor of who has promised nothing."""
+END = float("inf")
+"""The floor of who has promised that no row follows."""
+WAITED_FOR = ("expected", "attached", "idle")
 
 
 @dataclass(frozen=True)
 class Happened:
-    """One event of the log: joined, sent, left, idled or detached; ``rows``: the rowtimes of its train."""
+    """One event of the log: expected, joined, sent, left, idled or detached; ``rows``: the rowtimes of its train."""
 
     what: str
     who: str
@@ -56,6 +59,7 @@ class Oracle:
             if event.who == who:
                 stays = event.what == "joined" and status in ("attached", "idle")
                 named = {"joined": "attached", "sent": "attached", "idled": "idle"}.get(event.what, event.what)
+                named = "complete" if event.floor == END else named
                 status = status if stays else named
         return status
 
@@ -67,7 +71,7 @@ class Oracle:
                 if not member and event.what in ("joined", "sent"):
                     floor, member = self.floor(at), True
                 floor = max(floor, event.floor)
-                member = event.what not in ("left", "detached")
+                member = event.what not in ("left", "detached", "expected") and event.floor < END
         return floor
 
     def rows_until(self, seq: int) -> list[int]:
@@ -80,27 +84,41 @@ class Oracle:
 
     def reached(self, seq: int) -> float:
         """What the bound would be after ``seq`` events if it could fall."""
-        rows = self.rows_until(seq)
+        rows, last = self.rows_until(seq), self.log[seq - 1]
+        statuses = {who: self.status(who, seq) for who in {event.who for event in self.log[:seq]}}
+        nobody = not set(WAITED_FOR) & set(statuses.values())
+        if nobody and last.floor == END:
+            return END
         if not self.bounds_before_rows and not rows:
             return NOTHING
-        statuses = {who: self.status(who, seq) for who in {event.who for event in self.log[:seq]}}
-        if not {"attached", "idle"} & set(statuses.values()):
-            return max(rows, default=NOTHING) if self.log[seq - 1].what == "left" else NOTHING
+        if nobody:
+            return max(rows, default=NOTHING) if last.what == "left" else NOTHING
         floors = [self.own_floor(who, seq) for who, status in statuses.items() if status == "attached"]
+        floors += [NOTHING for status in statuses.values() if status == "expected"]
         lagging = max(floors, default=NOTHING) - (float("inf") if self.max_lag is None else self.max_lag)
         return max(min(floors, default=NOTHING), lagging)
 
     # What producers do.
 
-    def attach(self, who: str, holder: str, lease: int | None) -> int:
-        """Opens, goes on, or takes over; the epoch."""
+    def expect(self, who: str) -> None:
+        """The stream is created with this producer."""
+        self.members[who] = Member("", 0)
+        self.log.append(Happened("expected", who))
+
+    def attach(self, who: str, holder: str, lease: int | None) -> int | None:
+        """Opens, goes on, or takes over; the epoch. None: refused, since the stream is complete."""
         self.expire()
+        status = self.status(who, len(self.log))
+        if self.floor(len(self.log)) == END and status != "complete":
+            return None
         member = self.members.get(who)
         if member is None:
             member = self.members[who] = Member("", 0)
-        if member.holder != holder or self.status(who, len(self.log)) in ("left", "detached"):
-            member.holder, member.epoch, member.sent = holder, member.epoch + 1, self.now
-            self.log.append(Happened("joined", who))
+        if member.holder != holder or status in ("left", "detached"):
+            member.holder, member.epoch = holder, member.epoch + 1
+            if status != "complete":
+                member.sent = self.now
+                self.log.append(Happened("joined", who))
         member.lease, member.seen = lease, self.now
         return member.epoch
 
@@ -117,7 +135,7 @@ class Oracle:
         for at, train in enumerate(kept):
             least_later = min((time for later in kept[at + 1 :] for time in later), default=floor)
             self.log.append(Happened("sent", who, max(before, min(floor, least_later)), train))
-        awake = self.status(who, len(self.log)) == "attached"
+        awake = self.status(who, len(self.log)) in ("attached", "complete")
         if not kept and (floor > before or not awake):
             self.log.append(Happened("sent", who, max(in_force, floor)))
         if kept or floor > before:
@@ -128,13 +146,21 @@ class Oracle:
 
     def leave(self, who: str) -> None:
         """The producer closes."""
-        if self.status(who, len(self.log)) != "left":
+        if self.status(who, len(self.log)) not in ("left", "complete"):
             self.log.append(Happened("left", who))
 
     def detach(self, who: str) -> None:
         """The producer is let go by hand."""
-        if self.status(who, len(self.log)) in ("attached", "idle"):
+        if self.status(who, len(self.log)) in WAITED_FOR:
             self.log.append(Happened("detached", who))
+
+    def close(self, who: str, complete: bool) -> None:
+        """Somebody else declares that the producer has left, or that it is complete. Its holder is fenced."""
+        status = self.status(who, len(self.log))
+        if status == "complete" or (status == "left" and not complete):
+            return
+        self.members[who].holder, self.members[who].epoch = "", self.members[who].epoch + 1
+        self.log.append(Happened("sent", who, END) if complete else Happened("left", who))
 
     def expire(self, but: str = "") -> None:
         """Leases that ended and idle times that passed become events, the slowest producer last."""

@@ -1,6 +1,7 @@
 """Small streams for the store's tests: times are seconds after START, written as plain numbers."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 from spark_rowtime.store.base import Commit, Position, Receipt, Rejected, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.types.schema import rowtime_micros, stream_schema
+from spark_rowtime.types.timestamps import END as END_OF_TIME
 
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT")
 START = 1_000_000_000_000_000
@@ -40,6 +42,11 @@ def seconds(rows: pa.RecordBatch | pa.Table) -> list[float]:
     return [(t - START) / SECOND for t in rowtime_micros(rows).to_pylist()]
 
 
+def without_times(rejected: pa.Table) -> pa.Table:
+    """A table of rejections without the wall clock, to compare two streams."""
+    return rejected.drop_columns(["rejectedAt"])
+
+
 class Writer:
     """A producer of a store, with its commit numbers."""
 
@@ -60,6 +67,10 @@ class Writer:
     def send(self, *trains: Iterable[float], floor: float | None = None, **more: Any) -> Receipt:
         """Commits the trains; the producer's own floor after them is ``floor``."""
         return self.store.commit(self.commit(*trains, floor=floor, **more))
+
+    def complete(self, *trains: Iterable[float]) -> Receipt:
+        """Commits the trains and the end of time: the producer will never send again."""
+        return self.store.commit(replace(self.commit(*trains), floor=END_OF_TIME))
 
     def leave(self) -> None:
         self.store.leave(self.name, self.epoch)

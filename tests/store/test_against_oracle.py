@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_rowtime.errors import ProducerFencedError
+from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Position, Store, StreamSettings
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
-from tests.store.oracle import NOTHING, Oracle
+from spark_rowtime.types.timestamps import END as END_OF_TIME
+from tests.store.oracle import END, NOTHING, Oracle
 from tests.store.streams import SCHEMA, SECOND, Writer, at, read, seconds
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -24,12 +25,16 @@ COMMANDS = st.one_of(
     st.tuples(st.just("send"), NAMES, TRAINS, TIMES, st.just([])),
     st.tuples(st.just("leave"), NAMES),
     st.tuples(st.just("detach"), NAMES),
+    st.tuples(st.just("complete"), NAMES, TRAINS),
+    st.tuples(st.just("close"), NAMES, st.booleans()),
     st.tuples(st.just("expire")),
     st.tuples(st.just("wait"), st.sampled_from([1, 5, 11, 31])),
 )
 LIVES = st.lists(COMMANDS, min_size=6, max_size=25)
 STARTS = st.lists(NAMES, min_size=1, max_size=3, unique=True)
 """Who is attached at first, without a lease."""
+EXPECTED = st.lists(NAMES, max_size=3, unique=True)
+"""Whom the stream expects from its creation on."""
 REGIONS = st.tuples(st.integers(0, 40), st.none() | st.integers(0, 42))
 STREAMS = st.tuples(st.booleans(), st.none() | st.integers(0, 20), st.sampled_from([None, 10, 20]))
 
@@ -40,28 +45,57 @@ class Life:
     def __init__(self, store: Store, oracle: Oracle) -> None:
         self.store, self.oracle = store, oracle
         self.writers: dict[str, Writer] = {}
+        self.closed: set[str] = set()
+        """Whose writers are fenced."""
         store.now = lambda: oracle.now * SECOND
 
     def attach(self, who: str, holder: str, lease: int | None) -> None:
+        epoch = self.oracle.attach(who, holder, lease)
+        if epoch is None:
+            with pytest.raises(StreamCompleteError, match=who):
+                Writer(self.store, who, holder)
+            return
         self.writers[who] = Writer(self.store, who, holder, lease=None if lease is None else lease * SECOND)
-        assert self.writers[who].epoch == self.oracle.attach(who, holder, lease)
+        self.closed.discard(who)
+        assert self.writers[who].epoch == epoch
+
+    def sends(self, who: str) -> bool:
+        """Whether ``who`` is open; one that somebody else has closed is refused."""
+        if who in self.closed and who in self.writers:
+            with pytest.raises(ProducerFencedError, match="was closed by somebody else"):
+                self.writers[who].send([30], floor=30)
+            self.writers[who].number -= 1
+        return who in self.writers and who not in self.closed
 
     def send(self, who: str, trains: Any, floor: int | None, late: Any) -> None:
-        if who in self.writers:
+        if self.sends(who):
             # A rejection that the sink makes names the floor that it knew, here the one of the commit.
             late = late if floor is not None else []
             self.writers[who].send(*trains, floor=floor, late=late)
             self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, tuple(late))
 
+    def complete(self, who: str, trains: Any) -> None:
+        if self.sends(who):
+            self.writers[who].complete(*trains)
+            self.oracle.send(who, [tuple(t) for t in trains], END, ())
+
     def leave(self, who: str) -> None:
-        if who in self.writers:
+        if self.sends(who):
             self.writers[who].leave()
             self.oracle.leave(who)
 
     def detach(self, who: str) -> None:
-        if who in self.writers:
+        if who in self.oracle.members:
             self.store.detach(who)
             self.oracle.detach(who)
+
+    def close(self, who: str, complete: bool) -> None:
+        if who in self.oracle.members:
+            before = self.oracle.members[who].epoch
+            self.store.close_producer(who, complete=complete)
+            self.oracle.close(who, complete)
+            if self.oracle.members[who].epoch > before:
+                self.closed.add(who)
 
     def expire(self) -> None:
         self.store.expire()
@@ -103,22 +137,32 @@ class Life:
 
 
 def at_or_none(floor: float) -> int | None:
+    if floor == END:
+        return END_OF_TIME
     return None if floor == NOTHING else at(floor)
+
+
+def memory_store(declared: StreamSettings, expected: list[str]) -> MemoryStore:
+    store = MemoryStore("memory://compared", SCHEMA, declared)
+    store.expect(expected)
+    return store
 
 
 @pytest.mark.parametrize("kind", ["memory", "local"])
 @settings(max_examples=100)
-@given(how=STREAMS, starts=STARTS, commands=LIVES, regions=st.lists(REGIONS, min_size=2, max_size=4))
+@given(how=STREAMS, expected=EXPECTED, starts=STARTS, commands=LIVES, regions=st.lists(REGIONS, min_size=2, max_size=4))
 def test_a_store_shows_what_the_laws_say(
-    kind: str, how: Any, starts: list[str], commands: list[Any], regions: list[Any]
+    kind: str, how: Any, expected: list[str], starts: list[str], commands: list[Any], regions: list[Any]
 ) -> None:
     before_rows, lag, idle = how
     declared = StreamSettings(before_rows, *(None if s is None else s * SECOND for s in (lag, idle)))
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "s")
-        create_local(path, SCHEMA, declared)
-        store = open_local(path) if kind == "local" else MemoryStore("memory://compared", SCHEMA, declared)
+        create_local(path, SCHEMA, declared, expected)
+        store = open_local(path) if kind == "local" else memory_store(declared, expected)
         life = Life(store, Oracle(before_rows, lag, idle))
+        for who in expected:
+            life.oracle.expect(who)
         for who in starts:
             life.attach(who, "x", None)
         for command, *arguments in commands:

@@ -103,7 +103,9 @@ def test_what_a_registered_reader_needs_stays(new_stream: NewStream) -> None:
     store.forget("by arrival")
     assert store.gc(age=0).held is None
     assert left(store) == []
-    with pytest.raises(InvalidOptionError, match="No reader 'by arrival' is registered here; there are: 'by rowtime'"):
+    with pytest.raises(
+        InvalidOptionError, match="No reader 'by arrival' is registered; the registered readers are: 'by rowtime'"
+    ):
         store.forget("by arrival")
 
 

@@ -52,7 +52,7 @@ def test_law_2_a_commit_that_is_to_land_whole_does_so_or_not_at_all(new_stream: 
     before = store.head(), store.producers(), store.rejected().num_rows
     commit = replace(slow.commit([13, 11], [14], floor=14), whole=True)
 
-    with pytest.raises(LateRowError, match=r"1 row\(s\) of producer 'slow' lie below .* Nothing of the commit"):
+    with pytest.raises(LateRowError, match=r"1 row\(s\) of producer 'slow' lie below .* Nothing was committed"):
         slow.store.commit(commit)
     assert (store.head(), store.producers(), store.rejected().num_rows) == before
     assert store.commit(replace(commit, whole=False)).rejected
@@ -94,7 +94,7 @@ def test_law_5_a_fenced_producer_cannot_append(new_stream: NewStream) -> None:
     new = Writer(open_stream(), "a", holder="new")
     before = new.store.head()
 
-    with pytest.raises(ProducerFencedError, match="epoch 1, the stream 2"):
+    with pytest.raises(ProducerFencedError, match="epoch 1, the stream has epoch 2"):
         old.send([2], floor=2)
     with pytest.raises(ProducerFencedError):
         old.leave()
@@ -138,14 +138,22 @@ def test_law_7_a_bound_without_rows_is_visible(new_stream: NewStream) -> None:
     assert reader.bounds().column("bound").cast("int64").to_pylist() == [None, at(7)]
 
 
-def test_law_9_rejected_rows_are_kept_with_reason_bound_and_producer(new_stream: NewStream) -> None:
+def test_law_9_rejected_rows_are_kept_with_reason_bound_producer_and_time(new_stream: NewStream) -> None:
     open_stream = new_stream()
-    writer = Writer(open_stream(), "a")
+    store = open_stream()
+    writer, store.now = Writer(store, "a"), lambda: at(77) or 0
     writer.send([10], floor=10, late=[1, 2])
     writer.send([9], floor=11)
 
     table = open_stream().rejected()
-    assert table.column_names == ["producer", "reason", "bound", "rowtime", "n"]
+    origin = ["boundOf", "boundBy", "boundEvent"]
+    assert table.column_names == ["producer", "reason", "bound", *origin, "rejectedAt", "rowtime", "n"]
+    assert [tuple(row.values()) for row in table.select(origin).to_pylist()] == [
+        (None, None, None),
+        (None, None, None),
+        ("stream", "a", "sent"),
+    ]
+    assert table.column("rejectedAt").cast("int64").to_pylist() == [at(77)] * 3
     assert table.column("producer").to_pylist() == ["a", "a", "a"]
     assert table.column("reason").to_pylist() == ["late", "late", "late"]
     assert table.column("bound").cast("int64").to_pylist() == [at(10)] * 3

@@ -133,7 +133,7 @@ def test_a_write_that_fails_counts_for_nothing(open_here: Open, local_path: str)
         """,
         local_path,
     )
-    assert printed.count("Nothing of this call has landed") == 2
+    assert printed.count("Nothing of this call was committed") == 2
     writer = Writer(open_here(), "a")
     assert (writer.epoch, writer.number) == (1, 1)
     writer.send([2, 3], floor=3)
@@ -171,7 +171,7 @@ def test_a_creation_that_fails_leaves_nothing(tmp_path: Path) -> None:
         """,
         str(tmp_path / "s"),
     )
-    assert "Nothing of this call has landed" in printed
+    assert "Nothing of this call was committed" in printed
     assert names(tmp_path) == []
 
 

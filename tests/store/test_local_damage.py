@@ -138,7 +138,7 @@ def test_check_names_file_and_train_and_what_is_left(stream: Path, damaged: Any)
     assert code == 1
     assert damage.startswith("damage    ")
     assert f"{segment.name}, offset " in damage
-    assert "the checksum does not fit; so train 93 of 'two' (2 rows) cannot be read" in damage
+    assert "the checksum does not match; so train 93 of 'two' (2 rows) cannot be read" in damage
     assert readable == "readable  141 of 143 rows, 90 of 91 trains"
     assert verdict == f"{stream} is damaged"
 
@@ -162,8 +162,8 @@ def test_check_of_missing_and_foreign_files(tmp_path: Path) -> None:
     code, lines = rowtime_check(path)
     assert code == 0
     assert lines[:2] == [
-        "remark    notes.txt is none of the stream's files",
-        "remark    segments/stray.arrow has no rows that count; gc removes it when it is nobody's",
+        "remark    notes.txt does not belong to the stream",
+        "remark    segments/stray.arrow has no committed rows; gc removes it once no process owns it",
     ]
     segment.unlink()
     code, lines = rowtime_check(path)

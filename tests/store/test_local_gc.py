@@ -54,6 +54,15 @@ def test_a_file_goes_when_all_its_trains_are_gone(open_here: Open, local_path: s
     assert again.gc().files == 0
 
 
+def test_a_file_whose_writer_has_just_created_it_stays(open_here: Open, local_path: str) -> None:
+    """It has neither the schema nor a lock yet."""
+    store = filled(open_here)
+    for name, content in (("empty", b""), ("begun", b"\xff\xff\xff\xff")):
+        (Path(local_path) / "segments" / f"{name}.arrow").write_bytes(content)
+    assert store.gc(age=0).files == 1
+    assert segments(local_path) == ["begun.arrow", "empty.arrow"]
+
+
 def test_the_file_of_a_writer_that_goes_on_stays(open_here: Open, local_path: str) -> None:
     writer = Writer(open_here(), "a")
     writer.send([1], floor=1)
@@ -89,7 +98,7 @@ def test_after_a_day_they_are_nobodys(open_here: Open, local_path: str) -> None:
     now = store.now
     store.now = lambda: now() + DAY + SECOND
     assert store.gc().files == 1
-    with pytest.raises(StoreUnavailableError, match=r"never committed were removed by gc.*send its rows again"):
+    with pytest.raises(StoreUnavailableError, match=r"never committed.*send its rows again"):
         store.commit(replace(writer.commit(floor=4), trains=(staged,)))
     assert store.producers()[0].number == 0
 

@@ -98,7 +98,7 @@ def test_a_forked_child_is_refused_and_may_open_its_own(open_here: Open, local_p
         """,
         local_path,
     )
-    assert printed.count("Open it again in each process") == 3
+    assert printed.count("Open it in each process") == 3
     assert read(open_here()) == [1, 2, 3]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.errors import ProducerFencedError, StoreUnavailableError
 from spark_rowtime.store.local import LocalStore
 from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import SECOND, Writer, at, place
@@ -89,3 +89,63 @@ def test_a_wait_that_several_processes_shared_is_taken_out_once(open_here: Open,
     assert not handles[0].expire()
     time[0] += 1
     assert handles[0].expire()
+
+
+class Contended:
+    """A process that fails to get the lock at 0 s, and gets it when it tries again."""
+
+    def __init__(self, open_here: Open, local_path: str) -> None:
+        self.time = [0]
+        self.waits, self.others = (
+            open_here(steady=lambda: Reading("boot", self.time[0]), now=lambda: 0, busy_timeout=0) for _ in "ab"
+        )
+        self.quiet, self.busy = Writer(self.others, "quiet", lease=LEASE), Writer(self.others, "busy")
+        self.quiet.send([10], floor=10)
+        lock = sqlite3.connect(Path(local_path) / "catalog.db", isolation_level=None)
+        lock.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailableError):
+            self.waits.keep("reader", place(1))
+        lock.execute("COMMIT")
+        lock.close()
+
+    def others_write(self, start: int, end: int) -> None:
+        """The others commit every tenth of a second."""
+        for tenth in range(start * 10, end * 10):
+            self.time[0] = tenth * SECOND // 10
+            self.busy.send([20], floor=20)
+
+    def lease_ends_after(self, end: int) -> None:
+        """Checks that the lease of the quiet producer ends at this time, and not before."""
+        self.time[0] = end
+        assert not self.waits.expire()
+        self.time[0] += 1
+        assert self.waits.expire()
+
+
+def test_a_wait_in_which_others_wrote_counts(open_here: Open, local_path: str) -> None:
+    """Where sixteen processes contend for the lock, each waits for longer than a stall now and then."""
+    contended = Contended(open_here, local_path)
+    contended.others_write(0, 14)
+    contended.waits.keep("reader", place(1))
+    contended.lease_ends_after(LEASE)
+
+
+def test_the_part_of_a_wait_in_which_nobody_wrote_does_not_count(open_here: Open, local_path: str) -> None:
+    contended = Contended(open_here, local_path)
+    contended.others_write(0, 4)
+    contended.others_write(9, 14)
+    contended.waits.keep("reader", place(1))
+    contended.lease_ends_after(LEASE + 5 * SECOND + SECOND // 10)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_wait_is_taken_out_after_a_transaction_that_failed(open_here: Open, local_path: str, commits: bool) -> None:
+    """A commit that is refused after a long wait takes nothing back of what is known about the wait."""
+    contended = Contended(open_here, local_path)
+    contended.time[0] = 14 * SECOND
+    with pytest.raises(ProducerFencedError):
+        contended.waits.renew("quiet", contended.quiet.epoch + 1)
+    contended.time[0] = 29 * SECOND
+    if commits:
+        contended.waits.keep("reader", place(1))
+    contended.lease_ends_after(LEASE + 14 * SECOND)

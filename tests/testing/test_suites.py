@@ -1,6 +1,7 @@
 """AdapterSuite and ConsumerSuite: what is right passes, and each mistake is found by the test meant for it."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,45 @@ class Boundless(Meter):
     sinkOptions = {"rowsImplyBounds": False}
 
 
+class Shops:
+    """Two producers, each with a checkpoint of its own after each row."""
+
+    schema = Meter.schema
+
+    def runProducers(self, sinks: rt.Sinks) -> None:
+        shops = [sinks.open("Berlin"), sinks.open("Oslo")]
+        for shop in shops:
+            shop.flush(checkpoint=shop.checkpoint or "0")
+        starts = self.starts(shops)
+        for hour in range(6):
+            for number, shop in enumerate(shops):
+                if hour >= starts[number]:
+                    shop.sendRow((time(hour), 10 * number + hour))
+                    shop.flush(checkpoint=str(hour + 1))
+
+    def starts(self, shops: list[Any]) -> list[int]:
+        return [int(shop.checkpoint) for shop in shops]
+
+
+class SharedCheckpoint(Shops):
+    """Resumes both producers at the checkpoint of the first."""
+
+    def starts(self, shops: list[Any]) -> list[int]:
+        return [int(shops[0].checkpoint)] * 2
+
+
 class TestMeter(AdapterSuite):
     adapter = Meter
     kills = 3
+
+
+class TestShops(AdapterSuite):
+    adapter = Shops
+    kills = 4
+
+
+class SharedCheckpointSuite(TestShops):
+    adapter = SharedCheckpoint
 
 
 class ForgetfulSuite(TestMeter):
@@ -86,6 +123,11 @@ def test_an_adapter_that_skips_or_repeats_rows_fails(tmp_path: Path) -> None:
         ForgetfulSuite().test_nothing_is_lost_or_repeated_when_it_is_killed(tmp_path / "lost")
     with pytest.raises(AssertionError, match=r"(?s)killed .* call .*\n\+ 2006-09-11T00:00:00Z, \d"):
         UncheckedSuite().test_nothing_is_lost_or_repeated_when_it_is_killed(tmp_path / "twice")
+
+
+def test_a_producer_that_resumes_elsewhere_than_at_its_own_checkpoint_fails(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"(?s)killed after call 9: .*\n- 2006-09-11T01:00:00Z, 11"):
+        SharedCheckpointSuite().test_nothing_is_lost_or_repeated_when_it_is_killed(tmp_path)
 
 
 def test_late_rows_and_a_missing_bound_fail(tmp_path: Path) -> None:
@@ -135,6 +177,25 @@ class TestTotals(ConsumerSuite):
 
     def results(self, folder: Path) -> list[int]:
         return Totals(folder / "totals.json").closed
+
+
+class Endless(Totals):
+    """Counts on, whatever the bound is."""
+
+    def sendRowtimeBound(self, t: Any, strict: bool = False) -> None:
+        hour = datetime(2006, 9, 11, tzinfo=UTC)
+        while hour < t:
+            hour += timedelta(microseconds=1) if t.year == 9999 else timedelta(hours=1)
+
+
+class EndlessSuite(TestTotals):
+    made = Endless
+
+
+def test_a_consumer_that_counts_to_the_end_of_time_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_rowtime.testing.killed_process._SECONDS", 5)
+    with pytest.raises(AssertionError, match="drainOnce has not ended after 5 seconds"):
+        EndlessSuite().test_it_ends_with_a_complete_stream(tmp_path)
 
 
 class CarelessSuite(TestTotals):

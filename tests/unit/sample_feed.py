@@ -63,3 +63,50 @@ class Notebook:
         with self.file.open("a") as notes:
             notes.write(json.dumps({**self._said, "checkpoint": checkpoint}) + "\n")
         self._said = {}
+
+
+class Demanding(Notebook):
+    """A consumer that cannot be made without an argument."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+
+class TwoShops:
+    """Two producers, each with three rows, a minute apart, and a checkpoint after each row."""
+
+    schema = "rowtime TIMESTAMP NOT NULL, n BIGINT"
+
+    def runProducers(self, sinks: Any) -> None:
+        shops = [sinks.open("Berlin"), sinks.open("Oslo")]
+        for shop in shops:
+            shop.flush(checkpoint=shop.checkpoint or "0")
+        for n in range(min(int(shop.checkpoint) for shop in shops), 3):
+            for number, shop in enumerate(shops):
+                if int(shop.checkpoint or 0) == n and shop.producer in sinks.producers:
+                    self.run_one(shop, number * 100)
+
+    def run_one(self, shop: Any, first: int) -> None:
+        n = int(shop.checkpoint)
+        shop.sendRow((f"2006-09-11T10:0{n}:00Z", first + n))
+        shop.flush(checkpoint=str(n + 1))
+        self.sent(shop.producer, n)
+
+    def sent(self, shop: str, n: int) -> None:
+        """For tests."""
+
+
+class Told:
+    """Takes arguments: sends the first number, and the length of the password."""
+
+    schema = "rowtime TIMESTAMP NOT NULL, n BIGINT"
+
+    def __init__(self, password: str = "", first: int = 0, wait: bool = False) -> None:
+        self.numbers, self.wait = (first, len(password)), wait
+
+    def run(self, sink: Any) -> None:
+        for n in self.numbers:
+            sink.sendRow(("2006-09-11T10:00:00Z", n))
+        sink.flush()
+        if self.wait:
+            threading.Event().wait()

@@ -11,7 +11,7 @@ from unit_support import us, when
 
 from spark_rowtime import InvalidOptionError, RowtimeBound
 from spark_rowtime.bounds.bound import as_bound, stronger, weaker
-from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros
+from spark_rowtime.types.timestamps import END, LARGEST, LEAST, from_micros
 
 MICROS = st.integers(LEAST, LARGEST - 1)
 BOUNDS = st.builds(lambda micros, strict: RowtimeBound(from_micros(micros), strict), MICROS, st.booleans())
@@ -141,11 +141,23 @@ def test_as_bound():
     assert as_bound(us("12:05")) == RowtimeBound(when("12:05"))
 
 
-def test_the_last_floor_is_a_bound_that_can_be_said_again():
-    last = RowtimeBound(from_micros(LARGEST), strict=True)
-    again = RowtimeBound.fromFloor(last.floor)
-    assert again == last
-    assert RowtimeBound(again.time, again.strict) == last
+def test_the_end_of_time_is_a_bound_but_no_time_gives_it():
+    end, last = RowtimeBound.END, from_micros(LARGEST)
+    with pytest.raises(InvalidOptionError, match=r"call close\(complete=True\)"):
+        RowtimeBound(last, strict=True)
+    assert RowtimeBound(last) < end
+    assert not RowtimeBound(last).isEnd
+    assert (end.isEnd, end.floor, end.time, end.strict) == (True, END, last, True)
+    for same in (end, str(end), RowtimeBound.fromFloor(END), RowtimeBound.fromFloor(END + 1), as_bound(END)):
+        assert RowtimeBound(same) == end
+    assert (str(end), repr(end)) == ("no row follows", "RowtimeBound.END")
+    assert pickle.loads(pickle.dumps(end)) == end
+
+
+def test_the_end_of_time_is_stronger_than_any_bound_and_weakens_none():
+    assert stronger(END, LARGEST) == END
+    assert weaker(END, LARGEST) == LARGEST
+    assert weaker(END, None) is None
 
 
 @pytest.mark.parametrize("strict", ["no", 0, None])
@@ -160,11 +172,11 @@ def test_a_bound_is_taken_for_a_bound_and_so_is_its_text(strict):
     for same in (bound, str(bound)):
         assert RowtimeBound(same) == bound
         assert RowtimeBound(same).strict is strict
-        with pytest.raises(InvalidOptionError, match="is a bound already"):
+        with pytest.raises(InvalidOptionError, match="is already a bound"):
             RowtimeBound(same, tz="Europe/Berlin")
     assert RowtimeBound(bound, strict=strict) == bound
     if not strict:
-        with pytest.raises(InvalidOptionError, match="is a bound already"):
+        with pytest.raises(InvalidOptionError, match="is already a bound"):
             RowtimeBound(bound, strict=True)
 
 
@@ -175,5 +187,5 @@ def test_no_bound_says_where_it_comes_from():
 
 def test_half_the_text_of_a_bound_is_none():
     for text in ("every later row is", "every later row is after", "every later row is before 2006-09-11"):
-        with pytest.raises(InvalidOptionError, match="is no time"):
+        with pytest.raises(InvalidOptionError, match="is not a time"):
             RowtimeBound(text)

@@ -49,22 +49,22 @@ def fill(path: str) -> None:
 
 def test_create_and_describe(orders: str) -> None:
     done("create", orders, "--schema", SCHEMA, "--max-lag", "1 hour", "--no-bounds-before-rows")
-    assert done("describe", orders).splitlines()[2:] == [
+    said = done("describe", orders)
+    assert f"held by nobody: no producer has been attached to {orders} yet" in " ".join(said.split())
+    assert [line for line in said.splitlines() if line[:5] in ("bound", "rows ", "setti", "", "no pr")] == [
         "bound     none",
-        f"clock     held by nobody: no producer has been attached to {orders} yet",
         "rows      0 accepted, 0 rejected; 0 events in the log",
         "settings  boundsBeforeRows=False, maxLag=1:00:00",
         "",
         "no producer yet",
     ]
     fill(orders)
-    lines = done("describe", orders).splitlines()
-    assert lines[3] == (
-        f"clock     held by nobody: of the producers of {orders} 'shop' has left; its bound stays until one sends"
-    )
-    assert lines[1].endswith("rowtime timestamp[us, tz=UTC] not null, ticker string, price double")
-    assert lines[2] == "bound     2006-09-11T12:05:00Z: no later row is before that"
-    assert lines[-1].split() == ["shop", "left", "2006-09-11T12:05:00Z", "2", "0", "1"]
+    said = " ".join(done("describe", orders).split())
+    nobody = f"nobody: of the producers of {orders} 'shop' has left; the bound stays as it is until one sends"
+    assert f" clock held by {nobody} " in said
+    assert " columns rowtime timestamp[us, tz=UTC] not null, ticker string, price double " in said
+    assert " bound 2006-09-11T12:05:00Z: no later row is before that " in said
+    assert " shop left 2006-09-11T12:05:00Z 2 0 0 s" in said
 
 
 def test_errors_are_one_message(orders: str) -> None:
@@ -73,9 +73,10 @@ def test_errors_are_one_message(orders: str) -> None:
     done("create", orders, "--schema", SCHEMA)
     assert "There is a stream at" in refused("create", orders, "--schema", SCHEMA)
     done("create", orders, "--schema", SCHEMA, "--exist-ok")
-    assert "'tomorrow' is no time" in refused("tail", orders, "--start", "tomorrow")
+    assert "'tomorrow' is not a time" in refused("tail", orders, "--start", "tomorrow")
     assert "no class" in refused("run", "sample_feed", orders)
     assert "is not a consumer: the class has no sendRows" in refused("drain", orders, "sample_feed:Minutes")
+    assert "The constructor of 'sample_feed:Demanding' needs file," in refused("drain", orders, "sample_feed:Demanding")
 
 
 def test_tail(orders: str) -> None:
@@ -97,13 +98,14 @@ def test_send(orders: str, tmp_path: Path) -> None:
     file.write_text("at,ticker,price\n2006-09-11T13:10:00Z,ORCL,1\n2006-09-11T12:10:00Z,IBM,2\n")
     said = refused("send", orders, "--csv", file, "--rowtime", "at")
     assert "There is nothing at" in said
-    assert "add --create, which makes the stream with the schema of the file" in said
+    assert "add --create, which creates the stream with the schema of the file" in said
     create = ("send", orders, "--csv", file, "--create", "--rowtime", "at")
-    assert "no such column" in refused(*create, "--producer", "shop")
+    assert "no such column" in (said := refused(*create, "--producer", "shop"))
+    assert "write --name shop" in said
     send = (*create, "--producer", "ticker", "--bounds", "1h")
     said = "2 row(s) sent by 2 producer(s). Bound: every later row is at or after 2006-09-12T00:00:00Z"
     assert said in done(*send, "--final", "2006-09-12")
-    assert "0 row(s) sent by 2 producer(s); 2 of 2 were there already." in done(*send)
+    assert "0 row(s) sent by 2 producer(s); 2 of 2 had been sent before." in done(*send)
     file.write_text("at,ticker,price\n2006-09-11T14:10:00Z,ORCL,1\n")
     assert "1 late row(s) of producer 'ORCL'" in refused(*send)
     assert "1 row(s) sent by 1 producer(s); 1 were rejected." in done(*send, "--on-late", "reject")
@@ -124,7 +126,7 @@ def test_send_without_producers_is_one_named_as_the_file(orders: str, tmp_path: 
 def test_run_hosts_an_adapter(orders: str) -> None:
     said = refused("run", "sample_feed:Minutes", orders)
     assert "There is nothing at" in said
-    assert "add --create, which makes the stream with the schema of the adapter" in said
+    assert "add --create, which creates the stream with the schema of the adapter" in said
     assert not Path(orders).exists()
     done("run", "sample_feed:Minutes", orders, "--producer", "mine", "--restarts", "3", "--create")
     (mine,) = rt.describeStream(orders).producers
@@ -151,10 +153,14 @@ def test_as_a_process_it_follows_and_ends_without_a_traceback(orders: str) -> No
     with run_python("-m", "spark_rowtime.cli", "tail", orders, "--follow") as tail:
         fill(orders)
         lines = [tail.stdout.readline() for _ in range(3)]
+        lines.append(tail.stdout.readline())  # once it is quiet
         tail.send_signal(signal.SIGINT)
         rest = tail.communicate(timeout=30)
-    assert lines[-1] == "-- every later row is at or after 2006-09-11T12:05:00Z\n"
-    assert rest == ("", "\nAborted!\n")
+    assert lines[-2:] == [
+        "-- every later row is at or after 2006-09-11T12:05:00Z\n",
+        f"-- the bound waits for {rt.describeStream(orders).waitsFor}\n",
+    ]
+    assert (rest, tail.returncode) == (("", "\nAborted!\n"), 1)
 
 
 def test_pyspark_is_not_imported() -> None:
@@ -180,7 +186,7 @@ def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path
         first.kill()
     there = rt.describeStream(orders).rows
     assert 0 < there < 5000
-    assert f"{5000 - there} row(s) sent by 3 producer(s); {there} of 5000 were there already" in done(*arguments)
+    assert f"{5000 - there} row(s) sent by 3 producer(s); {there} of 5000 had been sent before" in done(*arguments)
     with rt.openReader(orders) as reader:
         assert [n for train in reader for n in train.rows.column("n").to_pylist()] == list(range(5000))
 
@@ -206,3 +212,39 @@ def test_describe_shows_the_settings_that_were_given(orders: str) -> None:
     assert "settings  boundsBeforeRows=False, maxLag=1:00:00, retainBytes=5" in done("describe", other)
     told = {"boundsBeforeRows": False, "maxLag": timedelta(hours=1), "retainBytes": 5}
     assert rt.describeStream(other).settings == told
+
+
+def test_rejected_rows_and_whose_bound_they_fell_below(tmp_path):
+    path = str(tmp_path / "s")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT", retainRejected=0)
+    with rt.openSink(path, producer="Berlin") as berlin:
+        berlin.sendRowtimeBound("2006-09-11T10:00:00Z")
+    with rt.openSink(path, producer="Oslo", onLate="reject", linger="1 hour") as oslo:
+        oslo.sendRow(("2006-09-11T08:00:00Z", 0))
+        oslo.flush()
+        oslo.sendRows([("2006-09-11T09:00:00Z", 1), ("2006-09-11T09:30:00Z", 2)])
+        oslo.flush()
+    lines = CliRunner().invoke(main, ["rejected", path, "-n", "1"])
+    assert lines.stdout.startswith("2006-09-11T09:30:00Z  x=2\n    rejected from producer 'Oslo' at 2")
+    assert "late, below 2006-09-11T10:00:00Z, the stream's since producer 'Berlin' sent rows or a bound" in lines.stdout
+    assert "1 older rejected row(s) are counted but no longer kept" in lines.stderr
+    found = [json.loads(line) for line in CliRunner().invoke(main, ["rejected", path, "--json"]).stdout.splitlines()]
+    assert [(one["row"]["x"], one["producer"], one["boundBy"]) for one in found] == [
+        (1, "Oslo", "Berlin"),
+        (2, "Oslo", "Berlin"),
+    ]
+    missing = CliRunner().invoke(main, ["rejected", str(tmp_path / "nowhere")])
+    assert (missing.exit_code, "createStream" in missing.stderr) == (1, True)
+
+
+def test_send_leaves_the_checkpoint_of_another_feed_alone(orders: str, tmp_path: Path) -> None:
+    file = tmp_path / "orders.csv"
+    file.write_text("rowtime,ticker,price,who\n2006-09-11T13:00:00Z,IBM,1.5,shop\n")
+    rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, ticker STRING, price DOUBLE, who STRING")
+    with rt.openSink(orders, producer="shop") as sink:
+        sink.flush(checkpoint="10")
+    said = refused("send", orders, "--csv", file, "--rowtime", "rowtime", "--producer", "who")
+    assert "Producer 'shop' of" in said
+    assert "has the checkpoint '10' of another feed" in said
+    assert "under names of its own" in said
+    assert rt.describeStream(orders).producers[0].checkpoint == "10"

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit_support import HOUR, MINUTE, us
 
-from spark_rowtime.bounds.clock import Detached, Idled, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import COUNTING, Detached, Expected, Idled, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.types.timestamps import END
 
 NAMES = st.sampled_from(["a", "b", "c"])
-FLOORS = st.none() | st.integers(1, 60)
+FLOORS = st.none() | st.integers(1, 60) | st.just(END)
 EVENTS = st.lists(
     st.one_of(
+        st.builds(Expected, NAMES),
         st.builds(Joined, NAMES),
         st.builds(Sent, NAMES, FLOORS, st.none() | st.integers(1, 60)),
         st.builds(Left, NAMES),
@@ -45,7 +47,7 @@ def test_safe(clock, data):
     """safe: rows at or above their producer's bound in force are never below a floor published before."""
     published = float("-inf")
     for event in data.draw(EVENTS):
-        if isinstance(event, Sent):
+        if isinstance(event, Sent) and (clock.in_force(event.producer) or 1) < END:  # no row follows the end
             least = data.draw(st.integers(clock.in_force(event.producer) or 1, 80))
             event = replace(event, largest=least)
             assert least >= published
@@ -73,13 +75,13 @@ def test_safe_by_its_own_bound(data):
 
 @given(st.booleans(), EVENTS)
 def test_weakest(before_rows, events):
-    """weakest: the weakest of the attached producers' that are not idle, but never less than it was."""
+    """weakest: the weakest of the expected and of the attached that are not idle, but never less than it was."""
     clock = StreamClock(before_rows)
     for event in events:
         was = clock.floor
         floor = clock.apply(event)
-        there = [p for p in clock.producers.values() if p.status in (Status.ATTACHED, Status.IDLE)]
-        counting = [high(p.floor) for p in there if p.status is Status.ATTACHED]
+        there = [p for p in clock.producers.values() if p.status in (*COUNTING, Status.IDLE)]
+        counting = [high(p.floor) for p in there if p.status in COUNTING]
         if not there or (not before_rows and clock.largest is None):
             continue
         assert high(floor) == max(high(was), min(counting, default=float("-inf")))
@@ -95,6 +97,18 @@ def test_remembers(clock, events):
         clock.apply(Left(name))
     assert clock.floor is not None
     assert clock.floor >= max(clock.largest, high(was))
+
+
+@given(CLOCKS, EVENTS)
+def test_end(clock, events):
+    """end: when the last producer becomes complete, the floor is END, also if there never was a row."""
+    clock.replay([*events, Joined("a"), Expected("d")])
+    for name in list(clock.producers):
+        was = clock.floor
+        floor = clock.apply(Sent(name, END))
+        assert (floor == END) is (not clock.producers or was == END)
+        assert name not in clock.producers
+    assert clock.floor == END
 
 
 @given(CLOCKS, EVENTS, st.integers(0, 40))
@@ -197,6 +211,44 @@ def test_all_idle_keeps_the_bound():
     assert clock.holder() is None
 
 
+def test_an_expected_producer_holds_the_stream_until_it_comes_and_promises():
+    clock = StreamClock()
+    clock.replay([Expected("a"), Expected("b"), Joined("b")])
+    assert clock.apply(Sent("b", 9, 9)) is None
+    assert clock.holder() == "a"
+    assert clock.apply(Joined("a")) is None
+    assert clock.apply(Sent("a", 4)) == 4
+
+
+@pytest.mark.parametrize(("event", "expected"), [(Left("a"), 11), (Detached("a"), None), (Sent("a", END), END)])
+def test_an_expected_producer_is_let_go(event, expected):
+    """Also as the last one: then only leaving counts the rows."""
+    clock = StreamClock()
+    clock.replay([Expected("a"), Joined("b"), Sent("b", 9, 11), Left("b")])
+    assert clock.floor is None
+    assert clock.apply(event) == expected
+
+
+def test_the_last_one_decides():
+    """A complete producer does not count: what the last of the others does is what happens."""
+    clock = StreamClock()
+    assert floors(clock, [Joined("a"), Joined("b"), Sent("a", END, 8), Sent("b", 3, 7)]) == [None, None, None, 3]
+    assert copy.deepcopy(clock).apply(Left("b")) == 8
+    assert copy.deepcopy(clock).apply(Detached("b")) == 3
+    assert clock.apply(Sent("b", END)) == END
+
+
+def test_the_end_of_one_does_not_pull_the_others_by_max_lag():
+    clock = StreamClock(max_lag=10 * MINUTE)
+    clock.replay([Joined("a"), Joined("b"), Sent("b", us("9:00")), Sent("a", END)])
+    assert clock.floor == us("9:00")
+
+
+def test_a_stream_that_ends_without_a_row_ends():
+    clock = StreamClock(bounds_before_rows=False)
+    assert floors(clock, [Joined("a"), Sent("a", END)]) == [None, END]
+
+
 def test_max_lag_bounds_how_far_the_slowest_holds_back():
     clock = StreamClock(max_lag=HOUR)
     clock.replay([Joined("slow"), Joined("fast"), Sent("slow", us("9:00"), us("9:00"))])
@@ -237,3 +289,25 @@ def test_holder_is_the_weakest_that_counts():
     clock.apply(Joined("c"))
     clock.apply(Sent("a", 12))
     assert clock.holder() == "c"
+
+
+@given(EVENTS)
+def test_holders_are_all_who_must_move_before_the_bound_does(events):
+    clock = StreamClock()
+    clock.replay(events)
+    holders = clock.holders()
+    assert holders[:1] == ([] if clock.holder() is None else [clock.holder()])
+    for stays in holders:
+        others = copy.deepcopy(clock)
+        others.replay(Sent(name, 100) for name, p in clock.producers.items() if name != stays)
+        assert others.floor == clock.floor
+    all_move = copy.deepcopy(clock)
+    all_move.replay(Sent(name, 100) for name in holders)
+    assert not holders or high(all_move.floor) > high(clock.floor) or clock.floor == END
+
+
+def test_with_max_lag_the_holders_are_those_at_the_bound_and_below():
+    clock = StreamClock(max_lag=10 * MINUTE)
+    clock.replay([Joined("mute"), Joined("slow"), Joined("fast"), Sent("slow", us("9:50")), Sent("fast", us("10:00"))])
+    assert clock.floor == us("9:50")
+    assert clock.holders() == ["mute", "slow"]

@@ -10,7 +10,21 @@ from typing import Any
 
 import pytest
 
-from spark_rowtime.bounds.clock import Detached, Event, Idled, Joined, Left, ProducerClock, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import (
+    COUNTING,
+    Detached,
+    Event,
+    Expected,
+    Idled,
+    Joined,
+    Left,
+    ProducerClock,
+    Sent,
+    Status,
+    StreamClock,
+    completes,
+)
+from spark_rowtime.types.timestamps import END
 
 NAMES = ("a", "b", "c")
 TIMES = (1, 2, 3, 4)
@@ -44,12 +58,18 @@ def clock_at(state: State, **settings: Any) -> StreamClock:
 def steps(clock: StreamClock) -> Iterator[tuple[Event, int]]:
     """All that can happen next, with the least row of it (0: no row): what the store lets in, and nothing else."""
     present = list(clock.producers)
-    if len(present) < len(NAMES):
+    if len(present) < len(NAMES) and clock.floor != END:
         yield Joined(NAMES[len(present)]), 0
+        if not any(p.status is not Status.EXPECTED for p in clock.producers.values()) and clock.largest is None:
+            yield Expected(NAMES[len(present)]), 0
     for name in present:
-        yield Joined(name), 0  # a takeover
+        yield Joined(name), 0  # a takeover, or an expected producer comes
         yield Left(name), 0
         yield Detached(name), 0
+        yield Sent(name, END), 0
+        if clock.producers[name].status is Status.EXPECTED:
+            continue
+        yield from ((Sent(name, END, largest), largest) for largest in TIMES if largest >= high(clock.in_force(name)))
         if clock.producers[name].status is Status.ATTACHED:
             yield Idled(name), 0
         yield from ((Sent(name, floor), 0) for floor in FLOORS)
@@ -78,13 +98,17 @@ def test_every_state_of_three_producers(settings: dict[str, Any]) -> None:
 
 
 def check(before: State, event: Event, least: int, after: int | None, clock: StreamClock) -> None:
-    """Safe, monotone, weakest and remembers, each said anew without the clock's own code."""
+    """Safe, monotone, weakest, remembers and end, each said anew without the clock's own code."""
     floor, largest, _ = before
     assert not least or least >= high(floor), "no accepted row lies below a published floor"
     assert high(after) >= high(floor), "the floor never falls"
     assert after == clock.floor
-    counting = [high(p.floor) for p in clock.producers.values() if p.status is Status.ATTACHED]
-    if not clock.bounds_before_rows and clock.largest is None:
+    counting = [high(p.floor) for p in clock.producers.values() if p.status in COUNTING]
+    assert all(p.floor is None for p in clock.producers.values() if p.status is Status.EXPECTED)
+    assert all(high(p.floor) < END for p in clock.producers.values()), "a complete producer is waited for no more"
+    if completes(event) and not clock.producers:
+        expected = END
+    elif not clock.bounds_before_rows and clock.largest is None:
         expected = 0
     elif clock.producers:
         lag = max(counting, default=0) - clock.max_lag if clock.max_lag is not None else 0
@@ -103,7 +127,7 @@ def test_a_promise_that_is_kept_is_enough() -> None:
         for name, known in clock_at(state).producers.items():
             assert high(known.floor) >= high(state[0]), (state, name)
         for event, _ in steps(clock_at(state)):
-            if isinstance(event, Idled | Detached):
+            if isinstance(event, Idled | Detached | Expected):
                 continue
             clock = clock_at(state)
             clock.apply(event)

@@ -156,7 +156,9 @@ def test_a_consumer_with_a_flush_that_failed_is_refused_and_a_new_one_resumes(
     monkeypatch.setattr(consumer, call, Failing(getattr(consumer, call), 2, ConnectionError("gone")))
     with pytest.raises(ConnectionError):
         reader.drainTo(consumer)
-    with pytest.raises(rt.SinkClosedError, match="Make a new Transaction: a drain into that begins at its checkpoint"):
+    with pytest.raises(
+        rt.SinkClosedError, match="Create a new Transaction: a drain into the new one begins at its checkpoint"
+    ):
         reader.drainTo(consumer)
     again = Transaction()
     again.checkpoint = consumer.checkpoint

@@ -86,7 +86,7 @@ def test_a_column_without_a_zone_that_fills_rowtime() -> None:
     ("time", "said"),
     [
         (LEFT_OUT, "2026-03-29T02:30:00 does not exist in Europe/Berlin"),
-        (TWICE, "2026-10-25T02:30:00 is there twice in Europe/Berlin.*: 2026-10-25T00:30:00Z and 2026-10-25T01:30:00Z"),
+        (TWICE, "2026-10-25T02:30:00 occurs twice in Europe/Berlin.*: 2026-10-25T00:30:00Z and 2026-10-25T01:30:00Z"),
     ],
 )
 def test_a_row_at_a_time_that_is_there_not_once_is_refused(time: str, said: str) -> None:
@@ -151,6 +151,29 @@ def test_no_row_that_comes_after_a_time_of_the_clocks_is_before_its_bound(zone: 
         quarter, last = quarter + step, bound
 
 
+STRICT = {
+    "left out: the moment of the change may follow": (LEFT_OUT, rt.RowtimeBound("2026-03-29T01:00:00Z")),
+    "the first that was left out": ("2026-03-29T02:00:00", rt.RowtimeBound("2026-03-29T01:00:00Z")),
+    "the first after it is a time like others": (
+        "2026-03-29T03:00:00",
+        rt.RowtimeBound("2026-03-29T01:00:00Z", strict=True),
+    ),
+    "twice": (TWICE, rt.RowtimeBound("2026-10-25T00:30:00Z", strict=True)),
+}
+
+
+@pytest.mark.parametrize("case", STRICT)
+def test_a_strict_bound_takes_each_row_that_the_clocks_show_after_it(case: str) -> None:
+    given, bound = STRICT[case]
+    path, sink = sink_in()
+    sink.sendRowtimeBound(given, strict=True)
+    sink.sendRow((bound.time + timedelta(microseconds=bound.strict), "the first that may follow"))
+    sink.close()
+    assert rt.RowtimeBound(given, strict=True, tz=BERLIN) == bound
+    assert landed(path) == [rt.RowtimeBound.fromFloor(bound.floor).time.isoformat().replace("+00:00", "Z")]
+    assert rt.describeStream(path).rejected == 0
+
+
 def test_another_zone_in_the_call_goes_before_the_sinks() -> None:
     path, sink = sink_in()
     sink.sendRowtimeBound(NOON, tz="UTC")
@@ -188,7 +211,7 @@ def test_send_with_a_zone(tmp_path: Path) -> None:
     ("text", "more", "said"),
     [
         (LEFT_OUT, (), "line 3 has '2026-03-29T02:30:00' .*does not exist in Europe/Berlin"),
-        ("25.10.2026 02:30", ("--time-format", "%d.%m.%Y %H:%M"), "line 3 has '25.10.2026 02:30' .*is there twice"),
+        ("25.10.2026 02:30", ("--time-format", "%d.%m.%Y %H:%M"), "line 3 has '25.10.2026 02:30' .*occurs twice"),
     ],
 )
 def test_send_names_the_line_with_a_time_that_is_there_not_once(

@@ -454,5 +454,5 @@ def test_a_position_of_another_stream_or_order_is_an_error():
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", "offset 7", '{"stream": "s", "order": "arrival"}'])
 def test_what_is_no_position_is_an_error(text):
-    with pytest.raises(InvalidOptionError, match="no position"):
+    with pytest.raises(InvalidOptionError, match="not a position"):
         load_position(text, "s", "arrival")

@@ -87,7 +87,7 @@ def test_finer_digits_are_cut_off_towards_the_past(t):
     ids=repr,
 )
 def test_what_is_no_time(t):
-    with pytest.raises(InvalidOptionError, match=r"no time|no usable"):
+    with pytest.raises(InvalidOptionError, match=r"not a time|out of the range of times"):
         to_micros(t)
 
 
@@ -111,7 +111,7 @@ def test_what_is_out_of_range(t):
 
 
 def test_an_arrow_time_beyond_all_years():
-    with pytest.raises(InvalidOptionError, match="out of range"):
+    with pytest.raises(InvalidOptionError, match="out of the range of times"):
         to_micros(pa.scalar(10**15, pa.timestamp("s")))
 
 
@@ -167,7 +167,7 @@ def test_a_timedelta_is_exact(delta):
     ["", "hour", "1", "1 month", "1 fortnight", "1 hour and 5 min", "one hour", 5, True, b"1 hour", "9" * 400 + " h"],
 )
 def test_what_is_no_interval(text):
-    with pytest.raises(InvalidOptionError, match=r"linger=.*no interval"):
+    with pytest.raises(InvalidOptionError, match=r"linger=.*not an interval"):
         to_interval(text, "linger")
 
 

@@ -108,7 +108,7 @@ def test_after_a_checkpoint_what_was_not_flushed_is_dropped(path: str) -> None:
 
 def test_a_commit_that_fails_at_the_exit_says_how_many_rows_are_lost(path: str) -> None:
     ran = run(path, "sink = opened(); send(sink, 0); sink.flush(); send(sink, 1, 2); os.remove(PATH + '/catalog.db')")
-    assert "2 row(s), and bounds, that were sent are lost, as their commit failed: " in ran.stderr
+    assert "2 row(s), and bounds, that were sent are lost, because their commit failed: " in ran.stderr
     assert warned(ran) == 1
 
 

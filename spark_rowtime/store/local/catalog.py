@@ -22,7 +22,7 @@ BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 2
+FORMAT = 3
 """The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES_1 = """
@@ -59,7 +59,22 @@ CREATE TABLE checkpoints (producer TEXT PRIMARY KEY, value TEXT NOT NULL, seal I
 CREATE TABLE rejected_totals (bytes INTEGER NOT NULL, removed INTEGER NOT NULL, seal INTEGER NOT NULL);
 """
 """The tables that format 2 adds to those of format 1."""
-TABLES = TABLES_1 + ADDED_2
+ADDED_3 = """
+CREATE TABLE rejected_origins (
+    id INTEGER PRIMARY KEY, owner TEXT NOT NULL, producer TEXT, event TEXT, seal INTEGER NOT NULL
+);
+CREATE INDEX expected ON producers (name) WHERE status = 'expected';
+"""
+"""The table and the index that format 3 adds to those of format 2."""
+
+
+def _script(version: int) -> str:
+    """Returns the statements that create the tables of a format."""
+    added = {2: ADDED_2, 3: ADDED_3}
+    return TABLES_1 + "".join(script for since, script in added.items() if since <= version)
+
+
+TABLES = _script(FORMAT)
 
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -76,7 +91,7 @@ class Catalog:
 
     def __init__(self, file: Path, durability: str, busy_timeout: float) -> None:
         self.file = file
-        self._db = _connect(file, "rw", busy_timeout)
+        self._db = connect(file, "rw", busy_timeout)
         self._inode = _inode(file)
         self.execute = self._db.execute
         try:
@@ -114,6 +129,15 @@ class Catalog:
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise _damaged(self.file, repr(error)) from error
 
+    def set_schema(self, schema: pa.Schema) -> None:
+        """Replaces the stream's schema. Call it in a transaction."""
+        value = schema.serialize().to_pybytes()
+        self.execute("UPDATE meta SET value = ?, seal = ? WHERE name = 'schema'", (value, seal(("schema", crc(value)))))
+
+    def backup(self, to: sqlite3.Connection) -> None:
+        """Copies the catalog as of one moment. Others may write meanwhile."""
+        self._db.backup(to)
+
     def verify(self, table: str) -> None:
         """Raises Damaged if a row of ``table`` or of its indexes is missing, which no seal shows.
 
@@ -137,8 +161,9 @@ class Catalog:
         if now != self._inode:
             what = "is gone" if now is None else "was deleted and created again"
             raise DataLostError(
-                f"The stream at {self.file.parent} {what} while it was open. What is sent or read through what was "
-                "opened before would be lost; open it again, and start queries with a new checkpoint.",
+                f"The stream at {self.file.parent} {what} while it was open. What is sent through sinks, or read "
+                "through readers, that were opened before would be lost. Open it again; start queries with a new "
+                "checkpoint.",
                 path=str(self.file.parent),
             )
 
@@ -152,14 +177,14 @@ class Catalog:
         (version,) = self.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID or version < 1:
             raise StoreCorruptError(
-                f"{self.file} is no catalog of a stream: application id {application:#x} instead of "
+                f"{self.file} is not the catalog of a stream: application id {application:#x} instead of "
                 f"{APPLICATION_ID:#x}, format {version}. Restore the directory from a copy.",
                 file=str(self.file),
             )
         if version > FORMAT:
             raise StoreUnavailableError(
-                f"{self.file} has format {version}, written by a newer spark-rowtime; this one reads up to "
-                f"format {FORMAT}. Upgrade it.",
+                f"{self.file} has format {version}, written by a newer spark-rowtime; this version reads formats up to "
+                f"{FORMAT}. Upgrade spark-rowtime.",
                 file=str(self.file),
                 format=version,
             )
@@ -168,18 +193,18 @@ class Catalog:
 
     def _check_tables(self, version: int) -> None:
         """Refuses triggers, views and tables that do not belong to the format: SQLite would execute them."""
-        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(TABLES if version == FORMAT else TABLES_1)
+        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(_script(version))
         if found != expected:
             odd = sorted(str(sql)[:80] for (sql,) in found ^ expected)
             raise _damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
 
     def _upgrade(self) -> None:
-        """Upgrades a catalog of format 1 to format 2, unless another process has just done so."""
+        """Adds the tables of later formats, unless another process has just done so."""
         with self.transaction("IMMEDIATE"):
-            if self._check() < FORMAT:
-                for statement in filter(str.strip, ADDED_2.split(";")):
-                    self.execute(statement)
-                self.execute(f"PRAGMA user_version = {FORMAT}")
+            version = self._check()
+            for statement in filter(str.strip, TABLES.removeprefix(_script(version)).split(";")):
+                self.execute(statement)
+            self.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @cache
@@ -202,7 +227,7 @@ def _inode(file: Path) -> tuple[int, int] | None:
 
 def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> None:
     """Writes the catalog of an empty stream, with a new id, to the disk."""
-    db = _connect(file, "rwc", 0)
+    db = connect(file, "rwc", 0)
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -216,7 +241,7 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.close()
 
 
-def _connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
+def connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
     """Opens a connection that does not trust the file: its schema may call no function, and broken pages are errors."""
     db = sqlite3.connect(
         f"{file.as_uri()}?mode={mode}", uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False
@@ -237,20 +262,20 @@ def storage_error(error: Exception, path: str) -> RowtimeError:
         return _damaged(path, str(error))
     if code in _WAITING:
         return StoreUnavailableError(
-            f"Another process keeps the catalog of {path} locked ({error}). Nothing of this call has landed; "
-            "try again, and look for a process that hangs.",
+            f"Another process keeps the catalog of {path} locked ({error}). Nothing of this call was committed. "
+            "Try again, and look for a process that hangs.",
             path=path,
         )
     return StoreUnavailableError(
-        f"The stream at {path} cannot be reached or written ({error}). Nothing of this call has landed. Look at "
-        "free space and permissions; readers too need to write in the directory.",
+        f"The stream at {path} cannot be reached or written ({error}). Nothing of this call was committed. "
+        "Check the free space and the permissions; readers, too, need to write in the directory.",
         path=path,
     )
 
 
 def _damaged(path: Path | str, why: str) -> StoreCorruptError:
     return StoreCorruptError(
-        f"The catalog of {path}, catalog.db, is damaged ({why}). `rowtime check` says what is still readable. "
+        f"The catalog of {path}, catalog.db, is damaged ({why}). `rowtime check` shows what is still readable. "
         "Restore the directory from a copy.",
         path=str(path),
     )

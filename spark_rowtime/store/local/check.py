@@ -123,7 +123,7 @@ def _events(catalog: Catalog, last: int, report: Report) -> Iterator[tuple[Any, 
             try:
                 yield intact(row, "events")
             except Damaged as error:
-                report.damage.append(f"{CATALOG}: {error}, so that event, or train, cannot be told")
+                report.damage.append(f"{CATALOG}: {error}, so this event or train cannot be identified")
         seq = upto
 
 
@@ -137,15 +137,17 @@ def _rejected(catalog: Catalog, schema: pa.Schema, totals: _Totals, report: Repo
     kept, last = 0, 0
     try:
         while last < totals.newest:
-            last, rows = rejections.portion(catalog, schema, last, totals.newest)
-            kept += rows
+            found = rejections.portion(catalog, schema, last, totals.newest)
+            kept += sum(rejection.rejected.rows.num_rows for rejection in found)
+            last = found[-1].number if len(found) == rejections.PORTION_REJECTIONS else totals.newest
         meanwhile = rejections.totals(catalog).removed != totals.removed
     except (sqlite3.DatabaseError, pa.ArrowException) as error:
         report.damage.append(f"{CATALOG}: {error}")
         return
     if totals.rejected is not None and not meanwhile and kept + totals.removed != totals.rejected:
         report.damage.append(
-            f"{CATALOG}: {kept} rejected rows are kept and {totals.removed} were removed, but {totals.rejected} counted"
+            f"{CATALOG}: {kept} rejected rows are kept and {totals.removed} were removed, but {totals.rejected} "
+            "were counted"
         )
 
 
@@ -156,7 +158,7 @@ def _train(reader: SegmentReader, event: tuple[Any, ...], report: Report, missin
     name = f"train {seq} of {producer!r} ({rows} rows)"
     try:
         if span(reader.read(Location(*place), rows, name)) != (least, largest):
-            report.damage.append(f"{SEGMENTS}/{place[0]}: the rowtimes of {name} are not those of the catalog")
+            report.damage.append(f"{SEGMENTS}/{place[0]}: the rowtimes of {name} differ from those in the catalog")
             return
     except StoreCorruptError as error:
         if reader.has(place[0]):
@@ -172,8 +174,8 @@ def _files(catalog: Catalog, place: Path, named: set[str], last: int, report: Re
     """Remarks on files that neither the checked log names nor any commit since the check began."""
     for file in sorted(place.iterdir()):
         if file.name not in _OWN and not file.name.startswith("host-"):
-            report.remarks.append(f"{file.name} is none of the stream's files")
+            report.remarks.append(f"{file.name} does not belong to the stream")
     segments = {file.name for file in (place / SEGMENTS).iterdir()} - named
     since = {name for (name,) in catalog.execute("SELECT DISTINCT segment FROM events WHERE seq > ?", (last,))}
     for name in sorted(segments - since):
-        report.remarks.append(f"{SEGMENTS}/{name} has no rows that count; gc removes it when it is nobody's")
+        report.remarks.append(f"{SEGMENTS}/{name} has no committed rows; gc removes it once no process owns it")

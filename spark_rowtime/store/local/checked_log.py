@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from spark_rowtime.bounds.clock import Detached, Event, Idled, Joined, Left, Sent, StreamClock
+from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, StreamClock
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.catalog import CATALOG
 from spark_rowtime.store.local.spans import width_class
 
-_KINDS: dict[str, type[Joined | Left | Idled | Detached]] = {
-    "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
+_KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
+    "expected": Expected, "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
 }  # fmt: skip
 
 
@@ -53,11 +53,11 @@ class CheckedLog:
         if total != self._rows or (stream_floor or 0) < (clock.floor or 0) or (largest or 0) < (clock.largest or 0):
             yield f"{CATALOG}: event {seq} does not follow from the one before it (rows, bound or largest rowtime)"
         if place[2] is not None and place[2] != width_class(place[0], place[1]):
-            yield f"{CATALOG}: train {seq} is in the wrong place of the index"
+            yield f"{CATALOG}: train {seq} is at the wrong place in the index"
         if self._whole:
             _apply(clock, kind, producer, floor, place[1])
             if clock.floor != stream_floor:
-                yield f"{CATALOG}: the bound at seq {seq} is not what the events up to it give"
+                yield f"{CATALOG}: the bound at seq {seq} does not follow from the events up to it"
         clock.floor, clock.largest = stream_floor, largest
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import Collected, Position, Staged, Store
+from spark_rowtime.store.base import Collected, Position, Staged, Store, StreamSettings
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.log import Log
@@ -14,12 +14,15 @@ from spark_rowtime.store.local.removal import (
     PORTION_EVENTS,
     Limits,
     Look,
+    cleaned,
     least_needed,
     look,
     needed,
     newest,
     remove_events,
+    set_cleaned,
 )
+from spark_rowtime.store.local.segment import FULL_SEGMENT_BYTES
 from spark_rowtime.store.local.sweep import PORTION_FILES, NamedSegments, forget_files, remove_files
 from spark_rowtime.store.retention import needs
 
@@ -30,6 +33,13 @@ MOST_PORTIONS = 20
 """How many portions one commit removes at most. The next commits continue."""
 END = 1 << 60
 """Greater than every seq."""
+
+
+def full_segment(settings: StreamSettings) -> int:
+    """Returns the size in bytes at which a segment is full."""
+    if settings.retainBytes is None:
+        return FULL_SEGMENT_BYTES
+    return min(FULL_SEGMENT_BYTES, settings.retainBytes // LIMIT_PORTIONS)
 
 
 class Collector:
@@ -66,30 +76,44 @@ class Collector:
         A failure is only logged, since the commit has landed already.
         """
         settings = self._store.settings
-        if (settings.retainAge is None and settings.retainBytes is None) or not self._due(trains):
+        if settings.retainAge is None and settings.retainBytes is None:
             return
         try:
-            self._cleaned = self._uptime()
-            rows, found = self._remove(self._limits(settings.retainAge, settings.retainBytes), False, MOST_PORTIONS)
-            self._unfinished = not found.end
-            if rows:
-                self._sweep()
+            if self._due(trains):
+                self._clean(settings)
         except RowtimeError:
             path = self._store.path
-            LOG.warning("Old rows of %s could not be removed; the next commits try again", path, exc_info=True)
+            LOG.warning("Old rows of %s could not be removed; the next commits will try again", path, exc_info=True)
+
+    def _clean(self, settings: StreamSettings) -> None:
+        now = self._uptime()
+        rows, found = self._remove(self._limits(settings.retainAge, settings.retainBytes), False, MOST_PORTIONS)
+        self._unfinished = not found.end
+        if settings.retainAge is not None and found.end:
+            with self._transaction():
+                set_cleaned(self._catalog, now)
+            self._cleaned = now
+        if rows:
+            self._sweep()
 
     def _due(self, trains: tuple[Staged, ...]) -> bool:
         """Returns whether it is time to remove old trains.
 
-        With an age limit, that is after each part of it, and at the first commit of a store object; with a size
-        limit, when a segment is begun.
+        With an age limit, that is when a part of it has passed since any process did so last; with a size limit,
+        when a segment is begun.
         """
         age, size = self._store.settings.retainAge, self._store.settings.retainBytes
-        if self._unfinished or (age is not None and self._cleaned is None):
-            return True
-        if age is not None and self._cleaned is not None and self._uptime() >= self._cleaned + age // LIMIT_PORTIONS:
+        if self._unfinished or (age is not None and self._part_passed(age // LIMIT_PORTIONS)):
             return True
         return size is not None and any(train.location.offset == self._header for train in trains)
+
+    def _part_passed(self, part: int) -> bool:
+        """Returns whether ``part`` has passed. The catalog knows what other processes, and former ones, have done."""
+        now = self._uptime()
+        if self._cleaned is None or not self._cleaned <= now < self._cleaned + part:
+            with self._guard:
+                self._cleaned = cleaned(self._catalog)
+        return self._cleaned is None or not self._cleaned <= now < self._cleaned + part
 
     def _limits(self, age: int | None, size: int | None) -> Limits:
         now = self._uptime()
@@ -154,5 +178,5 @@ class Collector:
         for start in range(0, len(files), PORTION_FILES):
             some = files[start : start + PORTION_FILES]
             with self._transaction():
-                sizes += remove_files(self._catalog, some, self._named, self._header, self._store.now())
+                sizes += remove_files(self._catalog, some, self._named, self._store.now())
         return len(sizes), sum(sizes)

@@ -4,12 +4,14 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 import pyarrow as pa
 
-from spark_rowtime.errors import InvalidOptionError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.errors import StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
@@ -23,45 +25,74 @@ from spark_rowtime.store.local.check import Report, check_stream
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.steady_clock import Reading, machine_reading
+from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.timestamps import wall_clock
 
+_STRAYS = (".creating", ".copying", ".deleting")
+"""The endings of the names of folders that a process leaves if it dies."""
 
-def create_local(path: str, schema: pa.Schema, settings: StreamSettings) -> None:
-    """Creates an empty stream at ``path``, and the directories above it.
 
-    It builds the stream in a temporary directory beside ``path`` and renames it, so that no process sees
-    an incomplete stream. If two processes create the same stream, one succeeds. Raises StreamExistsError
-    if anything exists at ``path``.
+def create_local(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
+    """Creates an empty stream at ``path`` that expects ``producers``, and the directories above it.
+
+    No process sees an incomplete stream. If two processes create the same stream, one succeeds. Raises
+    StreamExistsError if anything exists at ``path``.
     """
-    place = Path(path).absolute()
-    if os.path.lexists(place):
-        raise _exists(place)
-    building = place.with_name(f".{place.name}.{os.urandom(4).hex()}.creating")
+    with building(Path(path).absolute(), "creating") as folder:
+        create_catalog(folder / CATALOG, schema, settings)
+        _expect(folder, producers)
+
+
+@contextmanager
+def building(place: Path, why: str) -> Iterator[Path]:
+    """Yields a new folder for the files of a stream, and renames it to ``place`` if the block succeeds.
+
+    So no process sees an incomplete stream. Raises StreamExistsError if anything exists at ``place``.
+    """
+    require_nothing(place)
+    folder = stray(place, why)
     try:
-        (building / SEGMENTS).mkdir(parents=True)
-        (building / FREE).mkdir()
-        create_catalog(building / CATALOG, schema, settings)
-        sync_folder(building)
-        _rename(building, place)
+        (folder / SEGMENTS).mkdir(parents=True)
+        (folder / FREE).mkdir()
+        yield folder
+        sync_folder(folder)
+        rename(folder, place)
         sync_folder(place.parent)
     except (OSError, sqlite3.Error) as error:
         raise storage_error(error, str(place)) from error
     finally:
-        shutil.rmtree(building, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _rename(building: Path, place: Path) -> None:
+def _expect(folder: Path, producers: Sequence[str]) -> None:
+    if producers:
+        with open_local(str(folder), "power") as store:
+            store.expect(producers)
+
+
+def stray(place: Path, why: str) -> Path:
+    """Returns a new hidden name beside ``place``. A process that dies leaves its folder there; it may be deleted."""
+    return place.with_name(f".{place.name}.{os.urandom(4).hex()}.{why}")
+
+
+def rename(folder: Path, place: Path) -> None:
+    """Renames a folder. Raises StreamExistsError if anything exists at ``place``."""
     try:
-        building.rename(place)
+        folder.rename(place)
     except OSError:
-        if os.path.lexists(place):
-            raise _exists(place) from None
+        require_nothing(place)
         raise
+
+
+def require_nothing(place: Path) -> None:
+    """Raises StreamExistsError if anything exists at ``place``."""
+    if os.path.lexists(place):
+        raise _exists(place)
 
 
 def _exists(place: Path) -> StreamExistsError:
     return StreamExistsError(
-        f"There is {_what(place)} at {place} already. Open it if that is what you want, or choose another path.",
+        f"There is {_what(place)} at {place} already. Choose another path{_used_by_exist_ok(place)}.",
         path=str(place),
     )
 
@@ -80,11 +111,10 @@ def open_local(
     With ``durability`` "process", committed data survives the end of all processes. With "power", it also
     survives a power failure, at the cost of two disk syncs per commit.
     """
-    if durability not in ("process", "power"):
-        raise InvalidOptionError(f"durability={durability!r} is neither 'process' nor 'power'.", value=durability)
+    to_choice(durability, "durability", "process", "power")
     place = Path(path).absolute()
     try:
-        _require(place)
+        require_stream(place)
         catalog = Catalog(place / CATALOG, durability, busy_timeout)
         try:
             return LocalStore(str(place), catalog, durability, now, steady, pause)
@@ -101,17 +131,38 @@ def check_local(path: str) -> Report:
     Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
     """
     place = Path(path).absolute()
-    _require(place)
+    require_stream(place)
     return check_stream(place)
 
 
-def _require(place: Path) -> None:
+def require_stream(place: Path) -> None:
+    """Raises StreamNotFoundError, which says what is there, if there is no stream at ``place``."""
     try:
         (place / CATALOG).stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise StreamNotFoundError(
-            f"There is {_what(place)} at {place}; createStream makes a stream.", path=str(place)
-        ) from None
+        raise _not_found(place) from None
+
+
+def _not_found(place: Path) -> StreamNotFoundError:
+    what = f"There is {_what(place)} at {place}."
+    if os.path.lexists(place):
+        return StreamNotFoundError(f"{what} Give the path of a stream: the directory that is one.", path=str(place))
+    near = _nearest_stream(place)
+    hint = f" Did you mean {near!r}, a stream in the same folder?" if near else ""
+    return StreamNotFoundError(
+        f"{what}{hint} Check the path; createStream, or `rowtime create`, creates a stream.", path=str(place)
+    )
+
+
+def _nearest_stream(place: Path) -> str | None:
+    """The name most similar to that of ``place`` that a stream in the same folder has; suffixes do not count."""
+    try:
+        entries = list(place.parent.iterdir())
+    except OSError:
+        return None
+    near = get_close_matches(place.stem, {entry.stem for entry in entries}, n=5)
+    found = (entry for stem in near for entry in entries if entry.stem == stem and (entry / CATALOG).exists())
+    return next((entry.name for entry in found), None)
 
 
 def _what(place: Path) -> str:
@@ -119,4 +170,23 @@ def _what(place: Path) -> str:
         return "a stream"
     if not os.path.lexists(place):
         return "nothing"
-    return "a directory that is no stream" if place.is_dir() else "a file"
+    return "a directory that is not a stream" if place.is_dir() else "a file"
+
+
+def _used_by_exist_ok(place: Path) -> str:
+    is_stream = (place / CATALOG).exists()
+    return "; createStream(..., existOk=True) uses the stream that is there" if is_stream else ""
+
+
+def list_local(folder: str) -> list[str]:
+    """Returns the paths of the streams in ``folder``, by name. Raises StreamNotFoundError if it is no directory."""
+    place = Path(folder).absolute()
+    if not place.is_dir():
+        raise StreamNotFoundError(
+            f"There is {_what(place)} at {place}, not a folder with streams. Check the path.", path=str(place)
+        )
+    return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and (entry / CATALOG).exists()]
+
+
+def _is_stray(entry: Path) -> bool:
+    return entry.name.startswith(".") and entry.suffix in _STRAYS

@@ -21,14 +21,14 @@ class Guard:
     def __enter__(self) -> None:
         if os.getpid() != self._process:
             raise SinkClosedError(
-                f"The stream at {self._path} was opened in process {self._process} and used in its fork "
-                f"{os.getpid()}. Open it again in each process.",
+                f"The stream at {self._path} was opened in process {self._process} and used in process "
+                f"{os.getpid()}, which was forked from it. Open it in each process.",
                 path=self._path,
             )
         self._lock.acquire()
         if self._closed:
             self._lock.release()
-            raise SinkClosedError(f"The stream at {self._path} was closed; open it again.", path=self._path)
+            raise SinkClosedError(f"The stream at {self._path} was closed. Open it again.", path=self._path)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._lock.release()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, StreamClock
+from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, Status, StreamClock
 from spark_rowtime.store.base import Head, Staged, StreamSettings
 from spark_rowtime.store.local import producers
 from spark_rowtime.store.local.catalog import Catalog
@@ -77,6 +77,8 @@ class Log:
         self.clock.floor, self.clock.largest = head.floor, head.largest
         for name, status, floor, *_ in producers.ticking(self._catalog):
             self.clock.producers[name] = ProducerClock(status, floor)
+        for name in producers.expected(self._catalog):
+            self.clock.producers[name] = ProducerClock(Status.EXPECTED, None)
         self._head = head
 
     def forget(self) -> None:

@@ -7,11 +7,12 @@ from isal.isal_zlib import crc32
 
 from spark_rowtime.bounds.clock import Event, ProducerClock, Status
 from spark_rowtime.store import expiry
-from spark_rowtime.store.base import ProducerInfo
+from spark_rowtime.store.base import LastSeen, ProducerInfo
 from spark_rowtime.store.expiry import Ticking
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
 from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import END
 
 LARGE_CHECKPOINT = 1024
 """A checkpoint of at least this many characters has a row of its own, which only the next checkpoint rewrites."""
@@ -47,10 +48,16 @@ class Known:
     receipt_seq: int
     receipt_floor: int | None
 
+    def last_seen(self, now: int) -> LastSeen:
+        """Returns when the producer was last seen, at the uptime ``now``."""
+        lease = -1 - self.lease if self.lease is not None and self.let_go else self.lease
+        return LastSeen(max(now - self.seen, 0), max(now - self.sent, 0), lease)
+
     def tick(self, clock: ProducerClock | None, gone: Status) -> None:
         """Takes over the producer's state from the clock. ``gone`` is its status if the clock no longer has it."""
         self.status = clock.status.value if clock else gone.value
-        self.floor = clock.floor if clock else self.floor
+        gone_at = END if gone is Status.COMPLETE else self.floor
+        self.floor = clock.floor if clock else gone_at
         if clock and self.let_go:
             self.let_go = False
 
@@ -65,10 +72,15 @@ class Known:
             self.lease = -1 - self.lease
 
 
-def newcomer(name: str, declaration: str) -> Known:
-    """Returns a producer that is about to attach for the first time."""
-    status = Status.ATTACHED.value
-    return Known(name, status, None, None, 0, 0, 0, 0, 0, 0, None, declaration, "", "", 0, None)
+def newcomer(name: str, status: Status) -> Known:
+    """Returns a producer that has never attached."""
+    return Known(name, status.value, None, None, 0, 0, 0, 0, 0, 0, None, "", "", "", 0, None)
+
+
+def expected(catalog: Catalog) -> list[str]:
+    """Returns the names of the expected producers. Reads only what it returns."""
+    found = catalog.execute(f"{_ALL} INDEXED BY expected WHERE status = 'expected'")
+    return [_known(row).name for row in found]
 
 
 def find(catalog: Catalog, name: str) -> Known | None:

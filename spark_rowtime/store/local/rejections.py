@@ -1,26 +1,30 @@
 """The rejected rows in the catalog."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from spark_rowtime.store.base import Rejected
+from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.store.base import Rejected, Rejection
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.messages import read_batch
 from spark_rowtime.store.local.seal import crc, intact, seal
 
 LARGEST_REJECTION_BYTES = 100_000_000
 """A larger rejection is stored in several rows. The limit is a tenth of the largest BLOB that SQLite accepts."""
-_PORTION = 100
+PORTION_REJECTIONS = 100
+"""How many rejections are read at a time."""
 _COLUMNS = "producer, number, time, reason, bound, at_commit, rows, seal"
-_SOME = f"SELECT id, {_COLUMNS} FROM rejected WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"  # noqa: S608
 _ADD = f"INSERT INTO rejected ({_COLUMNS}) VALUES ({', '.join('?' * 8)})"  # noqa: S608  (constants)
-
-
+_ADD_ORIGIN = "INSERT INTO rejected_origins VALUES (?, ?, ?, ?, ?)"
+_SELECT = (
+    "SELECT r.id, r.producer, r.number, r.time, r.reason, r.bound, r.at_commit, r.rows, r.seal, "
+    "o.owner, o.producer, o.event, o.seal FROM rejected r LEFT JOIN rejected_origins o ON o.id = r.id"
+)
 _OLDEST = (
-    "SELECT id, producer, number, time, reason, bound, at_commit, rows, seal FROM rejected r WHERE id > ? AND NOT "
-    "(at_commit AND EXISTS (SELECT 1 FROM producers p WHERE p.name = r.producer AND p.number = r.number)) "
-    "ORDER BY id LIMIT 1"
+    _SELECT + " WHERE r.id > ? AND NOT "  # noqa: S608  (constants)
+    "(r.at_commit AND EXISTS (SELECT 1 FROM producers p WHERE p.name = r.producer AND p.number = r.number)) "
+    "ORDER BY r.id LIMIT 1"
 )
 """Selects the next rejection that may be removed. What a receipt contains stays, for a retry of the commit."""
 KEPT_PARTS = 8
@@ -63,9 +67,10 @@ def limit(catalog: Catalog, schema: pa.Schema, before: Totals, first: int, most:
         row = catalog.execute(_OLDEST, (last,)).fetchone() if size > wanted else None
         if row is None or row[0] > first:
             break
-        last, _, rejected = row[0], *_opened(row[1:], schema)
+        last, rejected = row[0], _opened(row, schema).rejected
         size, removed = size - len(row[7]), removed + rejected.rows.num_rows
         catalog.execute("DELETE FROM rejected WHERE id = ?", (last,))
+        catalog.execute("DELETE FROM rejected_origins WHERE id = ?", (last,))
     catalog.execute("DELETE FROM rejected_totals")
     catalog.execute("INSERT INTO rejected_totals VALUES (?, ?, ?)", (size, removed, seal((size, removed))))
 
@@ -75,7 +80,10 @@ def add(catalog: Catalog, producer: str, number: int, now: int, rejected: Reject
     values = (producer, number, now, rejected.reason, rejected.bound, int(at_commit))
     for part in _parts(rejected.rows):
         rows = part.serialize().to_pybytes()
-        catalog.execute(_ADD, (*values, rows, seal((*values, crc(rows)))))
+        added = catalog.execute(_ADD, (*values, rows, seal((*values, crc(rows)))))
+        if (origin := rejected.origin) is not None:
+            row = (added.lastrowid, origin.owner, origin.producer, origin.event)
+            catalog.execute(_ADD_ORIGIN, (*row, seal(row)))
 
 
 def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -87,28 +95,23 @@ def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 def of_receipt(catalog: Catalog, schema: pa.Schema, producer: str, number: int) -> tuple[Rejected, ...]:
     """Returns what the store rejected of the producer's commit ``number``."""
-    found = _select(catalog, schema, "WHERE producer = ? AND number = ? AND at_commit", producer, number)
-    return tuple(rejected for _, rejected in found)
+    found = catalog.execute(
+        f"{_SELECT} WHERE r.producer = ? AND r.number = ? AND r.at_commit ORDER BY r.id", (producer, number)
+    )
+    return tuple(_opened(row, schema).rejected for row in found)
 
 
-def everything(catalog: Catalog, schema: pa.Schema) -> Iterator[tuple[str, Rejected]]:
-    """Yields each rejection with its producer, in the order of commits."""
-    return _select(catalog, schema, "")
+def portion(catalog: Catalog, schema: pa.Schema, after: int, upto: int) -> list[Rejection]:
+    """Returns the next rejections after the id ``after``, up to the id ``upto``; fewer than PORTION_REJECTIONS: all."""
+    found = catalog.execute(
+        f"{_SELECT} WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?", (after, upto, PORTION_REJECTIONS)
+    )
+    return [_opened(row, schema) for row in found]
 
 
-def portion(catalog: Catalog, schema: pa.Schema, after: int, upto: int) -> tuple[int, int]:
-    """Reads the next rejections after the id ``after``. Returns the last id (``upto`` at the end) and the row count."""
-    found = catalog.execute(_SOME, (after, upto, _PORTION)).fetchall()
-    rows = sum(_opened(row[1:], schema)[1].rows.num_rows for row in found)
-    return (found[-1][0] if len(found) == _PORTION else upto), rows
-
-
-def _select(catalog: Catalog, schema: pa.Schema, where: str, *values: object) -> Iterator[tuple[str, Rejected]]:
-    for row in catalog.execute(f"SELECT {_COLUMNS} FROM rejected {where} ORDER BY id", values):  # noqa: S608
-        yield _opened(row, schema)
-
-
-def _opened(row: tuple[Any, ...], schema: pa.Schema) -> tuple[str, Rejected]:
-    *values, rows, check = row
-    producer, _, _, reason, bound, *_ = intact((*values, crc(rows), check), "rejected")
-    return producer, Rejected(reason, bound, pa.ipc.read_record_batch(pa.py_buffer(rows), schema))
+def _opened(row: tuple[Any, ...], schema: pa.Schema) -> Rejection:
+    number, *values, rows, check = row[:9]
+    producer, _, time, reason, bound, *_ = intact((*values, crc(rows), check), "rejected")
+    origin = None if row[12] is None else BoundOrigin(*intact((number, *row[9:]), "rejected_origins")[1:])
+    batch = read_batch(pa.py_buffer(rows), schema)
+    return Rejection(number, producer, time, Rejected(reason, bound, batch, origin))

@@ -107,3 +107,15 @@ def remove_events(catalog: Catalog, last: int) -> None:
     gone = (None,) * 7
     catalog.execute(f"{_BEGINNING} WHERE seq = ?", (*gone, seal(row[: -len(gone)] + gone), last))
     catalog.execute("DELETE FROM events WHERE seq < ?", (last,))
+
+
+def cleaned(catalog: Catalog) -> int | None:
+    """Returns the uptime at which a committing process has last removed old trains; None if none did."""
+    row = catalog.execute("SELECT name, value, seal FROM meta WHERE name = 'cleaned'").fetchone()
+    return None if row is None else int(intact(row, "meta")[1])
+
+
+def set_cleaned(catalog: Catalog, now: int) -> None:
+    """Notes that a process has removed old trains at the uptime ``now``. Call it in a transaction."""
+    values = ("cleaned", now)
+    catalog.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (*values, seal(values)))

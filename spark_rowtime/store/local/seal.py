@@ -33,5 +33,5 @@ def intact(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:
     The error names ``table`` and the first column.
     """
     if seal(row[:-1]) != row[-1]:
-        raise Damaged(f"row {short_repr(row[0])} of the table {table} does not fit its checksum")
+        raise Damaged(f"row {short_repr(row[0])} of the table {table} does not match its checksum")
     return row[:-1]

@@ -12,6 +12,7 @@ import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.store.local.messages import header_bytes, read_batch
 
 SEGMENTS, FREE = "segments", "free"
 """The folders of a stream: its segments, and an empty marker file per segment that is free for appending."""
@@ -38,7 +39,8 @@ class Location(NamedTuple):
 class SegmentWriter:
     """Appends record batches to segments that no other writer uses meanwhile.
 
-    A new file begins with the schema, so that any Arrow tool can read it. No file is created before
+    A new file begins with the schema, so that any Arrow tool can read it. All rows in a file are of that
+    schema, so rows of another schema of the stream go to other files. No file is created before
     the first batch. A segment that is closed before it is full is marked as free, and the next writer
     claims it; so many short-lived writers do not leave many small files. A segment whose writer
     died is not marked. An open segment is locked, so that it is not removed.
@@ -47,7 +49,7 @@ class SegmentWriter:
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
         self._folder, self._free = stream / SEGMENTS, stream / FREE
-        self._schema, self._full, self._durable = schema, full, durable
+        self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
 
     def append(self, rows: pa.RecordBatch) -> Location:
@@ -96,7 +98,7 @@ class SegmentWriter:
             self._create(os.urandom(8).hex() + ".arrow")
 
     def _claim(self) -> bool:
-        """Opens a free segment, if there is one. The process that removes its marker owns the segment."""
+        """Opens a free segment of this schema, if there is one. The process that removes its marker owns it."""
         for mark in self._free.iterdir():
             try:
                 mark.unlink()
@@ -105,9 +107,13 @@ class SegmentWriter:
             if self._durable:  # its creator may not have synced the folder
                 sync_folder(self._folder)
             fd = open_locked(self._folder / mark.name)
-            if fd is not None:
+            if fd is None:
+                continue
+            if os.pread(fd, self._header.size, 0) == self._header:
                 self._fd, self._name, self._end = fd, mark.name, os.fstat(fd).st_size
                 return True
+            mark.touch()
+            os.close(fd)
         return False
 
     def _create(self, name: str) -> None:
@@ -115,7 +121,7 @@ class SegmentWriter:
         self._name, self._end = name, 0
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
-            self._write(self._schema.serialize())
+            self._write(self._header)
             if self._durable:
                 sync_folder(self._folder)
         except BaseException:
@@ -148,13 +154,13 @@ class SegmentReader:
         """
         message = self._bytes(location, train)
         if crc32(message) != location.checksum:
-            raise self._corrupt(location, train, "the checksum does not fit")
+            raise self._corrupt(location, train, "the checksum does not match")
         try:
-            batch = pa.ipc.read_record_batch(message, self._schema)
+            batch = read_batch(message, self._schema)
         except pa.ArrowException as error:
             raise self._corrupt(location, train, str(error)) from error
         if batch.num_rows != rows:
-            raise self._corrupt(location, train, f"{batch.num_rows} rows instead of {rows}")
+            raise self._corrupt(location, train, f"it has {batch.num_rows} rows instead of {rows}")
         return batch
 
     def has(self, segment: str) -> bool:
@@ -217,6 +223,11 @@ def open_locked(file: Path) -> int | None:
         os.close(fd)
         return None
     return fd
+
+
+def size_of_header(fd: int) -> int | None:
+    """Returns how many bytes of an open segment its schema takes; None if its writer has not written it yet."""
+    return header_bytes(os.pread(fd, 8, 0))
 
 
 def sync_folder(folder: Path) -> None:

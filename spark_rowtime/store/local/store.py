@@ -2,45 +2,53 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import GONE, Detached, Event, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_whole
+from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
     Collected,
     Commit,
     Head,
+    LastSeen,
     Position,
     ProducerInfo,
     ReaderInfo,
     Receipt,
     Rejected,
+    Rejection,
     Slice,
     Staged,
     Store,
 )
 from spark_rowtime.store.local import producers, readers, rejections
+from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.collector import LIMIT_PORTIONS, Collector
+from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
+from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import FULL_SEGMENT_BYTES, SEGMENTS, SegmentReader, SegmentWriter
+from spark_rowtime.store.local.segment import SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import all_there, slices_between
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_schema, rejected_table
+from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.types.alteration import altered
+from spark_rowtime.types.timestamps import END
 
 REMOVED_SECONDS = 1.0
 """The interval between two checks whether open segments were removed."""
@@ -65,15 +73,12 @@ class LocalStore(Store):
     ) -> None:
         self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
+        self.ancestors = ancestors(catalog.execute)
         self._guard = Guard(path)
         # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
         self._log = Log(catalog, self.settings, self._uptime.now)
-        full = (
-            FULL_SEGMENT_BYTES
-            if self.settings.retainBytes is None
-            else min(FULL_SEGMENT_BYTES, self.settings.retainBytes // LIMIT_PORTIONS)
-        )
+        full = full_segment(self.settings)
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
         self._watch = Watch(Path(path), pause)
@@ -98,6 +103,8 @@ class LocalStore(Store):
                         self._uptime.begin()
                     self._log.catch_up()
                     yield
+                if writes:
+                    self._uptime.committed()
             except BaseException:
                 self._log.forget()
                 raise
@@ -117,26 +124,39 @@ class LocalStore(Store):
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._transaction():
             self._expire()
-            record = producers.find(self._catalog, producer)
-            if record is None:
-                record = producers.newcomer(producer, declaration)
-            if record.declaration != declaration:
+            record = producers.find(self._catalog, producer) or producers.newcomer(producer, Status.ATTACHED)
+            if record.declaration not in ("", declaration):
                 raise redeclared(producer, record.declaration, declaration)
-            record.lease, record.seen = lease, self._uptime.now()
+            if producer not in self._log.clock.producers and record.status != Status.COMPLETE:
+                require_open(self.path, producer, self._log.clock.floor)
+            record.lease, record.seen, record.declaration = lease, self._uptime.now(), declaration
             if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
-                record.holder, record.epoch, record.sent = holder, record.epoch + 1, record.seen
-                self._tick(Joined(producer), record)
+                self._take_over(record, holder)
             else:
                 producers.save(self._catalog, record)
             return producers.info(self._catalog, record)
 
-    def renew(self, producer: str, epoch: int) -> bool:
+    def _take_over(self, record: Known, holder: str) -> None:
+        record.holder, record.epoch = holder, record.epoch + 1
+        if record.status == Status.COMPLETE:
+            producers.save(self._catalog, record)
+        else:
+            record.sent = record.seen
+            self._tick(Joined(record.name), record)
+
+    def expect(self, names: Sequence[str]) -> None:
+        with self._transaction():
+            for name in names:
+                self._tick(Expected(name), producers.newcomer(name, Status.EXPECTED))
+
+    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         with self._transaction():
             self._close_removed()
             record = self._current(producer, epoch)
             record.seen = self._uptime.now()
-            again = record.status == Status.DETACHED and not record.let_go
+            again = record.status == Status.DETACHED and (sends or not record.let_go)
             if again:
+                require_open(self.path, producer, self._log.clock.floor)
                 self._join_again(record)
             producers.save(self._catalog, record)
             return again
@@ -173,7 +193,11 @@ class LocalStore(Store):
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
         with self._guard:
-            return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
+            try:
+                return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
+            except FileNotFoundError:
+                self._catalog.require()  # the stream was renamed or deleted
+                raise
 
     def commit(self, commit: Commit) -> Receipt:
         with self._transaction():
@@ -182,7 +206,7 @@ class LocalStore(Store):
             if commit.number <= record.number:
                 return self._receipt(record)
             self._require_staged(commit)
-            trains, late = admit(self, commit.trains, self._log.clock.floor)
+            trains, late = admit(self, commit.trains, self._log.clock.floor, partial(raised, self._catalog))
             require_whole(commit, late)
             record.seen = self._uptime.now()
             if self._land(commit, trains, record):
@@ -206,13 +230,13 @@ class LocalStore(Store):
     def _current(self, producer: str, epoch: int) -> Known:
         record = self._find(producer)
         if record.epoch != epoch:
-            raise fenced(producer, epoch, record.epoch)
+            raise fenced(producer, epoch, record.epoch, Status(record.status))
         return record
 
     def _find(self, producer: str) -> Known:
         record = producers.find(self._catalog, producer)
         if record is None:
-            raise never_attached(producer)
+            raise never_attached(producer, [known.name for known in producers.everyone(self._catalog)], self.path)
         return record
 
     def _receipt(self, record: Known) -> Receipt:
@@ -226,9 +250,9 @@ class LocalStore(Store):
         for train, floor in zip(trains, floors, strict=True):
             self._log.append(Sent(commit.producer, floor, train.largest), train)
         news = stronger(own, commit.floor) != own
-        if not trains and (news or record.status != Status.ATTACHED):
+        if not trains and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
             self._log.append(Sent(commit.producer, stronger(before, commit.floor)))
-        record.tick(self._log.clock.producers.get(commit.producer), Status(record.status))
+        record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
         return bool(trains) or news
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
@@ -247,15 +271,28 @@ class LocalStore(Store):
     def leave(self, producer: str, epoch: int) -> None:
         with self._transaction():
             record = self._current(producer, epoch)
-            if record.status != Status.LEFT:
+            if record.status not in (Status.LEFT, Status.COMPLETE):
+                record.seen = self._uptime.now()
                 self._tick(Left(producer), record)
 
     def detach(self, producer: str) -> None:
         with self._transaction():
             record = self._find(producer)
-            if record.status in (Status.ATTACHED, Status.IDLE):
+            if record.status in (Status.EXPECTED, Status.ATTACHED, Status.IDLE):
                 record.let_go = True
                 self._tick(Detached(producer), record)
+
+    def close_producer(self, producer: str, *, complete: bool = False) -> None:
+        with self._transaction():
+            record = self._find(producer)
+            if record.status == Status.COMPLETE or (record.status == Status.LEFT and not complete):
+                return
+            record.holder, record.epoch = "", record.epoch + 1
+            self._tick(Sent(producer, END) if complete else Left(producer), record)
+
+    def alter(self, add: pa.Schema) -> None:
+        with self._transaction():
+            self._catalog.set_schema(altered(self._catalog.meta()[1], add, self.path))
 
     def head(self) -> Head:
         with self._guard:
@@ -318,16 +355,37 @@ class LocalStore(Store):
             record = producers.find(self._catalog, name)
             return producers.info(self._catalog, record) if record else None
 
+    def last_seen(self) -> dict[str, LastSeen]:
+        with self._guard:
+            now = self._uptime.look()
+            return {record.name: record.last_seen(now) for record in producers.everyone(self._catalog)}
+
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):
             return self._log.copy_clock()
 
+    def raised(self, bound: int) -> BoundOrigin | None:
+        with self._transaction("DEFERRED"):
+            return raised(self._catalog, bound)
+
+    def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
+        end = self.rejections_end() if upto is None else upto
+        while after < end:
+            with self._guard:
+                found = rejections.portion(self._catalog, self.schema, after, end)
+            yield from found
+            after = found[-1].number if len(found) == rejections.PORTION_REJECTIONS else end
+
+    def rejections_end(self) -> int:
+        with self._guard:
+            self._catalog.require()
+            return rejections.newest(self._catalog)
+
     def rejected(self) -> pa.Table:
-        schema = rejected_schema(self.schema)
         with self._guard:
             self._catalog.verify("rejected")
-            found = [rejected_table(n, r, schema) for n, r in rejections.everything(self._catalog, self.schema)]
-        return pa.concat_tables([schema.empty_table(), *found])
+            self._catalog.verify("rejected_origins")
+        return rejected_table(self.rejections(), self.schema)
 
     def rejected_removed(self) -> int:
         with self._guard:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.segment import FREE, SEGMENTS, open_locked
+from spark_rowtime.store.local.segment import FREE, SEGMENTS, open_locked, size_of_header
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
 
 PORTION_FILES = 50
@@ -49,16 +49,16 @@ class NamedSegments:
         return found.fetchone() is not None
 
 
-def remove_files(catalog: Catalog, files: Iterable[Path], named: NamedSegments, header: int, now: int) -> list[int]:
+def remove_files(catalog: Catalog, files: Iterable[Path], named: NamedSegments, now: int) -> list[int]:
     """Removes those of ``files`` that are no longer needed, and returns their sizes.
 
     Call it in a transaction, so that no commit can name a file meanwhile. A file that a writer has open stays.
-    A file with uncommitted bytes, besides the ``header``, stays for a day after its last write.
+    A file with uncommitted bytes stays for a day after its last write.
     """
     sizes = []
     for file in files:
         committed = catalog.execute("SELECT bytes FROM removed WHERE segment = ?", (file.name,)).fetchone() or (0,)
-        size = None if named.since(file.name) else _remove(file, header + committed[0], now)
+        size = None if named.since(file.name) else _remove(file, committed[0], now)
         if size is not None:
             sizes.append(size)
         if not file.exists():
@@ -72,14 +72,15 @@ def forget_files(catalog: Catalog, stream: Path) -> list[Path]:
     return [file for file in (stream / SEGMENTS / name for name in names) if not file.exists()]
 
 
-def _remove(file: Path, accounted: int, now: int) -> int | None:
-    """Removes one segment and its marker. Returns its size; None if it must stay."""
+def _remove(file: Path, committed: int, now: int) -> int | None:
+    """Removes one segment, with ``committed`` bytes of trains, and its marker. Returns its size; None if it stays."""
     fd = open_locked(file)
     if fd is None:
         return None
     try:
-        stat = os.fstat(fd)
-        if stat.st_size != accounted and stat.st_mtime_ns // 1000 > now - STAGED_RETENTION_MICROS:
+        stat, header = os.fstat(fd), size_of_header(fd)
+        accounted = header is not None and stat.st_size == header + committed
+        if not accounted and stat.st_mtime_ns // 1000 > now - STAGED_RETENTION_MICROS:
             return None
         (file.parent.parent / FREE / file.name).unlink(missing_ok=True)
         file.unlink()

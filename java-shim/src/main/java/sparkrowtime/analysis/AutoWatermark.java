@@ -164,9 +164,9 @@ final class AutoWatermark {
     }
     LOG.warn(
         "A union of a rowtime stream with a stream or a column that has no watermark has none: the bound"
-            + " says nothing about the other's rows. Call withWatermark(\"rowtime\", <delay>) on the union"
+            + " does not hold for the rows of the other input. Call withWatermark(\"rowtime\", <delay>) on the union"
             + " (the weaker of bound and data then counts), or set option punctuate=true on the"
-            + " rowtime stream if its bound speaks for the other too.");
+            + " rowtime stream if its bound also holds for the other input.");
     return with(union, children.stream().map(c -> isSilent(c) ? without(c) : c).toList());
   }
 

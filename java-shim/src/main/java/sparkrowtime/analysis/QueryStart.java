@@ -22,6 +22,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
     ShimMismatch.guarded(
         () -> {
           if (plan instanceof WriteToStreamStatement query && plan.exists(RowtimeRelations::isRowtime)) {
+            RefuseOtherModes.check(query);
             check(query.inputQuery(), query.outputMode());
           }
         });
@@ -31,6 +32,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
   private static void check(LogicalPlan plan, OutputMode mode) {
     BoundedQuery.refuseSettings(SQLConf.get());
     RefuseGroupFunctions.check(plan);
+    RefuseTableDifference.check(plan);
     RefuseSecondWatermark.check(plan);
     if (mode.equals(OutputMode.Append())) {
       RefuseLostTotals.check(plan);

@@ -22,8 +22,8 @@ public final class RefuseDelaylessDedup extends AbstractFunction1<LogicalPlan, B
     if (node instanceof DeduplicateWithinWatermark && AutoWatermark.isIn(node)) {
       throw new IllegalArgumentException(
           "dropDuplicatesWithinWatermark on a rowtime stream needs withWatermark(\"rowtime\","
-              + " <delay>) before it: the delay says for how long duplicates are looked for. The"
-              + " automatic watermark of the stream has none.");
+              + " <delay>) before it: the delay determines how long duplicates are looked for. The"
+              + " automatic watermark of the stream has no delay.");
     }
   }
 }

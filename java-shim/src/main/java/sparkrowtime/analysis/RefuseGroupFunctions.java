@@ -29,8 +29,8 @@ final class RefuseGroupFunctions {
           node.nodeName() + " calls its function with the rows that a group has in one micro-batch, not with all rows"
               + " of the group, so its results would depend on where batches end: " + node.simpleString(20)
               + ". Use groupBy(...).transformWithStateInPandas, which keeps rows until they are complete; an"
-              + " aggregation by window or rowtime; spark_rowtime.operators; mapInPandas, if each row stands alone;"
-              + " or foreachBatch, if a part of a group is meant.");
+              + " aggregation by window or rowtime; spark_rowtime.operators; mapInPandas, if rows are independent;"
+              + " or foreachBatch, if the rows of one batch are what you want.");
     }
   }
 

@@ -29,8 +29,8 @@ final class RefuseLostTotals {
         && losesTime(sets)) {
       throw new IllegalArgumentException(
           "A grouping set without the event time column is never complete, so in append mode its results"
-              + " would never come out: " + aggregate.simpleString(20) + ". Write GROUPING SETS that all have"
-              + " the window or rowtime in them; CUBE and ROLLUP always make one that has not.");
+              + " would never be emitted: " + aggregate.simpleString(20) + ". Write GROUPING SETS that all have"
+              + " the window or rowtime in them; CUBE and ROLLUP always create a set without it.");
     }
   }
 

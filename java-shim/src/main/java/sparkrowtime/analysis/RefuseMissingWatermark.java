@@ -28,10 +28,10 @@ final class RefuseMissingWatermark {
       return;
     }
     throw new IllegalArgumentException(
-        "An aggregation without watermark is never complete, so append mode has no results of it: it groups by "
-            + shown(groups, plan) + ", and a bound follows none of these. Group by window(rowtime, ...),"
+        "An aggregation without watermark is never complete, so append mode would give no results: it groups by "
+            + shown(groups, plan) + ", and no bound is known for any of these. Group by window(rowtime, ...),"
             + " rowtime, or an expression that keeps the order of time (rowtime + INTERVAL ..., date_trunc; see"
-            + " docs/semantics.md); keep the column rowtime, or the window, in every SELECT on the way; or call"
+            + " docs/semantics.md); keep the column rowtime, or the window, in every SELECT in between; or call"
             + " withWatermark(<column>, <delay>) on the time column before the aggregation.");
   }
 

@@ -39,8 +39,7 @@ final class RefuseNullGroups {
       throw new IllegalArgumentException(
           "GROUP BY " + time.sql() + ": this time can be NULL, since " + times.reason() + ", and in append mode the"
               + " group of NULL is never complete, so its rows would never come out. Leave them out below the"
-              + " aggregation (WHERE " + time.sql() + " IS NOT NULL), or group by a time that every row has, such as"
-              + " that of the join's other side.");
+              + " aggregation (WHERE " + time.sql() + " IS NOT NULL), or " + times.instead() + ".");
     }
   }
 }

@@ -34,11 +34,11 @@ final class RefuseUnknownTimes {
   private static void refuse(Attribute time, LogicalPlan node) {
     throw new IllegalArgumentException(
         node.nodeName() + " keeps rows by the time " + time.name() + " (" + Origin.of(time, node) + "), but no"
-            + " watermark says how far that has come: the column only has the mark of one. A mark comes along with"
-            + " a schema or with metadata (give mapInPandas its schema as text, and alias no metadata), out of a"
-            + " struct that was aggregated, and from a union with a stream or a column that has no watermark. Call"
-            + " withWatermark on it, after that; of a union, option punctuate=true on the rowtime stream says that"
-            + " its bound speaks for the other too.");
+            + " watermark is known for this time: the column only has a watermark's mark in its metadata. Such a mark"
+            + " is copied with a schema or with metadata (give mapInPandas its schema as text, and alias without"
+            + " metadata), out of a struct that was aggregated, and by a union with a stream or a column that has no"
+            + " watermark. Call withWatermark on the column after that step. For a union, option punctuate=true on the"
+            + " rowtime stream declares that its bound also holds for the other input.");
   }
 
   /** The columns by which a node may keep rows. */

@@ -20,7 +20,7 @@ import sparkrowtime.support.ShimMismatch;
  * automatic watermark. Spark applies it to every plan that it analyzes, in the user's thread.
  *
  * <p>Law: the rule is idempotent. It does not change plans without a rowtime stream, streams that are read
- * with option bounds=ignore, and the plans of batches, which Spark analyzes again.
+ * with option bounds=ignore or as another view than their rows, and the plans of batches, which Spark analyzes again.
  */
 public final class RowtimeRelations extends Rule<LogicalPlan> {
   private final SparkSession session;
@@ -64,7 +64,8 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
   public static boolean isRowtime(Object node) {
     return node instanceof StreamingRelationV2 relation
         && relation.sourceName().equalsIgnoreCase(Rowtime.SOURCE)
-        && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"));
+        && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"))
+        && "rows".equalsIgnoreCase(relation.extraOptions().getOrDefault("view", "rows"));
   }
 
   private static LogicalPlan rewrite(LogicalPlan node) {

@@ -1,13 +1,22 @@
 package sparkrowtime.analysis;
 
 import org.apache.spark.sql.catalyst.plans.logical.*;
+import sparkrowtime.support.Scala;
 
 /** Decides which nodes of an analyzed plan keep rows of a stream from one batch to the next. */
-final class StatefulNodes {
+public final class StatefulNodes {
   private StatefulNodes() {}
 
   static boolean keepsRows(Object node) {
     return node instanceof LogicalPlan plan && plan.isStreaming() && (isOfOneStream(plan) || isStreamJoin(plan));
+  }
+
+  /** The stream that a transformWithState reads; null for other nodes. Its other input is a table, the initial state. */
+  public static LogicalPlan input(LogicalPlan node) {
+    LogicalPlan function = node instanceof SerializeFromObject objects ? objects.child() : node;
+    return function instanceof TransformWithStateInPySpark || function instanceof TransformWithState
+        ? Scala.list(function.children()).stream().filter(LogicalPlan::isStreaming).findFirst().orElse(null)
+        : null;
   }
 
   private static boolean isOfOneStream(LogicalPlan node) {

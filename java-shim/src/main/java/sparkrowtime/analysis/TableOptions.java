@@ -4,10 +4,12 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NamedRelation;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogUtils;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -21,7 +23,7 @@ import sparkrowtime.support.Scala;
 /**
  * The options of a table {@code USING rowtime}. Spark passes a Python source only the options that a query
  * gives in {@code WITH (...)}, and not those of the table, such as path. This class adds them to the
- * relation.
+ * relation, also to one that is written.
  *
  * <p>Law: an option of the query overrides one of the table. Adding is idempotent. Relations without a
  * table do not change.
@@ -31,9 +33,10 @@ final class TableOptions {
 
   private TableOptions() {}
 
-  /** True for a relation of a rowtime table, batch or streaming. */
+  /** True for a relation of a rowtime table, batch or streaming, and for a write into one. */
   static boolean concern(Object node) {
-    return node instanceof StreamingRelationV2 s && isTable(s.sourceName(), s.catalog(), s.identifier())
+    return node instanceof V2WriteCommand w && concern(w.table())
+        || node instanceof StreamingRelationV2 s && isTable(s.sourceName(), s.catalog(), s.identifier())
         || node instanceof DataSourceV2Relation b && isTable(b.table().name(), b.catalog(), b.identifier());
   }
 
@@ -47,6 +50,9 @@ final class TableOptions {
   static LogicalPlan given(LogicalPlan node, SessionCatalog tables) {
     if (!concern(node)) {
       return node;
+    } else if (node instanceof V2WriteCommand write) {
+      NamedRelation table = (NamedRelation) given((LogicalPlan) write.table(), tables);
+      return table == write.table() ? node : (LogicalPlan) write.withNewTable(table);
     } else if (node instanceof StreamingRelationV2 stream) {
       return given(stream, stream.extraOptions(), of(stream.identifier().get(), tables));
     }

@@ -29,6 +29,7 @@ public class Evictions {
 
   private final Map<ExprId, Long> groups = new HashMap<>();
   private final Map<ExprId, Long> joins = new HashMap<>();
+  private final Map<ExprId, Long> emitted = new HashMap<>();
   private Long followed;
 
   /** All later results of the aggregations by this column are above this time; null if not known. */
@@ -40,6 +41,19 @@ public class Evictions {
   public Long ofJoins(Attribute time) {
     Long above = joins.get(time.exprId());
     return above == null || above == NOTHING ? null : above;
+  }
+
+  /**
+   * All later values of this column, the event time that a state function of the user declares, are above this
+   * time; null if not known.
+   */
+  public Long ofEmitted(Attribute time) {
+    Long above = emitted.get(time.exprId());
+    return above == null || above == 0 ? null : above;
+  }
+
+  public void emitted(Attribute time, long watermarkMs) {
+    emitted.merge(time.exprId(), watermarkMs * 1000, Math::min);
   }
 
   /** The floor below which this library's state functions have output all rows; null without such functions. */

@@ -95,8 +95,9 @@ public final class Monotonic {
     return constant && (isBelowDay(add) || isFixed(add.zoneId()) && !addsMonths(add));
   }
 
-  private static boolean isBelowDay(TimestampAddInterval add) {
-    Object interval = add.right().eval(InternalRow.empty());
+  /** Whether {@code add} adds less than a day, a constant. Such a sum is the same in all zones. */
+  public static boolean isBelowDay(TimestampAddInterval add) {
+    Object interval = isConstant(add.right()) ? add.right().eval(InternalRow.empty()) : null;
     return interval instanceof CalendarInterval c && c.months == 0 && c.days == 0
         || interval instanceof Long micros && Math.abs(micros) < DAY;
   }

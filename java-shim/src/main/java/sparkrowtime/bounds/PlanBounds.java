@@ -13,6 +13,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 import sparkrowtime.analysis.PackedRows;
 import sparkrowtime.analysis.RowtimeRelations;
+import sparkrowtime.analysis.StatefulNodes;
 import sparkrowtime.source.BoundedStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
@@ -70,6 +71,8 @@ public final class PlanBounds {
       return byPlace(union, Scala.list(union.children()));
     } else if (plan instanceof Join join) {
       return ofJoin(join);
+    } else if (plan instanceof UpdateEventTimeWatermarkColumn declared) {
+      return ofDeclared(declared);
     }
     return ofOneInput(plan);
   }
@@ -98,6 +101,34 @@ public final class PlanBounds {
       }
     }
     return columns;
+  }
+
+  /**
+   * The event time that a user's transformWithState declares for its output. Spark fails a batch in which one
+   * of these times is not above the watermark of the batch before, so later ones are above that of this batch.
+   */
+  private Columns ofDeclared(UpdateEventTimeWatermarkColumn declared) {
+    LogicalPlan input = StatefulNodes.input(declared.child());
+    Bound bound = input == null ? null : weakestTime(input);
+    Long above = evicted.ofEmitted(declared.eventTime());
+    Columns columns = new Columns();
+    if (bound != null) {
+      long floor = above == null ? Bound.UNKNOWN_YET : above + 1;
+      columns.put(declared.eventTime().exprId(), "", bound.weakest(Bound.of(floor)));
+    }
+    return columns;
+  }
+
+  /** The weakest bound of the columns with a watermark; null if there is none, or one of them has no bound. */
+  private Bound weakestTime(LogicalPlan input) {
+    Columns columns = of(input);
+    List<Attribute> times = Scala.list(input.output()).stream().filter(Rowtime::isWatermarked).toList();
+    boolean known = !times.isEmpty() && times.stream().allMatch(a -> time(columns, a) != null);
+    return known ? times.stream().map(a -> time(columns, a)).reduce(Bound::weakest).get() : null;
+  }
+
+  private static Bound time(Columns columns, Attribute a) {
+    return columns.get(a.exprId(), a.dataType() instanceof StructType ? "end" : "");
   }
 
   private Bound given(Bound bound) {

@@ -109,7 +109,7 @@ public final class BoundedQuery {
     refuse(conf, "spark.sql.streaming.multipleWatermarkPolicy", "min",
         "with several inputs a bound holds only as far as the weakest of them");
     refuse(conf, "spark.sql.streaming.statefulOperator.allowMultiple", "true",
-        "the old single-operator mode takes the rows of the batch that carries a bound for late");
+        "the old single-operator mode treats the rows of the batch that carries a bound as late");
   }
 
   private static void refuse(SQLConf conf, String key, String required, String why) {

@@ -1,8 +1,5 @@
 package sparkrowtime.query;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.time.ZoneId;
 import java.time.zone.ZoneRules;
 import java.util.Set;
@@ -12,11 +9,13 @@ import java.util.stream.Stream;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.TimestampAddInterval;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Definitions;
@@ -29,12 +28,14 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
- * The time zone in which a query's first run computed times such as {@code date_trunc('DAY', rowtime)}.
- * In another zone, a later run would compute times below what the first run promised. Spark's offset log
- * does not contain the zone, so it is in a file of the checkpoint, {@value #FILE}: zone ids separated by
+ * The time zone in which a query's first run computed times such as {@code date_trunc('DAY', rowtime)}, or
+ * {@code rowtime + INTERVAL 1 DAY} in the condition of a join. In another zone, a later run would compute
+ * times below what the first run promised, or would match rows that the first run has freed. Spark's offset
+ * log does not contain the zone, so it is in a file of the checkpoint, {@value #FILE}: zone ids separated by
  * commas. Called once a run, in the query's thread.
  *
- * <p>Law: a query whose bounds do not depend on a zone has no such file, and runs in any zone.
+ * <p>Law: a query without a bound or an eviction that depends on a zone has no such file, and runs in any
+ * zone.
  */
 final class FirstZone {
   private static final String FILE = "rowtime-zones";
@@ -53,6 +54,11 @@ final class FirstZone {
         }
 
         @Override
+        public Long ofEmitted(Attribute time) {
+          return 0L;
+        }
+
+        @Override
         public Long followed() {
           return 0L;
         }
@@ -62,40 +68,9 @@ final class FirstZone {
 
   static void require(MicroBatchExecution query) {
     String now = String.join(",", zones(query.logicalPlan()));
-    if (now.isEmpty()) {
-      return;
-    }
-    try {
-      require(query, now);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-  }
-
-  private static void require(MicroBatchExecution query, String now) throws IOException {
-    Path root = new Path(query.resolvedCheckpointRoot());
-    Path file = new Path(root, FILE);
-    CheckpointFileManager files =
-        CheckpointFileManager.create(root, query.sparkSessionForStream().sessionState().newHadoopConf());
-    if (query.offsetLog().getLatest().isEmpty() || !files.exists(file)) {
-      write(files, file, now);
-    } else {
-      refuseOther(read(files, file), now, root);
-    }
-  }
-
-  private static void write(CheckpointFileManager files, Path file, String zones) throws IOException {
-    if (files.exists(file)) {
-      files.delete(file);  // Spark's rename does not replace a file everywhere
-    }
-    try (var out = files.createAtomic(file, false)) {
-      out.write(zones.getBytes(StandardCharsets.UTF_8));
-    }
-  }
-
-  private static String read(CheckpointFileManager files, Path file) throws IOException {
-    try (var in = files.open(file)) {
-      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    if (!now.isEmpty()) {
+      CheckpointFile file = new CheckpointFile(query, FILE);
+      refuseOther(file.first(query.offsetLog().getLatest().isEmpty(), now), now, file.checkpoint());
     }
   }
 
@@ -104,8 +79,9 @@ final class FirstZone {
       throw new IllegalArgumentException(
           "The first run of this query computed its times in the time zone " + first + ", this run computes them in "
               + now + ": date_trunc and casts between TIMESTAMP and DATE would give times below what the query has"
-              + " promised. Set spark.sql.session.timeZone to " + first + " before the DataFrame is made, or start"
-              + " the query with a new checkpoint and a new output (this one is " + checkpoint + ").");
+              + " promised, and a join within a number of days has freed rows that could now match. Set"
+              + " spark.sql.session.timeZone to " + first + " before the DataFrame is made, or start the query with a"
+              + " new checkpoint and a new output (this one is " + checkpoint + ").");
     }
   }
 
@@ -113,7 +89,7 @@ final class FirstZone {
     return Stream.of(zones.split(",")).map(zone -> ZoneId.of(zone).getRules()).collect(Collectors.toSet());
   }
 
-  /** The ids of the zones that the bound of some column of the plan depends on. */
+  /** The ids of the zones that the bound of some column of the plan, or the eviction of a join, depends on. */
   static Set<String> zones(LogicalPlan plan) {
     PlanBounds bounds = new PlanBounds(new Definitions(plan), stream -> 0L, KNOWN, new RowsSeen(stream -> null));
     Set<String> zones = new TreeSet<>();
@@ -122,6 +98,9 @@ final class FirstZone {
   }
 
   private static void addZones(LogicalPlan node, PlanBounds bounds, Set<String> zones) {
+    if (isStreamJoin(node) || node instanceof Filter && node.exists(FirstZone::isStreamJoin)) {
+      Scala.list(node.expressions()).forEach(e -> e.foreach(Scala.each(part -> addDays(part, zones))));
+    }
     if (!(node instanceof Project || node instanceof Aggregate || node instanceof Expand)) {
       return;
     }
@@ -136,6 +115,17 @@ final class FirstZone {
     Bound bound = zone == null ? null : below.of(e);
     if (bound != null && !bound.isOrdinary()) {
       zones.add(zone.getId());
+    }
+  }
+
+  private static boolean isStreamJoin(Object node) {
+    return node instanceof Join join && join.left().isStreaming() && join.right().isStreaming();
+  }
+
+  /** A join frees rows by the length of the days in its condition. Spark makes filters above it a part of that. */
+  private static void addDays(Object e, Set<String> zones) {
+    if (e instanceof TimestampAddInterval add && add.right().foldable() && !Monotonic.isBelowDay(add)) {
+      zones.add(add.zoneId().getId());
     }
   }
 }

@@ -108,9 +108,9 @@ public record JoinSides(SideEviction left, SideEviction right) {
     boolean outerRight = join.joinType().equals(RightOuter$.MODULE$) || join.joinType().equals(FullOuter$.MODULE$);
     if (outerLeft && left == null || outerRight && right == null) {
       throw new IllegalArgumentException(
-          "The " + join.joinType().sql() + " JOIN on " + condition(join) + " keeps " + keptForEver() + " rows for"
-              + " ever, so their results without a match would never come: no part of the condition is known to"
-              + " say from when on they cannot be matched. Compare the event time columns of both streams"
+          "The " + join.joinType().sql() + " JOIN on " + condition(join) + " keeps " + keptForEver() + " rows"
+              + " forever, so their results without a match would never be emitted: no part of the condition"
+              + " determines when they can no longer be matched. Compare the event time columns of both streams"
               + " themselves, plus or minus an interval, such as b.rowtime BETWEEN a.rowtime AND a.rowtime +"
               + " INTERVAL 10 MINUTES, or their CAST to BIGINT, DOUBLE or DECIMAL plus or minus a number of"
               + " seconds, or join on equal times or windows.");

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.types.StructType;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Columns;
+import sparkrowtime.bounds.EndOfTime;
 
 /**
  * The names under which the bounds of a query's output are published. They are those of Spark's
@@ -45,7 +46,7 @@ final class OutputPaths {
   }
 
   private static void put(Map<String, Long> floors, String path, Bound bound) {
-    floors.merge(path, bound != null && bound.isPromise() ? bound.floor() : NONE, Math::min);
+    floors.merge(path, bound != null && bound.isPromise() ? EndOfTime.published(bound.floor()) : NONE, Math::min);
   }
 
   private static String quoted(String name) {

@@ -79,7 +79,7 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
       Expression key = (isLeft ? join.leftKeys() : join.rightKeys()).apply(place);
       Expression others = (isLeft ? join.rightKeys() : join.leftKeys()).apply(place);
       Long least = leastKeyMs(others, reached);
-      Long ahead = least == null ? null : aheadMicros(key, reached.floor());
+      Long ahead = least == null ? null : aheadMicros(key, least * 1000);
       return ahead == null ? null : new SideEviction(keyPredicate(least), Math.floorDiv(least * 1000 - ahead, 1000L));
     }
 
@@ -93,13 +93,16 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
       return sum == null || !sum.isOf(time) ? null : (Long) Math.floorDiv(reached.keyFloor() + sum.least() - 1, 1000L);
     }
 
-    /** By how much the side's own key can be ahead of its event time; null if that is not known. */
-    private Long aheadMicros(Expression key, long from) {
+    /**
+     * By how much a key of the side itself, at or after {@code least}, can be ahead of its event time; null if
+     * that is not known.
+     */
+    private Long aheadMicros(Expression key, long least) {
       Attribute time = time(own());
       if (time == null || key.semanticEquals(time)) {
         return 0L;
       }
-      TimeSum sum = TimeSum.of(key, from);
+      TimeSum sum = TimeSum.reaching(key, least);
       return sum == null || !sum.isOf(time) ? null : (Long) sum.most();
     }
 

@@ -42,8 +42,8 @@ final class StateAdvice {
     JoinSides sides = all.get(join.stateInfo().get().operatorId());
     if (sides != null && !sides.evictsBoth()) {
       LOG.warn(
-          "The join on {} has no condition on both streams' times, so it keeps {} rows for ever: its"
-              + " state only grows. Add one, such as b.rowtime BETWEEN a.rowtime AND a.rowtime +"
+          "The join on {} has no condition on both streams' times, so it keeps {} rows forever: its"
+              + " state only grows. Add such a condition, for example b.rowtime BETWEEN a.rowtime AND a.rowtime +"
               + " INTERVAL 10 MINUTES, or join on equal windows.",
           JoinSides.condition(join),
           sides.keptForEver());

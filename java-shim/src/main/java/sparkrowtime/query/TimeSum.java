@@ -35,8 +35,11 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
 
   private static final int MICROS_SCALE = 6;
 
+  /** Earlier than all times: 0001-01-01. */
+  private static final long EVER = -62_135_596_800L * SECOND_MICROS;
+
   /**
-   * @param from a lower bound of those values of the expression that matter
+   * @param from a lower bound of the times of the expression that matter
    * @return null if the expression is not on the list
    */
   static TimeSum of(Expression e, long from) {
@@ -47,12 +50,27 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
     }
   }
 
-  /** {@code larger - smaller}; null if one of them has no sum. */
+  /** The sum of an expression for those of its times for which it can be {@code value} or more. */
+  static TimeSum reaching(Expression e, long value) {
+    TimeSum any = of(e, EVER);
+    try {
+      return any == null ? null : of(e, Math.subtractExact(value, any.most()));
+    } catch (ArithmeticException overflow) {
+      return null;
+    }
+  }
+
+  /**
+   * {@code larger - smaller}, for those times of {@code smaller} for which it can be as large as a value of
+   * {@code larger}; null if one of them has no sum.
+   *
+   * @param from a lower bound of the times of {@code larger}
+   */
   static TimeSum difference(Expression larger, Expression smaller, long from) {
     TimeSum first = of(larger, from);
-    TimeSum second = of(smaller, from);
     try {
-      return first == null || second == null ? null : first.plus(second.negated());
+      TimeSum second = first == null ? null : reaching(smaller, first.leastFrom(from));
+      return second == null ? null : first.plus(second.negated());
     } catch (ArithmeticException overflow) {
       return null;
     }
@@ -166,10 +184,19 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
   /** Days are calendar days in the session's time zone, in whatever unit the user wrote them. */
   private static TimeSum added(TimestampAddInterval add, long from, long days, long micros) {
     long shift = Math.addExact(Math.multiplyExact(days, DAY_MICROS), micros);
-    long start = Math.subtractExact(from, Math.addExact(Math.abs(shift), ZONE_MARGIN_MICROS));
-    TimeSum child = sum(add.start(), start);
+    TimeSum child = sum(add.start(), from);
     TimeSum moved = child == null ? null : child.plus(of(shift, shift));
-    return moved == null || days == 0 ? moved : moved.give(ZoneOffsets.largestChange(add.zoneId(), start));
+    if (moved == null || days == 0) {
+      return moved;
+    }
+    long start = Math.min(child.leastFrom(from), moved.leastFrom(from)) - ZONE_MARGIN_MICROS;
+    return moved.give(ZoneOffsets.largestChange(add.zoneId(), start));
+  }
+
+  /** A lower bound of the sum if {@code from} is one of its times. */
+  private long leastFrom(long from) {
+    boolean ofOne = minus.isEmpty() && plus.size() <= 1;
+    return !ofOne ? EVER : plus.isEmpty() ? least : Math.addExact(from, least);
   }
 
   private TimeSum plus(TimeSum other) {

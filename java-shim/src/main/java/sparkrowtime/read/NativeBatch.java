@@ -6,11 +6,13 @@ import org.apache.arrow.flatbuf.Message;
 import org.apache.arrow.memory.ArrowBuf;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.TimeStampMicroTZVector;
-import org.apache.arrow.vector.VectorLoader;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.message.ArrowRecordBatch;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -28,16 +30,20 @@ final class NativeBatch {
 
   /** The train's rows with rowtimes in its range, maybe none. Closing the batch frees its memory. */
   static ColumnarBatch of(NativeTrain train, Schema schema, NativeFiles files, BufferAllocator allocator) {
-    VectorSchemaRoot rows = VectorSchemaRoot.create(schema, allocator);
     try (ArrowRecordBatch message = message(files.read(train, allocator), train)) {
-      new VectorLoader(rows).load(message);
-      if (rows.getRowCount() != train.rows()) {
-        throw train.corrupt(rows.getRowCount() + " rows instead of " + train.rows(), null);
+      KnownColumns known = KnownColumns.of(schema, message, train);
+      VectorSchemaRoot rows = VectorSchemaRoot.create(known.schema(), allocator);
+      try {
+        known.load(message, rows);
+        if (rows.getRowCount() != train.rows()) {
+          throw train.corrupt(rows.getRowCount() + " rows instead of " + train.rows(), null);
+        }
+        ColumnVector[] columns = columns(rows, schema);
+        return train.isWhole() ? new ColumnarBatch(columns, rows.getRowCount()) : part(rows, columns, train);
+      } catch (RuntimeException | Error e) {
+        rows.close();
+        throw e;
       }
-      return train.isWhole() ? whole(rows) : part(rows, train);
-    } catch (RuntimeException | Error e) {
-      rows.close();
-      throw e;
     }
   }
 
@@ -54,13 +60,8 @@ final class NativeBatch {
     }
   }
 
-  private static ColumnarBatch whole(VectorSchemaRoot rows) {
-    return new ColumnarBatch(columns(rows), rows.getRowCount());
-  }
-
-  private static ColumnarBatch part(VectorSchemaRoot rows, NativeTrain train) {
+  private static ColumnarBatch part(VectorSchemaRoot rows, ColumnVector[] columns, NativeTrain train) {
     int[] chosen = chosen((TimeStampMicroTZVector) rows.getVector(Rowtime.COLUMN), train);
-    ColumnVector[] columns = columns(rows);
     for (int i = 0; i < columns.length; i++) {
       columns[i] = new ChosenRows(columns[i], chosen);
     }
@@ -73,7 +74,20 @@ final class NativeBatch {
         .toArray();
   }
 
-  private static ColumnVector[] columns(VectorSchemaRoot rows) {
-    return rows.getFieldVectors().stream().map(ArrowColumnVector::new).toArray(ColumnVector[]::new);
+  /** The columns of {@code schema}; null where the train does not have them yet. */
+  private static ColumnVector[] columns(VectorSchemaRoot rows, Schema schema) {
+    StructField[] types = ArrowUtils.fromArrowSchema(schema).fields();
+    ColumnVector[] columns = new ColumnVector[types.length];
+    for (int i = 0; i < columns.length; i++) {
+      boolean known = i < rows.getFieldVectors().size();
+      columns[i] = known ? new ArrowColumnVector(rows.getVector(i)) : nulls(rows.getRowCount(), types[i]);
+    }
+    return columns;
+  }
+
+  private static ColumnVector nulls(int count, StructField type) {
+    ConstantColumnVector column = new ConstantColumnVector(count, type.dataType());
+    column.setNull();
+    return column;
   }
 }

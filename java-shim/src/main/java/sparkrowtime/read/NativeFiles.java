@@ -53,7 +53,7 @@ final class NativeFiles implements AutoCloseable {
     CRC32 checksum = new CRC32();
     checksum.update(bytes);
     if ((int) checksum.getValue() != train.checksum()) {
-      throw train.corrupt("the checksum does not fit", null);
+      throw train.corrupt("the checksum does not match", null);
     }
   }
 

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import sparkrowtime.bounds.Bound;
+import sparkrowtime.bounds.EndOfTime;
 
 /**
  * The JSON of a rowtime offset: an object with "floor", a whole number of microseconds or null. All
@@ -26,7 +27,7 @@ public final class OffsetJson {
               + json
               + ". This checkpoint was not written by a rowtime source of this version.");
     }
-    return floor.isNull() ? Bound.UNKNOWN_YET : floor.asLong();
+    return floor.isNull() ? Bound.UNKNOWN_YET : EndOfTime.within(floor.asLong());
   }
 
   /**

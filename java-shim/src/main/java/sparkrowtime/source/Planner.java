@@ -16,8 +16,8 @@ final class Planner {
       if (e instanceof EOFException || e instanceof SocketException) {
         throw new IllegalStateException(
             "StoreUnavailableError: the Python process that plans the reads of this rowtime stream has"
-                + " ended: it was killed, perhaps for lack of memory. Nothing is lost: start the query"
-                + " again, it goes on from its checkpoint.",
+                + " ended: it was killed, perhaps for lack of memory. Nothing is lost. Start the query"
+                + " again; it continues from its checkpoint.",
             e);
       }
       throw e;

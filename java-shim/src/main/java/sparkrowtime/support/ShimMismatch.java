@@ -16,7 +16,7 @@ public final class ShimMismatch extends IllegalStateException {
     super(
         "ShimMismatchError: Spark "
             + org.apache.spark.package$.MODULE$.SPARK_VERSION()
-            + " differs inside from the versions this jar was tried on ("
+            + " differs internally from the versions that this jar was tested with ("
             + TriedVersions.LIST
             + "): expected "
             + expected
@@ -38,7 +38,7 @@ public final class ShimMismatch extends IllegalStateException {
     try {
       return body.get();
     } catch (LinkageError e) {
-      throw new ShimMismatch("what it does not find: " + e, e);
+      throw new ShimMismatch("a class, method or field that it does not have: " + e, e);
     }
   }
 }

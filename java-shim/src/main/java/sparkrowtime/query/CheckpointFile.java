@@ -1,0 +1,64 @@
+package sparkrowtime.query;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+
+/**
+ * A text file in a query's checkpoint, beside Spark's offset log. It keeps what the first run of the query
+ * was like, if Spark's own files do not contain that. Used once a run, in the query's thread.
+ */
+final class CheckpointFile {
+  private final Path root;
+  private final Path file;
+  private final CheckpointFileManager files;
+
+  CheckpointFile(MicroBatchExecution query, String name) {
+    root = new Path(query.resolvedCheckpointRoot());
+    file = new Path(root, name);
+    files = CheckpointFileManager.create(root, query.sparkSessionForStream().sessionState().newHadoopConf());
+  }
+
+  /**
+   * The text of the query's first run. A new query, or one whose checkpoint has no such file yet, gets the
+   * file with {@code now}.
+   */
+  String first(boolean isNew, String now) {
+    try {
+      if (!isNew && files.exists(file)) {
+        return read();
+      }
+      write(now);
+      return now;
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot read or write " + file + ".", e);
+    }
+  }
+
+  Path checkpoint() {
+    return root;
+  }
+
+  @Override
+  public String toString() {
+    return file.toString();
+  }
+
+  private String read() throws IOException {
+    try (var in = files.open(file)) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    }
+  }
+
+  private void write(String text) throws IOException {
+    if (files.exists(file)) {
+      files.delete(file);  // Spark's rename does not replace a file everywhere
+    }
+    try (var out = files.createAtomic(file, false)) {
+      out.write(text.getBytes(StandardCharsets.UTF_8));
+    }
+  }
+}

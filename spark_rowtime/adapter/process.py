@@ -1,0 +1,93 @@
+"""Hosts an adapter in a child process, beside a Spark query."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+
+from spark_rowtime.errors import RowtimeError
+
+_KEPT_OUTPUT_LINES = 20
+_FROM_PARENT = ("--until-stdin-ends", "--arguments-from-stdin")
+
+
+def spawn(
+    spec: str, path: str, arguments: Mapping[str, str] | None = None, producer: str | None = None
+) -> "AdapterProcess":
+    """Hosts an adapter in a process of its own that ends with this one; Spark's source calls it.
+
+    The stream must exist. The process has the same module search path as this one, in the same order. ``arguments``
+    are the adapter's, as texts; ``producer`` is the name under which it sends, None: ``spec``. The caller calls
+    ``check()`` from time to time, and ``stop()`` at the end.
+    """
+    return AdapterProcess(spec, path, arguments or {}, producer)
+
+
+class AdapterProcess:
+    """A child process that hosts an adapter. It ends when its standard input ends, thus also when this process dies.
+
+    A thread copies the child's output to this process's stderr, and keeps the last lines for ``check``.
+    """
+
+    def __init__(self, spec: str, path: str, arguments: Mapping[str, str], producer: str | None) -> None:
+        self._spec = spec
+        self._last: deque[str] = deque(maxlen=_KEPT_OUTPUT_LINES)
+        name = [] if producer is None else [f"--producer={producer}"]
+        self._process = subprocess.Popen(  # noqa: S603  (no shell; Spark's source has checked that the class may be run)
+            [sys.executable, "-P", "-m", "spark_rowtime.cli", "run", spec, path, *name, *_FROM_PARENT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+            text=True,
+            errors="replace",
+        )
+        self._tell(arguments)
+        self._printer = threading.Thread(target=self._pass_on, name=f"rowtime-{spec}", daemon=True)
+        self._printer.start()
+
+    def _tell(self, arguments: Mapping[str, str]) -> None:
+        """Sends the arguments through the pipe: other users of the machine can read a process's command line."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # the process has failed already; ``check`` says why
+            self._process.stdin.write(json.dumps(dict(arguments)) + "\n")
+            self._process.stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    def check(self) -> None:
+        """Raises RowtimeError, with the last output, if the process has failed; the end of the feed is no failure."""
+        code = self._process.poll()
+        if code:
+            self._printer.join(timeout=1)
+            output = "".join(self._last).strip() or "(nothing)"
+            raise RowtimeError(
+                f"The process of adapter {self._spec!r} ended with code {code}. It said last:\n{output}",
+                adapter=self._spec,
+                code=code,
+            )
+
+    def stop(self, grace: float = 10) -> None:
+        """Ends the adapter, whose producer stays attached; kills the process after ``grace`` seconds."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._printer.join(timeout=1)
+
+    def _pass_on(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self._last.append(line)
+                sys.stderr.write(line)

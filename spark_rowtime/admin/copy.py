@@ -1,0 +1,38 @@
+"""copyStream copies a stream that is in use."""
+
+from spark_rowtime.store import copy_store
+
+
+def copyStream(path: str, to: str) -> None:
+    """Copies the stream at ``path`` to ``to``, as it is at one moment. Others may write and read meanwhile.
+
+    The copy has everything that was committed up to that moment: rows, bounds, producers with their checkpoints,
+    rejected rows, registered readers and settings. So it can take the place of the stream: adapters, readers and
+    queries go on with it from their own checkpoints. A reader or query that is ahead of the copy is refused
+    (DataLostError).
+
+    Nobody has the copy open. The time of its leases, of ``idleTimeout`` and of ``retainAge`` stands still until the
+    copy is opened. Then each producer that was attached has its lease to come back, as after a restart of the machine.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        to: The path of the copy, at which nothing may exist yet. It is in the same kind of store. If the call fails
+            or its process ends, there is no stream there.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StreamExistsError: Something exists at ``to`` already.
+        StoreCorruptError: Rows of the stream are not there. Nothing was copied.
+        StoreUnavailableError: The stream cannot be read, or the copy cannot be written, just now.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-copy", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-copy") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        ...     sink.flush()
+        ...     rt.copyStream("memory://docs-copy", "memory://docs-copied")
+        >>> rt.describeStream("memory://docs-copied").rows
+        1
+    """
+    copy_store(path, to)

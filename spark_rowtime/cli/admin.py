@@ -1,0 +1,80 @@
+"""The commands ``rowtime copy``, ``rowtime rename``, ``rowtime delete`` and ``rowtime list``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spark_rowtime.admin.copy import copyStream
+from spark_rowtime.admin.delete import deleteStream
+from spark_rowtime.admin.listing import ListedStream, listStreams
+from spark_rowtime.admin.rename import renameStream
+from spark_rowtime.cli.output import as_json, bound_json, dump, show_bound, table, text_width
+from spark_rowtime.stream import describeStream
+from spark_rowtime.types.schema import show_schema
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("to")
+def copy(stream: str, to: str) -> None:
+    """Copy a stream, as it is at one moment, while others write to it."""
+    copyStream(stream, to)
+    info = describeStream(to)
+    click.echo(f"{to}: {info.rows - info.removed} rows, up to event {info.seq} of {stream}")
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("to")
+def rename(stream: str, to: str) -> None:
+    """Give a stream another path. It is refused while somebody has the stream open."""
+    renameStream(stream, to)
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--force", is_flag=True, help="Delete it although somebody uses it, or although it is damaged.")
+def delete(stream: str, force: bool) -> None:
+    """Delete a stream with all its rows. It is refused while somebody uses the stream, and says who."""
+    deleteStream(stream, force=force)
+
+
+@click.command(name="list")
+@click.argument("folder")
+@as_json
+def list_streams(folder: str, as_json: bool) -> None:
+    """List the streams in a folder, and how far each has come. With --json each stream is a line."""
+    found = listStreams(folder)
+    if as_json:
+        for stream in found:
+            click.echo(dump(_facts(stream)))
+    elif found:
+        head = ("stream", "rows", "rejected", "bound", "clock held by")
+        for lines in table(head, [_row(stream) for stream in found], text_width()):
+            click.echo("\n".join(lines))
+
+
+def _facts(stream: ListedStream) -> dict[str, Any]:
+    info = stream.info
+    if info is None:
+        return {"stream": stream.path, "error": str(stream.error)}
+    return {
+        "stream": stream.path,
+        "columns": show_schema(info.schema),
+        "rows": info.rows,
+        "removed": info.removed,
+        "rejected": info.rejected,
+        "bound": bound_json(info.bound),
+        "seq": info.seq,
+        "holder": info.holder,
+        "producers": len(info.producers),
+        "readers": len(info.readers),
+    }
+
+
+def _row(stream: ListedStream) -> tuple[str, ...]:
+    info, name = stream.info, Path(stream.path).name
+    if info is None:
+        return name, "", "", "", str(stream.error)
+    return name, str(info.rows), str(info.rejected), show_bound(info.bound), info.holder or "nobody"

@@ -1,0 +1,16 @@
+"""The command ``rowtime alter``."""
+
+import click
+
+from spark_rowtime.admin.alter import alterStream
+from spark_rowtime.stream import describeStream
+from spark_rowtime.types.schema import show_schema
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--add", required=True, help="Columns in DDL, such as 'coupon STRING, discount DECIMAL(5,2)'.")
+def alter(stream: str, add: str) -> None:
+    """Add columns at the end of a stream's schema. Rows from before are null there."""
+    alterStream(stream, add=add)
+    click.echo(f"{stream}: the columns are now {show_schema(describeStream(stream).schema)}")

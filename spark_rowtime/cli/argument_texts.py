@@ -1,0 +1,34 @@
+"""The arguments of an adapter as texts: from ``--set``, or from the process that started this one."""
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from spark_rowtime.errors import InvalidOptionError
+
+
+def texts_of(assignments: Iterable[str]) -> dict[str, str]:
+    """Returns the arguments in texts of the form KEY=VALUE. Errors do not show a value, which may be secret."""
+    texts: dict[str, str] = {}
+    for number, assignment in enumerate(assignments, start=1):
+        key, equals, value = assignment.partition("=")
+        if not equals or not key:
+            raise InvalidOptionError(
+                f"The --set number {number} is not of the form KEY=VALUE. Write it as --set port=9000. (Its text is "
+                "not shown: it may be secret.)",
+                option="--set",
+            )
+        if key in texts:
+            raise InvalidOptionError(f"--set {key}= is given twice. Give it once.", option="--set")
+        texts[key] = value
+    return texts
+
+
+def texts_from_stdin() -> dict[str, str]:
+    """Reads one line of standard input, a JSON object, without reading beyond it."""
+    line = bytearray()
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    texts: Any = json.loads(line or b"{}")
+    return dict(texts)

@@ -1,0 +1,160 @@
+"""What ``rowtime describe`` shows of a stream, as text and for JSON."""
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.cli.output import bound_json, duration, fact, show_bound, styled, table
+from spark_rowtime.cli.producers import releasing
+from spark_rowtime.stream import ProducerDescription, StreamInfo
+from spark_rowtime.types.schema import show_schema
+
+ABSENT_DAYS = 1
+"""A reader that was not seen for at least this long, and has unread rows, causes a warning."""
+SILENT = timedelta(minutes=1)
+"""Of a producer that holds the bound back and has not sent for this long, the text says so."""
+_NAMED = 3
+"""The largest number of producers that one sentence names."""
+_MEANING = {False: ": no later row is before that", True: ": no row follows"}
+_STATUS = {Status.EXPECTED: "expected, has not opened"}
+_PRODUCER = ("producer", "status", "bound", "rows", "rejected", "seen ago", "lease")
+_READER = ("reader", "seq", "unread", "seen ago")
+
+
+def described(info: StreamInfo) -> dict[str, Any]:
+    """The JSON of ``rowtime describe``; docs/cli.md has its keys."""
+    return {
+        "stream": info.path,
+        "columns": [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in info.schema],
+        "bound": bound_json(info.bound),
+        "holders": info.holders,
+        "waitsFor": info.waitsFor,
+        "rows": info.rows,
+        "rejected": info.rejected,
+        "rowsHeldBack": info.rowsHeldBack,
+        "seq": info.seq,
+        "removed": info.removed,
+        "rejectedRemoved": info.rejectedRemoved,
+        "settings": dict(info.settings),
+        "producers": [_producer_json(producer) for producer in info.producers],
+        "readers": [
+            {"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen, "checkpointGone": r.checkpointGone}
+            for r in info.readers
+        ],
+        "warnings": blocking(info),
+    }
+
+
+def _producer_json(producer: ProducerDescription) -> dict[str, Any]:
+    names = ("name", "status", "accepted", "rejected", "epoch", "checkpoint", "seen", "sent", "lease", "leaseLeft")
+    return {**{name: getattr(producer, name) for name in names}, "bound": bound_json(producer.bound)}
+
+
+def lines_of(info: StreamInfo, width: int, now: datetime) -> list[str]:
+    """The text of ``rowtime describe``, in lines of at most ``width`` characters where names and paths allow it.
+
+    A warning is one line, because it has a command that is to be copied.
+    """
+    warnings = [styled(f"warning   {text}", fg="yellow") for text in blocking(info)]
+    return [*_facts(info, width), "", *_producers(info, width, now), *_readers(info, width, now), *warnings]
+
+
+def _facts(info: StreamInfo, width: int) -> list[str]:
+    settings = ", ".join(f"{name}={str(value).removesuffix(', 0:00:00')}" for name, value in info.settings.items())
+    facts = [
+        ("stream", info.path),
+        ("columns", show_schema(info.schema)),
+        ("bound", f"{show_bound(info.bound)}{'' if info.bound is None else _MEANING[info.bound.isEnd]}"),
+        ("clock", f"held by {waiting_for(info)}"),
+        ("waiting", _held_back(info) if info.rowsHeldBack else ""),
+        ("rows", f"{info.rows} accepted, {info.rejected} rejected; {info.seq} events in the log"),
+        ("settings", settings),
+        ("removed", f"the oldest {info.removed} rows" if info.removed else ""),
+        ("", f"the oldest {info.rejectedRemoved} rejected rows" if info.rejectedRemoved else ""),
+    ]
+    lines = {label: fact(label, text, width) for label, text in facts if text}
+    lines["clock"] += releasing(info)
+    return [line for group in lines.values() for line in group]
+
+
+def _held_back(info: StreamInfo) -> str:
+    return f"{info.rowsHeldBack} row(s) are accepted, and wait for the bound"
+
+
+def waiting_for(info: StreamInfo) -> str:
+    """All producers that hold the bound back; if none does, the reason, which begins with "nobody"."""
+    statuses = {producer.name: producer.status for producer in info.producers}
+    if not info.holders or statuses[info.holders[0]] is Status.EXPECTED:
+        return info.waitsFor
+    more = f" and {len(info.holders) - _NAMED} more" if len(info.holders) > _NAMED else ""
+    return ", ".join(info.holders[:_NAMED]) + more
+
+
+def _producers(info: StreamInfo, width: int, now: datetime) -> list[str]:
+    if not info.producers:
+        return ["no producer yet"]
+    legend = ["* holds the clock"] if info.holders else []
+    return [*legend, *_producer_table(info, width, now)]
+
+
+def _producer_table(info: StreamInfo, width: int, now: datetime) -> list[str]:
+    """The table of the producers, with notes below each that needs one."""
+    holders = set(info.holders)
+    head, *groups = table(_PRODUCER, [_cells(producer, now) for producer in info.producers], width - 2)
+    found = [f"  {line}" for line in head]
+    for producer, (first, *rest) in zip(info.producers, groups, strict=True):
+        holds = producer.name in holders
+        found.append(styled(f"* {first}", bold=True) if holds else f"  {first}")
+        found += [f"  {line}" for line in rest]
+        found += [f"    {_cut(note, width - 4)}" for note in _notes(producer, holds, now)]
+    return found
+
+
+def _cells(producer: ProducerDescription, now: datetime) -> Sequence[str]:
+    left = producer.leaseLeft
+    waits = producer.status.value in ("attached", "idle")
+    return (
+        producer.name,
+        _STATUS.get(producer.status, producer.status.value),
+        show_bound(producer.bound),
+        str(producer.accepted),
+        str(producer.rejected),
+        "" if producer.status is Status.EXPECTED else duration(now - producer.seen),
+        duration(left) if left is not None else "none" if waits else "",
+    )
+
+
+def _notes(producer: ProducerDescription, holds: bool, now: datetime) -> list[str]:
+    if producer.status is Status.EXPECTED:
+        return []
+    silence = now - producer.sent
+    return [
+        *([f"has sent nothing for {duration(silence)}"] if holds and silence >= SILENT else []),
+        *([f"taken over or reopened: epoch {producer.epoch}"] if producer.epoch > 1 else []),
+        *([f"checkpoint {producer.checkpoint!r}"] if producer.checkpoint is not None else []),
+    ]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: max(width - 3, 0)]}..."
+
+
+def _readers(info: StreamInfo, width: int, now: datetime) -> list[str]:
+    rows = [(reader.name, str(reader.seq), str(reader.unread), duration(now - reader.seen)) for reader in info.readers]
+    return ["", *[line for lines in table(_READER, rows, width) for line in lines]] if rows else []
+
+
+def blocking(info: StreamInfo) -> list[str]:
+    """Returns a warning for each reader that prevents the removal of rows and may not come back."""
+    found = []
+    for reader in info.readers:
+        days = (datetime.now(UTC) - reader.seen).days
+        gone = ", and its checkpoint is gone" if reader.checkpointGone else ""
+        if reader.unread and (gone or days >= ABSENT_DAYS):
+            found.append(
+                f"{reader.unread} rows are kept for reader {reader.name!r}: it was last seen {days} days ago"
+                f"{gone}. If it will not come back, run rowtime gc {info.path} --forget {shlex.quote(reader.name)}"
+            )
+    return found

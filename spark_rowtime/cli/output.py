@@ -1,0 +1,113 @@
+"""How commands show things: as JSON, or as text in columns that fit the terminal."""
+
+import json
+import math
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import click
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.types.timestamps import show_micros
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_LABEL_WIDTH = 10
+
+
+def as_json(command: Command) -> Command:
+    """Adds the option ``--json`` to a command, which gets it as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
+
+
+def echo_json(value: Any) -> None:
+    """Prints a value as one line of JSON."""
+    click.echo(dump(value))
+
+
+def dump(value: Any) -> str:
+    """Returns a value as JSON."""
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Converts a value for JSON: times to ISO 8601, intervals to seconds, and what JSON does not have to text."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, datetime):
+        return _time(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _time(value: datetime) -> str:
+    if value.tzinfo is None:
+        return value.isoformat()
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def bound_json(bound: RowtimeBound | None) -> Any:
+    """A bound for JSON: its time, at or after which every later row is; ``end``: no row follows."""
+    return None if bound is None else {"time": bound.time, "strict": bound.strict, "end": bound.isEnd}
+
+
+def show_bound(bound: RowtimeBound | None) -> str:
+    """Returns the bound's floor as a time; "none" and "the end of time" for what is no time."""
+    if bound is not None and bound.isEnd:
+        return "the end of time"
+    return show_micros(bound.floor if bound is not None else None)
+
+
+def text_width() -> int:
+    """The number of columns of the terminal; 80 where there is none. The variable COLUMNS overrides both."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def styled(text: str, **style: Any) -> str:
+    """Returns the text with colours, if it is for a terminal and the variable NO_COLOR is not set."""
+    return click.style(text, **style) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+
+
+def fact(label: str, text: str, width: int) -> list[str]:
+    """A labelled text, broken into lines. A word that is longer than a line, such as a path, is not broken."""
+    return textwrap.wrap(
+        text,
+        max(width, 2 * _LABEL_WIDTH),
+        initial_indent=f"{label:<{_LABEL_WIDTH}}",
+        subsequent_indent=" " * _LABEL_WIDTH,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The lines of the head and of each row, in columns.
+
+    If they are too wide, each first cell, a name, has its own line above the other cells.
+    """
+    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
+    if sum(widths) + 2 * len(widths) - 2 <= width:
+        return [[_cells(row, widths)] for row in (head, *rows)]
+    return [[name, "  " + _cells(rest, widths[1:])] for name, *rest in (head, *rows)]
+
+
+def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def duration(interval: timedelta) -> str:
+    """An interval in its largest whole unit, such as "12 min"."""
+    seconds = max(interval.total_seconds(), 0)
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)} {unit}"
+    return f"{int(seconds)} s"

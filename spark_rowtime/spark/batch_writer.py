@@ -1,0 +1,71 @@
+"""The batch writer: df.write.format("rowtime").mode("append") adds all rows of a DataFrame in one commit."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.spark.options import Options
+from spark_rowtime.spark.output import Output, replaced
+from spark_rowtime.store import open_store
+from spark_rowtime.store.admission import complete
+from spark_rowtime.store.base import Staged, Store
+from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.timestamps import END
+
+LEASE_MICROS = 30_000_000
+"""How long the stream waits for the producer of a write whose driver died between its commit and its end."""
+
+
+@dataclass
+class StagedRows(WriterCommitMessage):
+    """The message of a task: the ``trains`` that it has staged in ``stream``, the id of the stream that it opened."""
+
+    stream: str
+    trains: list[Staged] = field(default_factory=list)
+
+
+class RowtimeBatchWriter(DataSourceArrowWriter):
+    """Created on the driver for each write, and pickled into the tasks for ``write``.
+
+    Law (*all or nothing*): the rows become visible in one commit, after all tasks. What a task staged that failed, or
+    that ran twice, is never read. The producer joins for the commit alone and then leaves, so a write that takes long
+    holds nobody back.
+    """
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._output = Output(options, schema, creates=False)
+        self._producer = to_text(options.get("producer") or f"batch-{uuid.uuid4()}", "producer")
+        self._complete = options.choice("complete", "false", "true") == "true"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
+        """Called once for each attempt of a task. Stages each Arrow batch as one train, which no reader sees yet."""
+        with self._output.opened(open_store(self._output.path)) as store:
+            return StagedRows(store.stream, [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows])
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Called once, on the driver, with the messages of the attempts that count."""
+        staged = [message for message in messages if isinstance(message, StagedRows)]
+        with self._output.opened(open_store(self._output.path)) as store:
+            if any(message.stream != store.stream for message in staged):
+                raise replaced(self._output.path)
+            self._commit(store, [train for message in staged for train in message.trains])
+
+    def _commit(self, store: Store, down: list[Staged]) -> None:
+        holder, declaration = str(uuid.uuid4()), self._output.disorder().declaration
+        info = store.attach(self._producer, holder, declaration, LEASE_MICROS)
+        if info.status is Status.COMPLETE:
+            raise complete(store.path, self._producer)
+        try:
+            self._output.land(store, info, down, END if self._complete else None, None)
+        except BaseException:
+            store.detach(self._producer)  # it has sent nothing: the stream's bound stays where it is
+            raise
+        store.leave(info.name, info.epoch)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Called after the write failed. Does nothing, since what its tasks staged is never read."""

@@ -1,0 +1,171 @@
+"""Output: the rows of a Spark write, fitted to the stream, judged by its bound, and committed as a whole."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.disorder import AnyOrder, Disorder, declared
+from spark_rowtime.bounds.origin import PRODUCER, STREAM, BoundOrigin, origin_values
+from spark_rowtime.bounds.train import Timed
+from spark_rowtime.errors import (
+    DataLostError,
+    DisorderedOutputError,
+    InvalidOptionError,
+    LateRowError,
+    SchemaMismatchError,
+    StreamNotFoundError,
+)
+from spark_rowtime.spark.options import Options
+from spark_rowtime.store import open_store
+from spark_rowtime.store.admission import admit, whose_bound
+from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store
+from spark_rowtime.types.ddl import from_spark_json
+from spark_rowtime.types.schema import ROWTIME, batch_to_schema, fitting_schema, stream_schema
+from spark_rowtime.types.timestamps import show_micros
+
+
+class Output:
+    """What the options ``rowtime``, ``lateness`` and ``onDisorder`` say of the rows of a write. Can be pickled."""
+
+    def __init__(self, options: Options, schema: StructType, *, creates: bool) -> None:
+        """``creates``: the write may create the stream; otherwise it must exist."""
+        self.path, self.column = options.path, options.get("rowtime") or ROWTIME
+        self._whole = options.choice("onDisorder", "fail", "reject") == "fail"
+        wanted = self._wanted(from_spark_json(schema.jsonValue()))
+        self.schema = _schema_at(self.path, wanted, creates)
+        self._lateness = options.lateness(self.schema.names)
+        self.disorder()  # refuses unsupported options before the query starts
+
+    def disorder(self) -> Disorder:
+        """Returns the disorder that the options declare, without state."""
+        return declared(self.schema, rowsImplyBounds=self._lateness is not None, lateness=self._lateness)
+
+    def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns the rows with the columns of the stream."""
+        if self.column != ROWTIME:
+            batch = batch.append_column(ROWTIME, batch.column(self.column))
+        return batch_to_schema(batch, self.schema)
+
+    @contextmanager
+    def opened(self, store: Store) -> Iterator[Store]:
+        """Sets ``schema`` to that of the opened stream, and closes ``store`` at the end of the block."""
+        try:
+            self.schema = fitting_schema(store.schema, self.schema, self.path)
+            yield store
+        finally:
+            store.close()
+
+    def land(
+        self, store: Store, info: ProducerInfo, down: list[Staged], floor: int | None, checkpoint: str | None
+    ) -> None:
+        """Commits the staged rows of a batch as ``info``'s next commit, with the ``floor`` that they are followed by.
+
+        Raises DisorderedOutputError, and commits nothing, if a row is below a bound and ``onDisorder`` is fail.
+        """
+        disorder = self.disorder()
+        disorder.restore(info.disorder)
+        trains, late, implied = one_step(store, down, disorder, BoundOrigin(PRODUCER, info.name))
+        in_force = stronger(info.floor, store.head().floor)
+        accepted, disordered = admit(store, trains, in_force, partial(whose_bound, store, info.name))
+        if disordered and self._whole:
+            rows, worst = sum(r.rows.num_rows for r in disordered), disordered[0]
+            raise _disordered(self.path, rows, worst.bound, worst.origin)
+        floor, rejected = stronger(stronger(info.floor, floor), implied), (*late, *disordered)
+        number, state = info.number + 1, disorder.state()
+        commit = Commit(info.name, info.epoch, number, accepted, floor, rejected, checkpoint, state, self._whole)
+        try:
+            store.commit(commit)
+        except LateRowError as error:  # the stream's bound has passed these rows since
+            values = error.values
+            origin = BoundOrigin(values["boundOf"] or STREAM, values["boundBy"], values["boundEvent"])
+            raise _disordered(self.path, values["rows"], values["bound"], origin) from error
+
+    def _wanted(self, output: pa.Schema) -> pa.Schema:
+        if self.column not in output.names:
+            raise SchemaMismatchError(
+                f"The output has no column {self.column!r}, only {output.names}. Name the event time of a result, "
+                "for example .select(col('window.end').alias('rowtime'), ...), or set option('rowtime', <column>).",
+                columns=output.names,
+            )
+        if self.column == ROWTIME:
+            return stream_schema(output)
+        if ROWTIME in output.names:
+            raise InvalidOptionError(f"rowtime={self.column!r} would be a second column 'rowtime' of the output.")
+        return stream_schema(output.append(pa.field(ROWTIME, output.field(self.column).type)))
+
+
+def one_step(
+    store: Store, trains: list[Staged], disorder: Disorder, origin: BoundOrigin
+) -> tuple[list[Staged], tuple[Rejected, ...], int | None]:
+    """Applies ``lateness`` to a batch, which is one step of it.
+
+    Returns the trains that are in time, the late rows, and the floor that the rows imply. ``origin`` is recorded with
+    the late rows. The trains are read one by one, so memory holds the rows of one train at a time, and the late rows.
+    """
+    if not trains or isinstance(disorder, AnyOrder):
+        return trains, (), None
+    fit: list[Staged] = []
+    late: list[Rejected] = []
+    implied, after = None, deepcopy(disorder)
+    for train in trains:
+        fitting, rejected, floor = _judged(store, train, disorder, after, origin)
+        fit, late, implied = fit + fitting, late + rejected, stronger(implied, floor)
+    disorder.restore(after.state())
+    return fit, tuple(late), implied
+
+
+def _judged(
+    store: Store, train: Staged, before: Disorder, after: Disorder, origin: BoundOrigin
+) -> tuple[list[Staged], list[Rejected], int | None]:
+    """Judges one train by the state ``before`` the step. Adds the rows that are in time to the state ``after`` it."""
+    rows = Timed(store.read(train))
+    verdict = before.judge(rows, None)
+    if verdict.fits is None:
+        after.take(rows.rows)
+        return [train], [], verdict.floor
+    late = Rejected("late", pc.max(verdict.bounds).as_py(), rows.rows.filter(pc.invert(verdict.fits)), origin)
+    fitting = rows.where(verdict.fits)
+    if fitting is None:
+        return [], [late], verdict.floor
+    after.take(fitting.rows)
+    return [store.stage(fitting.rows, fitting.ends)], [late], verdict.floor
+
+
+def _disordered(path: str, rows: int, bound: int | None, origin: BoundOrigin | None) -> DisorderedOutputError:
+    return DisorderedOutputError(
+        f"{rows} row(s) of this batch lie below {show_micros(bound)}, {origin or 'the bound'}, "
+        f"which was promised on {path} already. Check which column is its rowtime, write to a stream "
+        "of its own, or set option('onDisorder', 'reject') to have such rows recorded as rejected.",
+        path=path,
+        bound=bound,
+        **origin_values(origin),
+    )
+
+
+def replaced(path: str) -> DataLostError:
+    """Returns the error for a stream that is another one than that in which the tasks have staged their rows."""
+    return DataLostError(
+        f"The stream at {path} was deleted and created again while a batch was written; nothing of the batch was "
+        "committed. Restore the stream, or start the query with a new checkpoint.",
+        path=path,
+    )
+
+
+def _schema_at(path: str, wanted: pa.Schema, creates: bool) -> pa.Schema:
+    """Returns the schema of the stream at ``path``; ``wanted`` if there is no stream yet that the write creates."""
+    try:
+        store = open_store(path)
+    except StreamNotFoundError:
+        if creates:
+            return wanted
+        raise
+    try:
+        return fitting_schema(store.schema, wanted, path)
+    finally:
+        store.close()

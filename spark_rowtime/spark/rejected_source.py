@@ -1,0 +1,156 @@
+"""The streaming read of view=rejected: the rejections between two numbers, as an ordinary source without a bound."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from spark_rowtime.errors import DataLostError, InvalidOptionError
+from spark_rowtime.spark.options import Options
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Rejection, Store
+from spark_rowtime.store.views import rejected_table
+
+NOT_OF_REJECTIONS = ("order", "hold", "punctuate")
+"""Options that concern the bound of a stream, which its rejections do not have."""
+
+
+class RejectedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the log of rejections.
+
+    Law: an offset is the number of a rejection; the rejections up to it never change. So a batch that is run again gets
+    the same rows, or a DataLostError if some of them have been removed. ``columns`` is the number of columns that the
+    query reads; it stays while the query runs, also if columns are added to the stream.
+    """
+
+    def __init__(self, options: Options, columns: int) -> None:
+        self._columns = columns
+        self._path, self._from_latest = options.path, options.from_latest
+        self._max_rows, self._max_bytes = options.count("maxRowsPerTrigger"), options.count("maxBytesPerTrigger")
+        self._target: int | None = None
+        _check(options)
+
+    @cached_property
+    def _store(self) -> Store:
+        return open_store(self._path)
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Called once, when a new query starts. The earliest rejection is the first that is kept."""
+        if self._from_latest:
+            return self._offset(self._store.rejections_end())
+        first = next(iter(self._store.rejections()), None)
+        return self._offset(first.number - 1 if first else 0)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger."""
+        after, end = self._number(start), self._store.rejections_end()
+        self._require_there(after, end)
+        end = end if self._target is None else min(end, self._target)
+        if isinstance(limit, ReadAllAvailable) or (self._max_rows is None and self._max_bytes is None):
+            return self._offset(max(after, end))
+        return self._offset(self._limited(after, end))
+
+    def _limited(self, after: int, end: int) -> int:
+        """Returns the number of the rejection that reaches a limit. The limits are soft: a rejection is not divided."""
+        rows = size = 0
+        for rejection in self._store.rejections(after, end):
+            rows, size = rows + rejection.rejected.rows.num_rows, size + rejection.rejected.rows.nbytes
+            if rows >= (self._max_rows or rows + 1) or size >= (self._max_bytes or size + 1):
+                return rejection.number
+        return max(after, end)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Returns the limit that the options set; ``latestOffset`` applies it."""
+        limited = self._max_rows is not None or self._max_bytes is not None
+        return ReadMaxRows(self._max_rows or 1) if limited else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Called for Trigger.AvailableNow: the query reads exactly what is rejected now."""
+        self._target = self._store.rejections_end()
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """Returns the number of the newest rejection, for the query's progress."""
+        return self._offset(self._store.rejections_end())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Called for each batch that is not empty, also for one that is run again after a restart."""
+        after, upto = self._number(start), self._number(end)
+        self._require_there(upto, self._store.rejections_end())
+        return [InputPartition((after, upto))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Called in a Python worker, once per batch."""
+        after, upto = partition.value
+        with open_store(self._path) as store:
+            for rejection in _gapless(store, after, upto):
+                yield from rejected_table([rejection], store.schema).select(range(self._columns)).to_batches()
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Called after the batch up to ``end`` is committed. Nothing is kept for a reader of rejections."""
+
+    def stop(self) -> None:
+        """Called once, when the query ends."""
+        if "_store" in self.__dict__:
+            self._store.close()
+
+    def _offset(self, number: int) -> dict[str, Any]:
+        return {"stream": self._store.stream, "rejection": number}
+
+    def _number(self, offset: dict[str, Any]) -> int:
+        if offset.get("stream") != self._store.stream or not isinstance(offset.get("rejection"), int):
+            raise DataLostError(
+                f"The checkpoint is not of the rejections of the stream at {self._path}: the stream was deleted and "
+                "created again, or the query read another view. Start the query with a new checkpoint.",
+                path=self._path,
+                offset=offset,
+            )
+        return int(offset["rejection"])
+
+    def _require_there(self, number: int, end: int) -> None:
+        if number > end:
+            raise DataLostError(
+                f"This query has read the rejections of {self._path} up to number {number}, but the last is {end}: the "
+                "stream is an older copy. Bring the newer copy back, or start the query with a new checkpoint.",
+                path=self._path,
+                asked=number,
+                last=end,
+            )
+
+
+def _gapless(store: Store, after: int, upto: int) -> Iterator[Rejection]:
+    """Yields the rejections after ``after`` up to ``upto``. Raises DataLostError if one of them has been removed."""
+    last = after
+    for rejection in store.rejections(after, upto):
+        if rejection.number != last + 1:
+            break
+        last = rejection.number
+        yield rejection
+    if last != upto:
+        raise _removed(store, last + 1)
+
+
+def _removed(store: Store, number: int) -> DataLostError:
+    removed, kept = store.rejected_removed(), store.settings.retainRejected
+    return DataLostError(
+        f"Rejection {number} of {store.path} was removed before this query read it: the stream keeps {kept} bytes of "
+        f"rejected rows (retainRejected), and has removed {removed} rows; all of them are counted. Start the query "
+        "with a new checkpoint to read those that are left, and create streams with a larger retainRejected.",
+        path=store.path,
+        number=number,
+        removed=removed,
+    )
+
+
+def _check(options: Options) -> None:
+    for name in NOT_OF_REJECTIONS:
+        if options.get(name) is not None:
+            raise InvalidOptionError(f"{name} is for the rows of a stream; view=rejected has no bound.", option=name)
+    start = (options.get("startingPosition") or "earliest").lower()
+    if start not in ("earliest", "latest"):
+        raise InvalidOptionError(
+            f"startingPosition={start!r}: view=rejected starts at earliest or latest; filter by rejectedAt or rowtime.",
+            option="startingPosition",
+        )

@@ -1,0 +1,74 @@
+"""Renames and deletes the directory of a stream, unless somebody has the stream open."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from spark_rowtime.errors import StreamBusyError
+from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, connect, storage_error
+from spark_rowtime.store.local.directory import rename, require_nothing, require_stream, stray
+from spark_rowtime.store.local.segment import sync_folder
+
+PATIENCE_SECONDS = 1.0
+"""How long others may have the stream open, such as a command that describes it, before it counts as in use."""
+
+
+def rename_local(path: str, to: str) -> None:
+    """Renames a stream. Raises StreamBusyError while somebody has it open, StreamExistsError if ``to`` exists."""
+    source, target = Path(path).absolute(), Path(to).absolute()
+    require_stream(source)
+    with _errors(source), only_user(source):
+        require_nothing(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        rename(source, target)
+        for folder in {source.parent, target.parent}:
+            sync_folder(folder)
+
+
+def delete_local(path: str, force: bool) -> None:
+    """Deletes a stream. Unless ``force``, raises StreamBusyError while somebody has it open."""
+    source = Path(path).absolute()
+    require_stream(source)
+    with _errors(source):
+        gone = stray(source, "deleting")
+        if force:
+            source.rename(gone)
+        else:
+            with only_user(source):
+                source.rename(gone)
+        sync_folder(source.parent)
+        shutil.rmtree(gone)
+
+
+@contextmanager
+def only_user(source: Path) -> Iterator[None]:
+    """Keeps everybody else from opening the stream. Raises StreamBusyError if somebody has it open.
+
+    Each connection to a catalog in WAL mode holds a shared lock on the file, which an exclusive one excludes. SQLite
+    does not touch the files at the old path once the catalog has been moved.
+    """
+    with closing(connect(source / CATALOG, "rw", PATIENCE_SECONDS)) as db:
+        try:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("BEGIN EXCLUSIVE")
+            db.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise StreamBusyError(
+                    f"The stream at {source} is open in some process: a sink, a reader, a query or a command. Close "
+                    "it, or end that process, and try again.",
+                    path=str(source),
+                ) from None
+            raise
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        yield
+
+
+@contextmanager
+def _errors(source: Path) -> Iterator[None]:
+    try:
+        yield
+    except STORAGE_ERRORS as error:
+        raise storage_error(error, str(source)) from error

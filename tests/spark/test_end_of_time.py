@@ -1,0 +1,111 @@
+"""Complete producers: every window of a query closes, and the query's own output is complete too."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import spark_rowtime as rt
+from spark_rowtime.operators import slidingAggregate
+from tests.sparksession import start
+from tests.streams import Pipe, drained, opened, send
+
+
+def hourly(rows: DataFrame) -> DataFrame:
+    counts = rows.groupBy(F.window("rowtime", "1 hour"), "k").agg(F.count("*").alias("n"))
+    return counts.select(F.col("window.end").alias("rowtime"), "k", "n")
+
+
+def read_again(path: str) -> list[tuple]:
+    with rt.openReader(path) as reader:
+        return drained(reader)
+
+
+def first_feed(pipe: Pipe) -> None:
+    """The first of two feeds comes and ends before the second comes, whose rows begin earlier."""
+    path = pipe.create("source", "k STRING", producers=["Berlin", "Oslo"])
+    berlin = opened(path, "Berlin")
+    send(berlin, ("10:10", "b"), ("12:20", "b"))
+    berlin.close(complete=True)
+
+
+def test_the_last_window_comes_out_and_the_output_is_complete(pipe: Pipe, tmp_path: Path) -> None:
+    first_feed(pipe)
+    query = pipe.run(hourly(pipe.read("source")))
+    assert pipe.step() == [], "Oslo is expected"
+    with opened(pipe.path("source"), "Oslo") as oslo:
+        send(oslo, ("9:30", "o"), promise="11:00")
+        assert sorted(pipe.step()) == [("10:00", "o", 1), ("11:00", "b", 1)]
+        send(oslo, ("12:40", "o"))
+        oslo.close(complete=True)
+    assert sorted(pipe.step()) == [("13:00", "b", 1), ("13:00", "o", 1)]
+    assert pipe.bound == rt.RowtimeBound.END
+    (producer,) = rt.describeStream(pipe.path("out")).producers
+    assert producer.status.value == "complete"
+    query.stop()
+    again = pipe.run(hourly(pipe.read("source")))
+    assert pipe.step() == []
+    assert again.exception() is None
+    with pytest.raises(rt.StreamCompleteError, match="is complete"):
+        opened(pipe.path("source"), "Paris")
+
+    once = hourly(pipe.read("source")).writeStream.format("rowtime").trigger(availableNow=True)
+    path = str(tmp_path / "once")
+    assert once.option("checkpointLocation", str(tmp_path / "checkpoint once")).start(path).awaitTermination(120)
+    assert sorted(read_again(path)) == [("10:00", "o", 1), ("11:00", "b", 1), ("13:00", "b", 1), ("13:00", "o", 1)]
+    assert rt.describeStream(path).bound == rt.RowtimeBound.END
+
+
+def test_a_query_of_windows_of_9999_and_of_a_moved_time_ends_only_with_the_stream(pipe: Pipe, tmp_path: Path) -> None:
+    """The bound at the end of the year 9999 is no end; the end closes also the windows that end later than that."""
+    path = pipe.create("source", "k STRING")
+    rows = pipe.read("source")
+    moved = start(rows.selectExpr("rowtime - INTERVAL 1 HOUR AS rowtime"), tmp_path / "moved", tmp_path / "moved cp")
+    pipe.run(rows.groupBy(F.window("rowtime", "1 hour")).count().selectExpr("window.start AS rowtime", "count"))
+    with opened(path, "a") as sink:
+        send(sink, ("9999-12-31 23:59:59", "last"))
+        assert pipe.step() == []
+        moved.processAllAvailable()
+        bound = rt.describeStream(str(tmp_path / "moved")).bound
+        assert bound == rt.RowtimeBound("9999-12-31T22:59:59Z")
+        sink.close(complete=True)
+    assert pipe.step() == [("9999-12-31 23:00", 1)]
+    moved.processAllAvailable()
+    assert rt.describeStream(str(tmp_path / "moved")).bound == rt.RowtimeBound.END
+    moved.stop()
+
+
+def test_a_join_frees_its_rows_and_is_complete_when_both_streams_are(pipe: Pipe) -> None:
+    for name in ("orders", "trades"):
+        pipe.create(name, "id INT")
+    trades = pipe.read("trades").selectExpr("rowtime AS traded", "id AS trade_id")
+    within = F.expr("id = trade_id AND traded BETWEEN rowtime AND rowtime + INTERVAL 10 MINUTES")
+    pipe.run(pipe.read("orders").join(trades, within, "left_outer").select("rowtime", "id", "trade_id"))
+    orders, deals = opened(pipe.path("orders"), "o"), opened(pipe.path("trades"), "t")
+    send(orders, ("10:00", 1), ("10:05", 2))
+    send(deals, ("10:01", 1))
+    orders.close(complete=True)
+    assert pipe.step() == [("10:00", 1, 1)]
+    assert pipe.bound is not None
+    assert not pipe.bound.isEnd, "a trade may still come"
+    deals.close(complete=True)
+    assert pipe.step() == [("10:05", 2, None)]
+    assert pipe.bound == rt.RowtimeBound.END
+
+
+def test_sessions_and_rows_that_wait_for_others_come_out(pipe: Pipe, tmp_path: Path) -> None:
+    path = pipe.create("source", "k STRING, n INT")
+    rows = pipe.read("source")
+    sessions = rows.groupBy(F.session_window("rowtime", "30 minutes"), "k").count()
+    other = start(sessions.selectExpr("session_window.end AS rowtime", "count"), tmp_path / "other", tmp_path / "cp")
+    pipe.run(slidingAggregate(rows, "k", interval="1 hour", following="1 hour", aggregates={"total": ("sum", "n")}))
+    with opened(path, "a") as sink:
+        send(sink, ("10:00", "a", 1), ("10:20", "a", 2), ("10:55", "a", 4))
+        assert pipe.step() == []
+        sink.close(complete=True)
+    assert [(row[0], row[-1]) for row in sorted(pipe.step())] == [("10:00", 7), ("10:20", 7), ("10:55", 7)]
+    other.processAllAvailable()
+    assert read_again(str(tmp_path / "other")) == [("10:50", 2), ("11:25", 1)]
+    assert pipe.bound == rt.describeStream(str(tmp_path / "other")).bound
+    other.stop()

@@ -1,0 +1,150 @@
+"""view=rejected as a stream: each rejected row once, with whose bound it fell below, wherever it was rejected."""
+
+import shutil
+from contextlib import closing
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+import spark_rowtime as rt
+from spark_rowtime.store import open_store
+from tests.spark.query_output import finish, refused
+from tests.sparksession import running
+from tests.streams import Pipe, at, clock_of, opened, send
+
+ORIGIN = ("boundOf", "boundBy", "boundEvent")
+
+
+class Log:
+    """The rows of each batch of a query over ``view=rejected``."""
+
+    def __init__(self, pipe: Pipe, path: str, **options: Any) -> None:
+        reader = pipe.spark.readStream.format("rowtime").option("view", "rejected")
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        self.frame, self.checkpoint = reader.load(path), pipe.folder / "log"
+        self.batches: dict[int, list[tuple[Any, ...]]] = {}
+
+    def _take(self, batch: DataFrame, number: int) -> None:
+        found = sorted(batch.select("x", "rowtime", "producer", "bound", *ORIGIN).collect())
+        self.batches[number] = [(r.x, clock_of(r.rowtime), r.producer, clock_of(r.bound), *r[4:]) for r in found]
+
+    def run(self, **trigger: Any) -> None:
+        """Runs the query to the end of what is rejected now."""
+        writer = self.frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(self.checkpoint))
+        with running((writer.trigger(**trigger) if trigger else writer).start()) as query:
+            query.processAllAvailable()
+
+    def forget_commit(self) -> None:
+        """Leaves the checkpoint as after a crash before Spark logged that the last batch is done."""
+        last = str(max(self.batches))
+        for name in (last, f".{last}.crc"):
+            (self.checkpoint / "commits" / name).unlink(missing_ok=True)
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        return [row for _, rows in sorted(self.batches.items()) for row in rows]
+
+
+def test_each_rejected_row_comes_once_across_restarts(pipe: Pipe) -> None:
+    path = pipe.create("s", "x INT")
+    log = Log(pipe, path, maxRowsPerTrigger=1)
+    berlin = opened(path, "Berlin", onLate="reject")
+    send(berlin, ("10:00", 1), ("9:00", 2), ("9:30", 3))
+    log.run()
+    own = ("Berlin", "10:00", "producer", "Berlin", None)
+    assert log.rows == [(2, "09:00", *own), (3, "09:30", *own)]
+    before = dict(log.batches)
+    log.forget_commit()
+    log.batches.clear()
+    with opened(path, "Oslo", onLate="reject") as oslo:
+        send(oslo, promise="10:20")
+        oslo.sendRow((at("10:30"), 4))  # becomes late before its commit
+        let_go(path, "Oslo")
+        send(berlin, promise="11:00")
+        oslo.flush()
+    send(berlin, ("10:15", 5))
+    log.run()
+    last = max(before)
+    assert log.batches.pop(last) == before[last], "the batch that ran again has the same rows"
+    assert log.rows == [
+        (4, "10:30", "Oslo", "11:00", "stream", "Berlin", "sent"),
+        (5, "10:15", "Berlin", "11:00", "producer", "Berlin", None),
+    ]
+    berlin.close()
+
+
+def let_go(path: str, producer: str) -> None:
+    with closing(open_store(path)) as store:
+        store.detach(producer)
+
+
+def test_what_a_query_and_a_drain_reject(pipe: Pipe) -> None:
+    """The stream has the same rows as the batch read, and no watermark of its own."""
+    source, out = pipe.create("s", "x INT"), pipe.create("out", "x INT")
+    with opened(out, "other") as other:
+        send(other, promise="9:30")
+        with opened(source, "feed") as feed:
+            send(feed, ("9:10", 1), ("9:40", 2))
+        finish(pipe.run(pipe.read("s"), onDisorder="reject"))
+        with rt.openReader(source) as reader, opened(out, "drain", onLate="reject") as sink:
+            reader.drainTo(sink)
+    log = Log(pipe, out, startingPosition="earliest")
+    log.run(availableNow=True)
+    query = f"spark-{pipe.query.id}"
+    stream = ("09:30", "stream", "other", "sent")
+    assert log.rows == sorted([(1, "09:10", query, *stream), (1, "09:10", "drain", *stream)], key=lambda row: row[2])
+    batch = pipe.spark.read.format("rowtime").option("view", "rejected").load(out)
+    assert batch.schema == log.frame.schema
+    assert sorted(batch.select("x", "producer").collect()) == sorted((row[0], row[2]) for row in log.rows)
+    assert batch.filter("rejectedAt > current_timestamp() - INTERVAL 1 HOUR").count() == 2
+    with pytest.raises(Exception, match="without watermark"):
+        log.frame.groupBy("rowtime").count().writeStream.format("noop").start()
+
+
+def test_a_reader_that_falls_behind_what_is_kept(pipe: Pipe) -> None:
+    path = pipe.create("s", "x INT", retainRejected=1000)
+    log = Log(pipe, path)
+    with opened(path, "feed", onLate="reject") as feed:
+        send(feed, ("10:00", 1), ("9:00", 2))
+        log.run()
+        for x in range(20):
+            send(feed, ("9:00", x))
+        with refused(rt.DataLostError, "Rejection 2", "retainRejected", "new checkpoint"):
+            log.run()
+        kept = rt.rejectedRows(path).num_rows
+        assert 0 < kept < 20
+        shutil.rmtree(log.checkpoint)
+        log.batches.clear()
+        log.run()
+    assert [row[0] for row in log.rows] == list(range(20 - kept, 20))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("order", "rowtime", "order is for the rows"),
+        ("hold", "1 hour", "hold is for the rows"),
+        ("startingPosition", at("10:00"), "earliest or latest"),
+        ("view", "bounds", "view=bounds is for batch reads"),
+    ],
+)
+def test_options_that_the_view_does_not_have(pipe: Pipe, option: str, value: str, said: str) -> None:
+    path = pipe.create("s", "x INT")
+    with refused(rt.InvalidOptionError, said):
+        frame = pipe.spark.readStream.format("rowtime").option("view", "rejected").option(option, value).load(path)
+        finish(frame.writeStream.format("noop").start())
+
+
+@pytest.mark.smoke
+def test_a_start_at_latest(pipe: Pipe) -> None:
+    """The view has no bound, so startingPosition=latest begins after what is rejected already."""
+    path = pipe.create("s", "x INT")
+    with opened(path, "feed", onLate="reject") as feed:
+        send(feed, ("10:00", 1), ("9:00", 2))
+        log = Log(pipe, path, startingPosition="latest")
+        log.run()
+        send(feed, ("9:00", 3))
+        log.run()
+    assert [row[0] for row in log.rows] == [3]

@@ -1,0 +1,206 @@
+"""Streams are copied, renamed, deleted and listed: functions and commands, and what they refuse."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import spark_rowtime as rt
+from spark_rowtime.cli import main
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
+
+
+@pytest.fixture(params=["memory", "local"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where the streams of a test are."""
+    return f"memory://{uuid.uuid4()}" if request.param == "memory" else str(tmp_path)
+
+
+@pytest.fixture
+def path(folder: str) -> str:
+    """A stream with one row, which nobody has open."""
+    path = f"{folder}/orders"
+    rt.createStream(path, SCHEMA)
+    with rt.openSink(path, producer="shop") as sink:
+        sink.sendRow(("2006-09-11T10:00:00Z", 1))
+    return path
+
+
+def rows(path: str) -> int:
+    return rt.describeStream(path).rows
+
+
+def rowtime(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_renamed_stream_is_the_same_stream(folder: str, path: str) -> None:
+    with rt.openReader(path, name="alerts") as reader:
+        assert len(list(reader)) == 1
+        position = reader.position
+    rt.renameStream(path, f"{folder}/deeper/sales")
+    with pytest.raises(rt.StreamNotFoundError):
+        rt.describeStream(path)
+    with rt.openSink(f"{folder}/deeper/sales", producer="shop") as sink:
+        sink.sendRow(("2006-09-11T10:01:00Z", 2))
+    with rt.openReader(f"{folder}/deeper/sales", start=position, name="alerts") as reader:
+        assert [train.rows.column("n").to_pylist() for train in reader] == [[2]]
+    rt.createStream(path, SCHEMA)
+    with pytest.raises(rt.StreamExistsError):
+        rt.renameStream(path, f"{folder}/deeper/sales")
+    assert (rows(path), rows(f"{folder}/deeper/sales")) == (0, 2)
+
+
+def test_a_stream_that_is_open_is_not_renamed_or_deleted(folder: str, path: str) -> None:
+    with rt.openSink(path, producer="shop") as sink:
+        for call in (lambda: rt.renameStream(path, f"{folder}/sales"), lambda: rt.deleteStream(path)):
+            with pytest.raises(rt.StreamBusyError):
+                call()
+        sink.sendRow(("2006-09-11T10:01:00Z", 2))
+    assert rows(path) == 2
+    rt.deleteStream(path)
+    assert rt.listStreams(folder) == []
+
+
+def test_a_reader_in_another_process_has_it_open(tmp_path: Path) -> None:
+    """It has no name, so only its lock says so."""
+    path = str(tmp_path / "orders")
+    rt.createStream(path, SCHEMA)
+    program = f"import spark_rowtime as rt; reader = rt.openReader({path!r}); print('open', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(rt.__file__).parents[1])},
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        with pytest.raises(rt.StreamBusyError, match="open in some process"):
+            rt.renameStream(path, f"{path}-2")
+        assert "open in some process" in rowtime("delete", path, code=1)
+        other.communicate("\n", timeout=60)
+    rowtime("rename", path, f"{path}-2")
+    rowtime("delete", f"{path}-2")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_still_reads_a_stream_is_named_before_it_is_deleted(folder: str, path: str) -> None:
+    with rt.openReader(path, name="alerts"):
+        pass
+    with pytest.raises(rt.StreamBusyError, match=r"reader 'alerts' is registered, last seen .* with 1 rows to read"):
+        rt.deleteStream(path)
+    sink = rt.openSink(path, producer="late")
+    with pytest.raises(rt.StreamBusyError, match=r"producer 'late' is attached; reader 'alerts'"):
+        rt.deleteStream(path)
+    rt.deleteStream(path, force=True)
+    sink.sendRow(("2006-09-11T10:01:00Z", 2))
+    with pytest.raises(rt.DataLostError):
+        sink.flush()
+    with suppress(rt.DataLostError):
+        sink.abandon()
+    assert rt.listStreams(folder) == []
+
+
+def test_a_reader_of_a_stream_that_is_deleted_by_force_is_told(path: str) -> None:
+    with rt.openReader(path, order="arrival") as reader:
+        rt.deleteStream(path, force=True)
+        with pytest.raises(rt.DataLostError):
+            list(reader)
+    rt.createStream(path, SCHEMA)
+    assert rows(path) == 0
+
+
+def test_a_damaged_stream_is_listed_and_deleted_by_force(tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        rt.createStream(str(tmp_path / name), SCHEMA)
+    (tmp_path / "bad" / "catalog.db").write_bytes(b"no catalog" * 1000)
+    (tmp_path / ".orders.12345678.copying" / "segments").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    bad, good = rt.listStreams(str(tmp_path))
+    assert isinstance(bad.error, rt.StoreCorruptError)
+    assert good.info is not None
+    assert "damaged" in rowtime("list", str(tmp_path))
+    with pytest.raises(rt.StoreCorruptError):
+        rt.deleteStream(bad.path)
+    rt.deleteStream(bad.path, force=True)
+    assert [stream.path for stream in rt.listStreams(str(tmp_path))] == [good.path]
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    path = str(tmp_path / "orders")
+    rt.createStream(path, SCHEMA)
+    with rt.openSink(path, producer="shop") as sink:
+        sink.sendRow(("2006-09-11T10:00:00Z", 1))
+        sink.flush()
+        assert "1 rows, up to event 2" in rowtime("copy", path, f"{path}-copy")
+        table = rowtime("list", str(tmp_path)).splitlines()
+        assert [line.split()[:2] for line in table] == [["stream", "rows"], ["orders", "1"], ["orders-copy", "1"]]
+    first, second = map(json.loads, rowtime("list", str(tmp_path), "--json").splitlines())
+    assert (first["stream"], first["rows"], first["holder"]) == (path, 1, None)
+    assert (second["stream"], second["holder"], second["bound"]["time"]) == (
+        f"{path}-copy",
+        "shop",
+        "2006-09-11T10:00:00Z",
+    )
+    assert "is attached" in rowtime("delete", f"{path}-copy", code=1)
+    rowtime("delete", "--force", f"{path}-copy")
+    assert "not a folder" in rowtime("list", f"{path}-copy", code=1)
+
+
+@pytest.mark.parametrize("order", ["arrival", "rowtime"])
+def test_a_restored_copy_takes_the_place_of_the_stream(folder: str, path: str, order: str) -> None:
+    """A reader that is ahead of it is told, also when as much has been sent again, since it would skip that."""
+    copy = f"{folder}/copy"
+    with rt.openReader(path, order=order) as reader:
+        assert len(list(reader)) == 1
+        behind = reader.position
+        rt.copyStream(path, copy)
+        with rt.openSink(path, producer="shop") as sink:
+            sink.sendRow(("2006-09-11T10:01:00Z", 2))
+        assert len(list(reader)) == 1
+        ahead = reader.position
+    rt.renameStream(path, f"{folder}/damaged")
+    rt.copyStream(copy, path)
+    with rt.openSink(path, producer="shop") as sink:
+        for n in (3, 4, 5):
+            sink.sendRow((f"2006-09-11T10:0{n}:00Z", n))
+            sink.flush()
+    with pytest.raises(rt.DataLostError, match="a copy that has it up to 3 has taken its place"):
+        rt.openReader(path, order=order, start=ahead)
+    with rt.openReader(path, order=order, start=behind) as reader:
+        assert [n for train in reader for n in train.rows.column("n").to_pylist()] == [3, 4, 5]
+        last = reader.position
+    with rt.openReader(path, order=order, start=last) as reader:
+        assert list(reader) == []
+    with pytest.raises(rt.InvalidOptionError, match="belongs to the stream"):
+        rt.openReader(f"{folder}/damaged", order=order, start=last)
+
+
+def test_paths_of_other_forms(tmp_path: Path) -> None:
+    place = tmp_path / "grüße & co"
+    rt.createStream(place, SCHEMA)  # type: ignore[arg-type]
+    rt.alterStream(place, add="coupon STRING")  # type: ignore[arg-type]
+    rt.copyStream(place, f"file://{place}-copy")  # type: ignore[arg-type]
+    rt.renameStream(f"file://{place}-copy", place.with_name("other"))  # type: ignore[arg-type]
+    assert [Path(stream.path).name for stream in rt.listStreams(tmp_path)] == ["grüße & co", "other"]  # type: ignore[arg-type]
+    rt.deleteStream(place)  # type: ignore[arg-type]
+    with pytest.raises(rt.InvalidOptionError, match="There is no store for paths like"):
+        rt.copyStream(f"file://{tmp_path}/other", "s3://bucket/orders")
+
+
+def test_between_stores(tmp_path: Path) -> None:
+    rt.createStream("memory://between", SCHEMA)
+    for call in (rt.copyStream, rt.renameStream):
+        with pytest.raises(rt.InvalidOptionError, match="different kinds of store"):
+            call("memory://between", str(tmp_path / "orders"))
+    rt.deleteStream("memory://between")

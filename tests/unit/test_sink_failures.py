@@ -1,0 +1,144 @@
+"""A sink whose store fails; a sink that threads share, or that a fork inherits."""
+
+import os
+import signal
+import threading
+
+import pytest
+from sink_support import counts, producer, tickers
+from unit_support import HOUR, accepted, new_sink, row, rows, when
+
+import spark_rowtime as rt
+
+
+def test_a_call_that_raises_has_taken_nothing(path, failing):
+    """So an adapter that sends again what was refused sends it once."""
+    sink = new_sink(path)
+    failing.down = True
+    sink.sendRow(row("10:00", "kept"))
+    for _ in range(3):
+        with pytest.raises(rt.StoreUnavailableError):
+            sink.sendRow(row("10:01", "refused"))
+    failing.down = False
+    sink.sendRow(row("10:01", "sent again"))
+    sink.flush()
+    assert tickers(path) == ["kept", "sent again"]
+    assert counts(path, sink.producer) == (2, 0)
+
+
+def test_flush_raises_itself_and_may_be_repeated(path, failing, clock):
+    sink = new_sink(path, now=clock, linger=HOUR)
+    sink.sendRow(row("10:00"))
+    failing.down = True
+    sink.sendRow(row("10:01"))
+    with pytest.raises(rt.StoreUnavailableError):
+        sink.flush(checkpoint="1")
+    assert sink.checkpoint is None
+    failing.down = False
+    sink.flush(checkpoint="1")
+    assert accepted(path) == ["10:00", "10:01"]
+    assert sink.checkpoint == "1"
+
+
+def test_close_may_be_repeated_where_the_store_failed(path, failing, clock):
+    sink = new_sink(path, now=clock, linger=HOUR)
+    sink.sendRow(row("10:00"))
+    sink.sendRow(row("10:01"))
+    failing.down = True
+    with pytest.raises(rt.StoreUnavailableError):
+        sink.close()
+    failing.down = False
+    sink.close()
+    assert accepted(path) == ["10:00", "10:01"]
+    assert producer(path, sink.producer).status == "left"
+
+
+def test_a_failure_behind_is_raised_by_the_next_call(path, failing, clock):
+    """Also under load, where the timer and not the caller commits."""
+    sink = new_sink(path, now=clock, linger=HOUR)
+    sink.sendRow(row("10:00"))
+    failing.down = True
+    sink.sendRow(row("10:01", "kept"))
+    clock.advance(HOUR)
+    with sink._lock:  # as the timer's thread does it
+        sink._scheduler.commit_unasked()
+    with pytest.raises(rt.StoreUnavailableError):
+        sink.sendRow(row("10:02", "refused"))
+    failing.down = False
+    sink.sendRow(row("10:02", "again"))
+    sink.flush()
+    assert tickers(path) == ["X", "kept", "again"]
+
+
+# ---- threads and processes
+
+
+def test_threads_share_a_sink(path):
+    sink = new_sink(path, order={"rowsImplyBounds": False}, linger=10, maxTrainRows=7)
+    start = threading.Barrier(4)
+
+    def feed(name):
+        start.wait()
+        for n in range(100):
+            sink.sendRow((when("10:00"), f"{name}-{n}"))
+
+    threads = [threading.Thread(target=feed, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sink.close()
+    found = tickers(path)
+    assert sorted(found) == sorted(f"{name}-{n}" for name in "abcd" for n in range(100))
+    for name in "abcd":
+        mine = [t for t in found if t.startswith(name)]
+        assert mine == [f"{name}-{n}" for n in range(100)]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_may_not_use_the_sink(path, clock):
+    sink = new_sink(path, "P", now=clock, linger=HOUR)
+    sink.sendRow(row("10:00"))
+    sink.sendRow(row("10:01"))
+    reader, writer = os.pipe()
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with sink._lock:
+            held.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os.write(writer, ",".join(refusals(sink)).encode())
+        os._exit(0)
+    done.set()
+    holder.join()
+    os.waitpid(child, 0)
+    assert os.read(reader, 1000).decode() == ",".join(["SinkClosedError"] * 7)
+    os.close(reader)
+    os.close(writer)
+    sink.flush()
+    assert accepted(path) == ["10:00", "10:01"]
+
+
+def refusals(sink):
+    calls = (
+        lambda: sink.sendRow(row("10:02")),
+        lambda: sink.sendRows(rows("10:02")),
+        lambda: sink.sendRowtimeBound(when("10:02")),
+        sink.getRowtimeBound,
+        sink.flush,
+        sink.abandon,
+        sink.close,
+    )
+    for call in calls:
+        try:
+            call()
+            yield "nothing"
+        except Exception as error:
+            yield type(error).__name__
