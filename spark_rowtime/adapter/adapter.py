@@ -206,16 +206,11 @@ class _Host:
     def _look(self, producers: Sequence[str]) -> dict[str, ProducerInfo]:
         """The present state of the producers; without those that cannot be read just now."""
         try:
-            store = open_store(self._path)
+            with open_store(self._path) as store:
+                found = [store.producer(name) for name in producers]
         except RowtimeError:
             return {}
-        try:
-            found = [store.producer(name) for name in producers]
-            return {info.name: info for info in found if info is not None}
-        except RowtimeError:
-            return {}
-        finally:
-            store.close()
+        return {info.name: info for info in found if info is not None}
 
     def _came_further(self) -> bool:
         """Whether a producer has advanced since the last call of this method or the start of the run.

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -84,7 +85,7 @@ class CsvFeed:
             sinks = {name: stack.enter_context(sink) for name, sink in self._sinks(path)}
             if not sinks:
                 return 0
-            senders = _Senders(sinks, self._options.producer, self._identity())
+            senders = _Senders(sinks, self._options.producer, self._identity)
             for batch in self._runs.merged():
                 for start, rows in self._intervals(batch):
                     if start >= LEAST:
@@ -101,24 +102,18 @@ class CsvFeed:
 
     def _sinks(self, path: str) -> Iterator[tuple[str, StreamSink]]:
         """Opens each producer. Leaves those out that an earlier run, which was interrupted later, has completed."""
+        with open_store(path) as store:
+            stored = {producer.name: producer.checkpoint for producer in store.producers()}
         for name in sorted(self.producers):
-            _require_free(path, name, self._stored(path, name))
+            _require_free(path, name, stored.get(name))
+        for name in sorted(self.producers):
             try:
                 sink = openSink(path, producer=name, onLate=self._options.on_late)
             except StreamCompleteError:
-                if not self._options.complete or not self._was_sent(path, name):
+                if not self._options.complete or landed(stored.get(name), self._identity) is None:
                     raise
             else:
                 yield name, sink
-
-    def _was_sent(self, path: str, name: str) -> bool:
-        return landed(self._stored(path, name), self._identity()) is not None
-
-    @staticmethod
-    def _stored(path: str, name: str) -> str | None:
-        with open_store(path) as store:
-            known = store.producer(name)
-        return None if known is None else known.checkpoint
 
     @property
     def _last_bound(self) -> RowtimeBound | None:
@@ -157,8 +152,9 @@ class CsvFeed:
         starts = pc.multiply(pc.divide(rowtime_micros(batch), interval), interval)
         return _stretches(batch, starts)
 
+    @cached_property
     def _identity(self) -> dict[str, Any]:
-        """Returns what identifies a checkpoint: the same file, with the same rowtime and producer columns."""
+        """What identifies a checkpoint: the same file, with the same rowtime and producer columns."""
         with self._rows.file.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"csv": digest[:32], "rowtime": self._rows.rowtime, "producer": self._options.producer}

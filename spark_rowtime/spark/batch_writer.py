@@ -55,13 +55,13 @@ class RowtimeBatchWriter(DataSourceArrowWriter):
                 raise replaced(self._output.path)
             self._commit(store, [train for message in staged for train in message.trains])
 
-    def _commit(self, store: Store, down: list[Staged]) -> None:
+    def _commit(self, store: Store, staged: list[Staged]) -> None:
         holder, declaration = str(uuid.uuid4()), self._output.disorder().declaration
         info = store.attach(self._producer, holder, declaration, LEASE_MICROS)
         if info.status is Status.COMPLETE:
             raise complete(store.path, self._producer)
         try:
-            self._output.land(store, info, down, END if self._complete else None, None)
+            self._output.commit(store, info, staged, END if self._complete else None, None)
         except BaseException:
             store.detach(self._producer)  # it has sent nothing: the stream's bound stays where it is
             raise
