@@ -40,9 +40,13 @@ class HourAlerts:
         for time in rows.column("rowtime").to_pylist():
             self._counts[time.replace(minute=0, second=0, microsecond=0)] += 1
 
-    def sendRowtimeBound(self, t: datetime, strict: bool = False) -> None:  # noqa: ARG002  (reaching the end of an hour is enough)
-        """Every hour that the bound has passed is complete, also one without orders."""
-        while self._next + HOUR <= t:
+    def sendRowtimeBound(self, t: datetime, strict: bool = False) -> None:
+        """Every hour that the bound has passed is complete, also one without orders.
+
+        At the end of time no row follows: the hours up to the last one with orders are left.
+        """
+        ended = strict and t == rt.RowtimeBound.END.time
+        while self._counts if ended else self._next + HOUR <= t:
             count = self._counts.pop(self._next, 0)
             self.alerts.append(f"{self._next:%H:%M}-{self._next + HOUR:%H:%M}: {count or 'no'} orders")
             self._next += HOUR

@@ -161,10 +161,10 @@ class StreamNotFoundError(RowtimeError):
 
     Example:
         >>> import spark_rowtime as rt
-        >>> rt.describeStream("memory://docs-nowhere")
+        >>> rt.describeStream("memory://docs-nowhere")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        spark_rowtime.errors.StreamNotFoundError: There is no stream at memory://docs-nowhere; createStream makes one.
+        spark_rowtime.errors.StreamNotFoundError: There is no stream at memory://docs-nowhere in this process, ...
     """
 
 
@@ -178,10 +178,10 @@ class StreamExistsError(RowtimeError):
     Example:
         >>> import spark_rowtime as rt
         >>> rt.createStream("memory://docs-exists", "rowtime TIMESTAMP NOT NULL, ticker STRING")
-        >>> rt.createStream("memory://docs-exists", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> rt.createStream("memory://docs-exists", "rowtime TIMESTAMP NOT NULL, ticker STRING")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        spark_rowtime.errors.StreamExistsError: There is a stream at memory://docs-exists already.
+        spark_rowtime.errors.StreamExistsError: There is a stream at memory://docs-exists already. ...
     """
 
 

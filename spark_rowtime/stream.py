@@ -181,18 +181,19 @@ def waits_for(
     if not producers:
         return f"nobody: no producer has been attached to {path} yet"
     by_status = [(status, [p.name for p in producers if p.status is status]) for status in Status]
-    gone = ", ".join(f"{_some(names)} {_GONE[status]}" for status, names in by_status if names)
+    gone = ", ".join(f"{_some(names)} {_GONE[status][len(names) > 1]}" for status, names in by_status if names)
     return f"nobody: of the producers of {path} {gone}; the bound stays as it is until one sends"
 
 
 _GONE = {
-    Status.EXPECTED: "is expected",
-    Status.ATTACHED: "is attached",
-    Status.IDLE: "is idle",
-    Status.DETACHED: "was detached",
-    Status.LEFT: "has left",
-    Status.COMPLETE: "is complete",
+    Status.EXPECTED: ("is expected", "are expected"),
+    Status.ATTACHED: ("is attached", "are attached"),
+    Status.IDLE: ("is idle", "are idle"),
+    Status.DETACHED: ("was detached", "were detached"),
+    Status.LEFT: ("has left", "have left"),
+    Status.COMPLETE: ("is complete", "are complete"),
 }
+"""What has become of a producer, and of several, in words."""
 
 
 def _some(names: Sequence[str]) -> str:
@@ -298,7 +299,7 @@ def _names(producers: Any) -> tuple[str, ...]:
             option="producers",
             value=short_repr(producers),
         )
-    return tuple(dict.fromkeys(to_text(name, "the name of a producer") for name in producers))
+    return tuple(dict.fromkeys(to_text(name, "a name in producers") for name in producers))
 
 
 def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:

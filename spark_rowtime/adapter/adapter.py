@@ -9,7 +9,7 @@ from typing import Any
 from spark_rowtime.adapter.arguments import check_names
 from spark_rowtime.adapter.contract import Adapter, MultiAdapter
 from spark_rowtime.adapter.host_lock import only_host
-from spark_rowtime.adapter.loading import load, require_adapter
+from spark_rowtime.adapter.loading import load, require_adapter, require_class
 from spark_rowtime.adapter.program_errors import is_program_error
 from spark_rowtime.adapter.sinks import Sinks
 from spark_rowtime.bounds.clock import Status
@@ -104,6 +104,7 @@ def host(
     same adapter to end, before it raises StoreUnavailableError. ``wait`` waits so many seconds.
     """
     made = load(adapter) if isinstance(adapter, str) else adapter
+    require_class(made)
     spec = adapter if isinstance(adapter, str) else f"{made.__module__}:{made.__qualname__}"
     require_adapter(made, spec)
     given = dict(arguments or {})
@@ -205,16 +206,11 @@ class _Host:
     def _look(self, producers: Sequence[str]) -> dict[str, ProducerInfo]:
         """The present state of the producers; without those that cannot be read just now."""
         try:
-            store = open_store(self._path)
+            with open_store(self._path) as store:
+                found = [store.producer(name) for name in producers]
         except RowtimeError:
             return {}
-        try:
-            found = [store.producer(name) for name in producers]
-            return {info.name: info for info in found if info is not None}
-        except RowtimeError:
-            return {}
-        finally:
-            store.close()
+        return {info.name: info for info in found if info is not None}
 
     def _came_further(self) -> bool:
         """Whether a producer has advanced since the last call of this method or the start of the run.

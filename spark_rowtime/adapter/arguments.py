@@ -6,11 +6,11 @@ An argument may be a password. No error here shows a value.
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from inspect import Parameter
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
+from spark_rowtime.types.arguments import did_you_mean, nearest
 
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _OR_NONE = re.compile(r"\s*\|\s*None\b|\bNone\s*\|\s*")
@@ -29,9 +29,7 @@ def check_names(adapter: type, name: str, given: Mapping[str, Any]) -> None:
         for key in given:
             if key not in known:
                 raise _unknown(name, key, known)
-    missing = [
-        p.name for p in parameters if p.kind in _BY_NAME and p.default is Parameter.empty and p.name not in given
-    ]
+    missing = [key for key in required(adapter) if key not in given]
     if missing:
         raise InvalidOptionError(
             f"Adapter {name!r} needs {' and '.join(missing)}. Give it as rowtime run --set {missing[0]}=VALUE, beside "
@@ -40,6 +38,11 @@ def check_names(adapter: type, name: str, given: Mapping[str, Any]) -> None:
             adapter=name,
             missing=missing,
         )
+
+
+def required(made: type) -> list[str]:
+    """Returns the names of the arguments that the constructor of ``made`` has no default for."""
+    return [p.name for p in _parameters(made) if p.kind in _BY_NAME and p.default is Parameter.empty]
 
 
 def from_texts(adapter: type, name: str, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -68,14 +71,13 @@ def _parameters(adapter: type) -> list[Parameter]:
 
 
 def _unknown(name: str, key: str, known: list[str]) -> UnknownOptionError:
-    near = get_close_matches(key, known, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest(key, known)
     has = f"It has {', '.join(known)}." if known else "It has none: its constructor takes no keywords."
     return UnknownOptionError(
-        f"Adapter {name!r} has no argument {key!r}.{hint} {has}",
+        f"Adapter {name!r} has no argument {key!r}.{did_you_mean(near)} {has}",
         adapter=name,
         option=key,
-        nearest=near[0] if near else None,
+        nearest=near,
     )
 
 

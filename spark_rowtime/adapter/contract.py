@@ -84,8 +84,9 @@ class MultiAdapter(Protocol):
         When it returns, all producers that are still open leave the stream. After a failure all of them stay
         attached, and a new instance starts, which opens them again and resumes each at its own ``checkpoint``.
 
-        A stream waits only for producers that are attached. So the adapter opens all that it knows of before it sends
-        the first row; the rows of one that is opened later are late below the stream's bound.
+        A stream waits only for producers that are attached, and for those that ``createStream(producers=...)`` named.
+        So the adapter opens all that it knows of before it sends the first row; the rows of one that is opened later
+        are late below the stream's bound.
 
         Args:
             sinks: Opens a producer by its name; see ``Sinks``.

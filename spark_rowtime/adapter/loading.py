@@ -16,6 +16,18 @@ def load(spec: str, *, from_here: bool = True) -> type[Any]:
     return found
 
 
+def require_class(adapter: Any) -> None:
+    """Raises InvalidOptionError for an instance of an adapter, or anything else that is no class."""
+    if isinstance(adapter, type):
+        return
+    name = type(adapter).__name__
+    raise InvalidOptionError(
+        f"An adapter is given as its class, or as 'module:Class', not as an instance of {name}, since each start makes "
+        f"a new one. Give {name} itself, and what its constructor takes as arguments={{...}}.",
+        adapter=name,
+    )
+
+
 def require_adapter(found: type[Any], spec: str) -> None:
     """Raises InvalidOptionError unless the class has ``schema`` and exactly one of ``run`` and ``runProducers``."""
     forms = [form for form in ("run", "runProducers") if callable(getattr(found, form, None))]

@@ -34,8 +34,5 @@ def alterStream(path: str, *, add: Any) -> None:
         [[None]]
     """
     columns = columns_to_add(add)
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         store.alter(columns)
-    finally:
-        store.close()

@@ -1,6 +1,5 @@
 """The command ``rowtime``, with one file per family of commands. Only ``jar`` imports PySpark."""
 
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from spark_rowtime.cli.send import send
 from spark_rowtime.cli.streams import create, describe
 from spark_rowtime.cli.tail import tail
 from spark_rowtime.errors import RowtimeError
+from spark_rowtime.types.arguments import did_you_mean, nearest
 
 
 class _Commands(click.Group):
@@ -34,9 +34,9 @@ class _Commands(click.Group):
         """Finds the command; if there is none of that name, the error names the nearest."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"No such command {name!r}.{hint} The commands are {', '.join(self.list_commands(ctx))}.")
+            commands = self.list_commands(ctx)
+            hint = did_you_mean(nearest(name, commands))
+            ctx.fail(f"No such command {name!r}.{hint} The commands are {', '.join(commands)}.")
         return super().resolve_command(ctx, args)
 
 

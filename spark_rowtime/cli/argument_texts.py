@@ -14,7 +14,11 @@ def texts_of(assignments: Iterable[str]) -> dict[str, str]:
     for number, assignment in enumerate(assignments, start=1):
         key, equals, value = assignment.partition("=")
         if not equals or not key:
-            raise InvalidOptionError(f"The --set number {number} is not of the form KEY=VALUE.", option="--set")
+            raise InvalidOptionError(
+                f"The --set number {number} is not of the form KEY=VALUE. Write it as --set port=9000. (Its text is "
+                "not shown: it may be secret.)",
+                option="--set",
+            )
         if key in texts:
             raise InvalidOptionError(f"--set {key}= is given twice. Give it once.", option="--set")
         texts[key] = value

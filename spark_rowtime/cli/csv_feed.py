@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,9 @@ from spark_rowtime.cli.sorted_runs import SortedRuns
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamCompleteError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.stream import describeStream
+from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rowtime_micros
+from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import LARGEST, LEAST, show_micros
 
 _MOST_PRODUCERS = 1000
@@ -84,7 +86,7 @@ class CsvFeed:
             sinks = {name: stack.enter_context(sink) for name, sink in self._sinks(path)}
             if not sinks:
                 return 0
-            senders = _Senders(sinks, self._options.producer, self._identity())
+            senders = _Senders(sinks, self._options.producer, self._identity)
             for batch in self._runs.merged():
                 for start, rows in self._intervals(batch):
                     if start >= LEAST:
@@ -101,18 +103,18 @@ class CsvFeed:
 
     def _sinks(self, path: str) -> Iterator[tuple[str, StreamSink]]:
         """Opens each producer. Leaves those out that an earlier run, which was interrupted later, has completed."""
+        with open_store(path) as store:
+            stored = {producer.name: producer.checkpoint for producer in store.producers()}
+        for name in sorted(self.producers):
+            _require_free(path, name, stored.get(name))
         for name in sorted(self.producers):
             try:
                 sink = openSink(path, producer=name, **self._sink_options)
             except StreamCompleteError:
-                if not self._options.complete or not self._was_sent(path, name):
+                if not self._options.complete or landed(stored.get(name), self._identity) is None:
                     raise
             else:
                 yield name, sink
-
-    def _was_sent(self, path: str, name: str) -> bool:
-        stored = {p.name: p.checkpoint for p in describeStream(path).producers}.get(name)
-        return landed(stored, self._identity()) is not None
 
     @property
     def _sink_options(self) -> dict[str, Any]:
@@ -156,8 +158,9 @@ class CsvFeed:
         starts = pc.multiply(pc.divide(rowtime_micros(batch), interval), interval)
         return _stretches(batch, starts)
 
+    @cached_property
     def _identity(self) -> dict[str, Any]:
-        """Returns what identifies a checkpoint: the same file, with the same rowtime and producer columns."""
+        """What identifies a checkpoint: the same file, with the same rowtime and producer columns."""
         with self._rows.file.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"csv": digest[:32], "rowtime": self._rows.rowtime, "producer": self._options.producer}
@@ -211,6 +214,22 @@ class _Senders:
         by_name = pc.sort_indices(_names(rows, self._producer))
         ordered = rows.take(by_name)
         return _stretches(ordered, _names(ordered, self._producer))
+
+
+def _require_free(path: str, producer: str, checkpoint: str | None) -> None:
+    """Raises InvalidOptionError if the checkpoint is that of another feed, such as an adapter, which would lose it."""
+    try:
+        ours = checkpoint is None or "csv" in json.loads(checkpoint)
+    except (ValueError, TypeError):
+        ours = False
+    if not ours:
+        raise InvalidOptionError(
+            f"Producer {producer!r} of {path} has the checkpoint {short_repr(checkpoint)} of another feed, which could "
+            "not resume after this file was sent. Send the file under names of its own: another column with "
+            "--producer, or --name.",
+            producer=producer,
+            value=short_repr(checkpoint),
+        )
 
 
 def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:

@@ -18,13 +18,11 @@ def start_of_last(stream: str, order: str, count: int) -> Any:
 
     The cost depends on ``count``, and not on the length of the stream.
     """
-    store = open_store(stream)
     try:
-        return _by_arrival(store, count) if order == "arrival" else _by_rowtime(store, count)
+        with open_store(stream) as store:
+            return _by_arrival(store, count) if order == "arrival" else _by_rowtime(store, count)
     except DataLostError:  # retention has removed rows meanwhile
         return "earliest"
-    finally:
-        store.close()
 
 
 def _by_arrival(store: Store, count: int) -> str:

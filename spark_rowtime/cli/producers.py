@@ -14,7 +14,12 @@ from spark_rowtime.stream import StreamInfo
 @click.command()
 @click.argument("stream")
 @click.argument("producer")
-@click.option("--complete", is_flag=True, help="It will never send again; also for one that has left.")
+@click.option(
+    "--complete",
+    is_flag=True,
+    help="It will never send again; also for one that has left. If the stream waits for no other producer, the stream "
+    "is complete too: nobody can send into it again.",
+)
 @as_json
 def close(stream: str, producer: str, complete: bool, as_json: bool) -> None:
     """Declare that a lost producer has left, as if it had closed: its rows count, and the stream goes on.

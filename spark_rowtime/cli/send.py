@@ -25,7 +25,11 @@ from spark_rowtime.types.timestamps import to_interval
 @click.argument("stream")
 @click.option("--csv", "file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--rowtime", required=True, help="The column with each row's event time.")
-@click.option("--producer", help="The column that names each row's producer. All are opened before the first row.")
+@click.option(
+    "--producer",
+    metavar="COLUMN",
+    help="The column that names each row's producer. All are opened before the first row.",
+)
 @click.option("--name", help="Without --producer: the name of the only producer.  [default: that of the file]")
 @click.option(
     "--in-order-per",
@@ -74,7 +78,8 @@ def send(
     rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, schema, local)
     if producer is not None and producer not in rows.schema.names:
         raise InvalidOptionError(
-            f"--producer {producer}: there is no such column. The columns are {rows.schema.names}."
+            f"--producer {producer}: there is no such column. The columns are {rows.schema.names}. To send the whole "
+            f"file as one producer of that name, write --name {producer}."
         )
     last = RowtimeBound.told(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")

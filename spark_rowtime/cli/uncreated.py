@@ -5,5 +5,5 @@ from spark_rowtime.errors import StreamNotFoundError
 
 def uncreated(error: StreamNotFoundError, schema_from: str) -> StreamNotFoundError:
     """Returns the error with a hint. ``schema_from`` is what the command would take the schema from."""
-    hint = f"Check the path. If it is right, add --create, which creates the stream with the schema of {schema_from}."
+    hint = f"If the path is right, add --create, which creates the stream with the schema of {schema_from}."
     return StreamNotFoundError(f"{error} {hint}", **error.values)

@@ -67,7 +67,8 @@ class Acceptance:
         if promised is not None and bound.floor < promised:
             raise BoundRegressionError(
                 f"The bound '{bound}' is weaker than what this sink has already promised (no row before "
-                f"{show_micros(promised)}). A bound cannot be taken back. Send a later one.",
+                f"{show_micros(promised)}), by a bound or by its rows. A bound cannot be taken back. Send a later one; "
+                "if rows come out of order, open the sink with lateness or rowsImplyBounds=False.",
                 bound=bound,
                 said=promised,
             )

@@ -77,9 +77,6 @@ def detachProducer(path: str, producer: str) -> RowtimeBound | None:
 
 
 def _then_bound(path: str, declare: Callable[[Store], None]) -> RowtimeBound | None:
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         declare(store)
         return as_bound(store.head().floor)
-    finally:
-        store.close()

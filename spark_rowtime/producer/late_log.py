@@ -120,12 +120,24 @@ def late_error(producer: str, late: list[Rejected], note: str, below: str = "") 
     groups = "; ".join(show_late(producer, rejected) for rejected in late[:3])
     more = f" and {len(late) - 3} more groups" if len(late) > 3 else ""
     return LateRowError(
-        f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). Send rows in "
-        "order, declare lateness, or open the sink with onLate='reject' to continue without them.",
+        f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). {_remedy(late[0])}, or "
+        "open the sink with onLate='reject' to continue without them.",
         producer=producer,
         rows=sum(rejected.rows.num_rows for rejected in late),
         bound=late[0].bound,
         **origin_values(first),
+    )
+
+
+def _remedy(rejected: Rejected) -> str:
+    """What a user can do about such rows, other than to leave them out."""
+    if rejected.reason != "late":
+        return "Correct the clock of the feed, create the stream with a larger maxAhead"
+    if rejected.origin is None or rejected.origin.owner == PRODUCER:
+        return "Send rows in order, declare a lateness or kSort that covers their disorder"
+    return (
+        "The stream waits only for producers that are attached or expected: name this one in "
+        "createStream(..., producers=[...]), open it before the others have passed its rows"
     )
 
 

@@ -66,7 +66,9 @@ class RowSink(Protocol):
         """Promises that every later row is at or after a time.
 
         Args:
-            t: The time, in any form that ``RowtimeBound`` takes, or a RowtimeBound.
+            t: The time, in any form that ``RowtimeBound`` takes, or a RowtimeBound. A drain gives a consumer a
+                datetime. Once the stream is complete this is ``RowtimeBound.END.time``, with ``strict=True``: no row
+                follows, so a consumer that counts hours stops at the last one with rows.
             strict: If True, every later row is after ``t``, not at it.
             tz: The time zone of a time that has none.
         """

@@ -6,7 +6,7 @@ from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
-from spark_rowtime.errors import RowtimeError, SinkClosedError
+from spark_rowtime.errors import InvalidOptionError, RowtimeError, SinkClosedError
 from spark_rowtime.producer.sink import StreamSink
 
 ROWS = "rows"
@@ -43,6 +43,20 @@ class Delivery:
                 self._unknown = not _took_nothing(sink, what, error)
                 raise
             self._calls.popleft()
+
+
+def require_consumer(sink: Any) -> None:
+    """Raises InvalidOptionError unless ``sink`` is an object with ``sendRows`` and ``sendRowtimeBound``."""
+    name = sink.__name__ if isinstance(sink, type) else type(sink).__name__
+    lacks = [method for method in ("sendRows", "sendRowtimeBound") if not callable(getattr(sink, method, None))]
+    if lacks:
+        raise InvalidOptionError(
+            f"{name} cannot be drained into: it has no {' and no '.join(lacks)}. A sink needs sendRows(rows) and "
+            "sendRowtimeBound(time, strict), and can have flush(checkpoint) and checkpoint.",
+            missing=lacks,
+        )
+    if isinstance(sink, type):
+        raise InvalidOptionError(f"drainTo takes a sink, not the class {name}. Give an instance, {name}(...).")
 
 
 def send_bound(sink: Any, bound: RowtimeBound) -> None:

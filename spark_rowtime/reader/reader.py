@@ -16,7 +16,7 @@ from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.train import Train, one_batch
 from spark_rowtime.errors import InvalidOptionError, not_serializable
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.reader.delivery import Delivery
+from spark_rowtime.reader.delivery import Delivery, require_consumer
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
@@ -214,7 +214,7 @@ class RowReader:
             sink: An object with ``sendRows`` and ``sendRowtimeBound``; see ``RowSink``.
 
         Raises:
-            InvalidOptionError: Another thread uses this reader.
+            InvalidOptionError: The sink lacks a method, or another thread uses this reader.
             SinkClosedError: An earlier drain into this sink failed, and whether it has kept the rows is not known.
             DataLostError: Rows after this reader's position were removed from the stream.
             Exception: Whatever the sink raises.
@@ -233,6 +233,7 @@ class RowReader:
             >>> rt.describeStream("memory://docs-drainto").rows
             1
         """
+        require_consumer(sink)
         with self._alone():
             self._finish_delivery(sink)
             checkpoint = getattr(sink, "checkpoint", None)

@@ -33,8 +33,5 @@ def rejectedRows(path: str) -> pa.Table:
         >>> rt.rejectedRows("memory://docs-rejected").select(["producer", "boundOf", "boundBy", "shop"]).to_pylist()
         [{'producer': 'Oslo', 'boundOf': 'stream', 'boundBy': 'Berlin', 'shop': 'Oslo'}]
     """
-    store = open_store(path)
-    try:
+    with open_store(path) as store:
         return store.rejected()
-    finally:
-        store.close()

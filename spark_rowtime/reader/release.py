@@ -267,14 +267,16 @@ def load_position(
     if fields["stream"] != stream and shared is None:
         raise InvalidOptionError(
             f"This position belongs to the stream {fields['stream']}, but the stream at this path is {stream}: it was "
-            "deleted and created again, or the path has changed. Start with a new checkpoint.",
+            "deleted and created again, the path has changed, or the checkpoint is that of another query. Give a "
+            "position in this stream, or start without one: a query with a new checkpoint, a reader with "
+            "start='earliest' or a time.",
             wanted=fields["stream"],
             found=stream,
         )
     if fields["order"] != order:
         raise InvalidOptionError(
             f"This position was read with order={fields['order']}, but is read with order={order} now. Keep the order, "
-            "or start with a new checkpoint.",
+            "or start without the position: a query with a new checkpoint, a reader with start='earliest' or a time.",
             wanted=fields["order"],
             found=order,
         )

@@ -8,11 +8,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced
 from spark_rowtime.store import open_store
+from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Staged, Store
 from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.timestamps import END
 
 LEASE_MICROS = 30_000_000
 """How long the stream waits for the producer of a write whose driver died between its commit and its end."""
@@ -37,6 +40,7 @@ class RowtimeBatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._output = Output(options, schema, creates=False)
         self._producer = to_text(options.get("producer") or f"batch-{uuid.uuid4()}", "producer")
+        self._complete = options.choice("complete", "false", "true") == "true"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Called once for each attempt of a task. Stages each Arrow batch as one train, which no reader sees yet."""
@@ -51,11 +55,13 @@ class RowtimeBatchWriter(DataSourceArrowWriter):
                 raise replaced(self._output.path)
             self._commit(store, [train for message in staged for train in message.trains])
 
-    def _commit(self, store: Store, down: list[Staged]) -> None:
+    def _commit(self, store: Store, staged: list[Staged]) -> None:
         holder, declaration = str(uuid.uuid4()), self._output.disorder().declaration
         info = store.attach(self._producer, holder, declaration, LEASE_MICROS)
+        if info.status is Status.COMPLETE:
+            raise complete(store.path, self._producer)
         try:
-            self._output.land(store, info, down, None, None)
+            self._output.commit(store, info, staged, END if self._complete else None, None)
         except BaseException:
             store.detach(self._producer)  # it has sent nothing: the stream's bound stays where it is
             raise

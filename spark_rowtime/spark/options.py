@@ -26,7 +26,7 @@ READ = (
     "view",
 )
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
-WRITE_BATCH = (*WRITE, "producer")
+WRITE_BATCH = (*WRITE, "producer", "complete")
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """Options, in lower case, that Spark or its users pass to every source."""
 TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
@@ -117,6 +117,13 @@ class Options:
                 "No stream was named. Write .load('orders.rowtime') or .save('orders.rowtime'), for a sink "
                 ".start('orders.rowtime') (toTable gives no path), or option('path', ...); in SQL, USING rowtime "
                 "OPTIONS (path '/data/orders.rowtime')."
+            )
+        if path.startswith("memory://"):
+            raise InvalidOptionError(
+                f"Spark cannot use {path}: a stream in memory is in one process, and the source runs in others. Give a "
+                "directory, such as 'orders.rowtime', which processes share.",
+                option="path",
+                value=path,
             )
         return to_text(path, "path")
 

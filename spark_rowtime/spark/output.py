@@ -55,14 +55,12 @@ class Output:
     @contextmanager
     def opened(self, store: Store) -> Iterator[Store]:
         """Sets ``schema`` to that of the opened stream, and closes ``store`` at the end of the block."""
-        try:
+        with store:
             self.schema = fitting_schema(store.schema, self.schema, self.path)
             yield store
-        finally:
-            store.close()
 
-    def land(
-        self, store: Store, info: ProducerInfo, down: list[Staged], floor: int | None, checkpoint: str | None
+    def commit(
+        self, store: Store, info: ProducerInfo, staged: list[Staged], floor: int | None, checkpoint: str | None
     ) -> None:
         """Commits the staged rows of a batch as ``info``'s next commit, with the ``floor`` that they are followed by.
 
@@ -70,7 +68,7 @@ class Output:
         """
         disorder = self.disorder()
         disorder.restore(info.disorder)
-        trains, late, implied = one_step(store, down, disorder, BoundOrigin(PRODUCER, info.name))
+        trains, late, implied = one_step(store, staged, disorder, BoundOrigin(PRODUCER, info.name))
         in_force = stronger(info.floor, store.head().floor)
         accepted, disordered = admit(store, trains, in_force, partial(whose_bound, store, info.name))
         if disordered and self._whole:
@@ -165,7 +163,5 @@ def _schema_at(path: str, wanted: pa.Schema, creates: bool) -> pa.Schema:
         if creates:
             return wanted
         raise
-    try:
+    with store:
         return fitting_schema(store.schema, wanted, path)
-    finally:
-        store.close()

@@ -59,9 +59,9 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         info = self._attach(store, outputs, self._output.disorder().declaration)
         if first.batch.landed(info, self._path):
             return
-        down = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
+        staged = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
         floor = first.floors.get(path_of(self._output.column))
-        self._output.land(store, info, down, floor, first.batch.checkpoint(info))
+        self._output.commit(store, info, staged, floor, first.batch.checkpoint(info))
 
     def _travelled(self, outputs: list[TaskOutput]) -> list[pa.RecordBatch]:
         """Returns the rows that came with the tasks' messages, as one train, if there are any."""

@@ -40,7 +40,7 @@ def open_store(path: str, durability: str = "process") -> Store:
     path = _text(path)
     if path.startswith("memory://"):
         if path not in STREAMS:
-            raise StreamNotFoundError(f"There is no stream at {path}; createStream makes one.", path=path)
+            raise _no_memory_stream(path)
         return STREAMS[path]
     from spark_rowtime.store.local import open_local  # noqa: PLC0415
 
@@ -156,7 +156,19 @@ def _require_unattached(store: MemoryStore) -> None:
 
 def _require_free(path: str) -> None:
     if path in STREAMS:
-        raise StreamExistsError(f"There is a stream at {path} already.", path=path)
+        raise StreamExistsError(
+            f"There is a stream at {path} already. Choose another path; createStream(..., existOk=True) uses the "
+            "stream that is there.",
+            path=path,
+        )
+
+
+def _no_memory_stream(path: str) -> StreamNotFoundError:
+    return StreamNotFoundError(
+        f"There is no stream at {path} in this process, and no other process can see it. Create it here with "
+        "createStream, or use a directory, such as 'orders.rowtime', which processes share.",
+        path=path,
+    )
 
 
 def _same_kind(path: str, to: str) -> str:
@@ -172,7 +184,11 @@ def _same_kind(path: str, to: str) -> str:
 
 def _text(path: str | PathLike[str]) -> str:
     text = fspath(path) if isinstance(path, PathLike) else path
-    return to_text(None if isinstance(text, str) and not text else text, "path")
+    if text == "":
+        raise InvalidOptionError(
+            "path='' is empty. Give a directory, such as 'orders.rowtime'.", option="path", value="''"
+        )
+    return to_text(text, "path")
 
 
 def without_file(path: str) -> str:

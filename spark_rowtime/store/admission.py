@@ -1,6 +1,6 @@
 """Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,6 +9,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
+from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.timestamps import END, show_micros
 
@@ -114,9 +115,16 @@ def _closed(producer: str, epoch: int, now: int) -> ProducerFencedError:
     )
 
 
-def never_attached(producer: str) -> InvalidOptionError:
-    """Returns the error for a call with the name of a producer that the stream does not know."""
-    return InvalidOptionError(f"No producer {producer!r} was ever attached to this stream.", producer=producer)
+def never_attached(producer: str, known: Iterable[str], path: str) -> InvalidOptionError:
+    """Returns the error for a call with the name of a producer that the stream does not know; it knows ``known``."""
+    names = sorted(known)
+    hint = did_you_mean(nearest(producer, names))
+    return InvalidOptionError(
+        f"No producer {producer!r} was ever attached to {path}.{hint} Its producers are: "
+        f"{', '.join(map(repr, names[:10])) or 'none'}{', ...' if len(names) > 10 else ''}.",
+        producer=producer,
+        path=path,
+    )
 
 
 def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:

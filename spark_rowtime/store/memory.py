@@ -282,7 +282,7 @@ class MemoryStore(Store):
 
     def _record(self, producer: str) -> _Producer:
         if producer not in self._producers:
-            raise never_attached(producer)
+            raise never_attached(producer, self._producers, self.path)
         return self._producers[producer]
 
     def alter(self, add: pa.Schema) -> None:

@@ -10,7 +10,7 @@ from spark_rowtime.reader.reader import openReader
 from spark_rowtime.stream import createStream
 from spark_rowtime.testing.dying_sink import DyingSink
 from spark_rowtime.testing.kill_points import kill_points
-from spark_rowtime.testing.killed_process import run_until_killed
+from spark_rowtime.testing.killed_process import run_to_end, run_until_killed
 
 
 class ConsumerSuite:
@@ -83,6 +83,12 @@ class ConsumerSuite:
             moment = f"killed {'before' if before else 'after'} call {at}"
             assert found == expected, f"{moment}: the results are {found}, without the kill {expected}. {_HINT}"
 
+    def test_it_ends_with_a_complete_stream(self, tmp_path: Path) -> None:
+        """Once no row follows, a drain returns: the bound is then ``RowtimeBound.END``."""
+        folder = _made(tmp_path / "complete")
+        self._send(folder, complete=True)
+        run_to_end(type(self), "drainOnce", folder)
+
     def drainOnce(self, folder: Path, dies_at: int | None = None, before: bool = True) -> int:
         """Drains the stream of the folder into a new consumer; returns the number of its calls."""
         consumer = DyingSink(self.makeConsumer(folder), dies_at, before=before)
@@ -90,7 +96,7 @@ class ConsumerSuite:
             reader.drainTo(consumer)
         return consumer.calls
 
-    def _send(self, folder: Path, *, drained: bool = False) -> None:
+    def _send(self, folder: Path, *, drained: bool = False, complete: bool = False) -> None:
         createStream(_stream(folder), self.schema)
         with openSink(_stream(folder), producer="test", rowsImplyBounds=False) as sink:
             for step in self.steps:
@@ -101,6 +107,7 @@ class ConsumerSuite:
                 sink.flush()
                 if drained:
                     self.drainOnce(folder)
+            sink.close(complete=complete)
 
 
 _HINT = (

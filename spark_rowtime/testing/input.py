@@ -13,7 +13,7 @@ from spark_rowtime.testing.clock import TestClock
 from spark_rowtime.testing.difference import show
 from spark_rowtime.testing.times import Times
 from spark_rowtime.types.schema import stream_schema
-from spark_rowtime.types.timestamps import to_interval
+from spark_rowtime.types.timestamps import to_required_interval
 
 LINGER_MICROS = 10**15
 """A linger longer than any test: rows become visible with ``flush`` alone."""
@@ -69,16 +69,10 @@ class Input:
 
     def advance(self, interval: str | timedelta) -> None:
         """Moves the clock, and logs what is due then."""
-        micros = to_interval(interval, "interval")
-        if micros is None:
-            raise InvalidOptionError("advanceClock needs an interval, such as '5 minutes'.")
-        self._clock.advance(micros)
-        store = open_store(self.path)
-        try:
+        self._clock.advance(to_required_interval(interval, "interval"))
+        with open_store(self.path) as store:
             self._clock.drive(store)
             store.expire()
-        finally:
-            store.close()
 
     def report(self) -> str:
         """The state of the stream in one line."""

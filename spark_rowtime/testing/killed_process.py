@@ -1,4 +1,4 @@
-"""Runs a method of a suite in a process of its own, which is killed on its way."""
+"""Runs a method of a suite in a process of its own, to its end or until it is killed on its way."""
 
 import importlib
 import os
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_SECONDS = 120
+_SECONDS = 60
 """The longest time that such a process may run."""
 
 
@@ -17,8 +17,27 @@ def run_until_killed(suite: type, method: str, folder: Path, dies_at: int, *, be
 
     Raises AssertionError, with what the process printed, if it ends in any other way.
     """
+    done = _run(suite, method, folder, dies_at, before)
+    if done.returncode != -signal.SIGKILL:
+        raise AssertionError(
+            f"{suite.__qualname__}.{method} should have died at call {dies_at}, but ended with status "
+            f"{done.returncode}. It printed:\n{done.stdout}{done.stderr}"
+        )
+
+
+def run_to_end(suite: type, method: str, folder: Path) -> None:
+    """Calls ``suite().method(folder)`` in a new process; raises AssertionError if it fails or does not end."""
+    try:
+        done = _run(suite, method, folder, 0, True)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"{suite.__qualname__}.{method} has not ended after {_SECONDS} seconds.") from None
+    if done.returncode:
+        raise AssertionError(f"{suite.__qualname__}.{method} failed. It printed:\n{done.stdout}{done.stderr}")
+
+
+def _run(suite: type, method: str, folder: Path, dies_at: int, before: bool) -> subprocess.CompletedProcess[str]:
     spec = f"{suite.__module__}:{suite.__qualname__}"
-    done = subprocess.run(  # noqa: S603  (no shell; the class is the test's own)
+    return subprocess.run(  # noqa: S603  (no shell; the class is the test's own)
         [sys.executable, "-m", __name__, spec, method, str(folder), str(dies_at), str(int(before))],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)},
         capture_output=True,
@@ -26,11 +45,6 @@ def run_until_killed(suite: type, method: str, folder: Path, dies_at: int, *, be
         timeout=_SECONDS,
         check=False,
     )
-    if done.returncode != -signal.SIGKILL:
-        raise AssertionError(
-            f"{spec}.{method} should have died at call {dies_at}, but ended with status {done.returncode}. "
-            f"It printed:\n{done.stdout}{done.stderr}"
-        )
 
 
 def main(spec: str, method: str, folder: str, dies_at: str, before: str) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.reader.reader import openReader
-from spark_rowtime.stream import createStream
+from spark_rowtime.stream import createStream, describeStream
 from spark_rowtime.testing.times import Times
 from spark_rowtime.types.schema import batch_to_schema, rows_to_batch, stream_schema
 
@@ -43,6 +43,14 @@ class Output:
         """The bound on what the query has still to write, once it has processed everything."""
         self._catch_up()
         return self._reader.getRowtimeBound()
+
+    def waiting(self) -> list[str]:
+        """A line about the rows that are written, and not yet released; none if there are no such rows."""
+        info = describeStream(self.path)
+        if not info.rowsHeldBack:
+            return []
+        bound = info.bound or "none"
+        return [f"{self.path}: {info.rowsHeldBack} more row(s) are written, and wait for the output's bound: {bound}"]
 
     def all_rows(self) -> list[Row]:
         """All rows that the query has written, once it has processed everything."""

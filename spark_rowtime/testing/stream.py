@@ -152,7 +152,10 @@ class RowtimeTestStream:
         return self
 
     def expectRows(self, *rows: Any) -> Self:
-        """Expects that the query has written these rows, in any order, since the last expectation of rows.
+        """Expects that the query has written and released these rows, in any order, since the last expectation of rows.
+
+        A row is released once the bound on the output has passed its rowtime. A filter or a join may write a row
+        long before that.
 
         Args:
             rows: Each a tuple or list in the order of the output's columns, or a mapping.
@@ -164,7 +167,7 @@ class RowtimeTestStream:
         return self._compare("expectRows", self._output.as_rows(rows), self._output.new_rows())
 
     def expectNothing(self) -> Self:
-        """Expects that the query has written no rows since the last expectation of rows.
+        """Expects that the query has released no rows since the last expectation of rows; see ``expectRows``.
 
         Raises:
             AssertionError: Rows came.
@@ -245,4 +248,4 @@ class RowtimeTestStream:
 
     def _failure(self, what: str, lines: list[str]) -> AssertionError:
         reports = [source.report() for source in self._inputs.values()]
-        return AssertionError("\n".join([what, *lines, *reports]))
+        return AssertionError("\n".join([what, *lines, *self._output.waiting(), *reports]))

@@ -70,17 +70,27 @@ def to_flag(value: Any, name: str) -> bool:
     raise InvalidOptionError(f"{name}={short_repr(value)} must be True or False.", option=name, value=short_repr(value))
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Returns the one of ``known`` that is most similar to ``name``; None if none is similar."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.5)), None)
+
+
+def did_you_mean(name: str | None) -> str:
+    """Returns the sentence of an error that names the nearest, with a blank before it; empty for None."""
+    return f" Did you mean {name!r}?" if name else ""
+
+
 def unknown_option(name: Any, known: Iterable[str], problem: str) -> UnknownOptionError:
     """The error for an option or a keyword that is not one of ``known``; it names the nearest, in any case of letters.
 
     ``problem`` is a sentence that says whose option it is.
     """
     by_lower = {option.lower(): option for option in known}
-    near = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
-    nearest = by_lower[near[0]] if near else None
-    hint = f" Did you mean {nearest!r}?" if nearest else ""
+    lower = nearest(str(name).lower(), by_lower)
+    near = by_lower[lower] if lower else None
+    options = ", ".join(by_lower.values())
     return UnknownOptionError(
-        f"{problem}{hint} The options are {', '.join(by_lower.values())}.", option=str(name), nearest=nearest
+        f"{problem}{did_you_mean(near)} The options are {options}.", option=str(name), nearest=near
     )
 
 

@@ -45,7 +45,9 @@ class LocalTime:
             ) from None
         if first > second:
             raise InvalidOptionError(
-                f"{moment.isoformat()} does not exist in {self.name}: the clocks were put forward past it.",
+                f"{moment.isoformat()} does not exist in {self.name}: the clocks were put forward past it. By "
+                f"the clock before the change it is {_shown(first)}, by the one after it {_shown(second)}. Send it "
+                "with its offset from UTC.",
                 value=str(value),
             )
         if first < second and not moment.fold:

@@ -70,7 +70,11 @@ def _stream_field(field: pa.Field) -> pa.Field:
     kind = _stream_type(field.type, field.name)
     if field.name == ROWTIME:
         if not pa.types.is_timestamp(field.type):
-            raise SchemaMismatchError(f"rowtime must be a TIMESTAMP, but is {field.type}.", type=str(field.type))
+            raise SchemaMismatchError(
+                f"rowtime must be a TIMESTAMP, but is {field.type}. Declare 'rowtime TIMESTAMP NOT NULL', and give a "
+                "column of another type another name.",
+                type=str(field.type),
+            )
         return pa.field(ROWTIME, TIMESTAMP, nullable=False)
     return pa.field(field.name, kind, field.nullable)
 
@@ -175,7 +179,10 @@ def _array(values: list[Any], field: pa.Field) -> pa.Array:
     if not field.nullable and array.null_count:
         at = pc.index(array.is_null(), True).as_py()
         raise SchemaMismatchError(
-            f"Row {at} has no value for {field.name!r}, which is NOT NULL.", row=at, column=field.name
+            f"Row {at} has no value for {field.name!r}, which is NOT NULL. Give one, or create a stream in which the "
+            "column is not NOT NULL.",
+            row=at,
+            column=field.name,
         )
     return array
 
@@ -184,7 +191,7 @@ def _misfit(values: list[Any], field: pa.Field, error: Exception) -> SchemaMisma
     at = next((i for i, value in enumerate(values) if not _fits(value, field.type)), 0)
     return SchemaMismatchError(
         f"Row {at}: {field.name}={short_repr(values[at])} does not fit the column's type {field.type} "
-        f"({str(error)[:REPR_CHARACTERS]}).",
+        f"({str(error)[:REPR_CHARACTERS]}). Convert the value before it is sent.",
         row=at,
         column=field.name,
         value=short_repr(values[at]),
@@ -254,7 +261,9 @@ def _cast(given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         ) from None
     if not field.nullable and done.null_count:
         raise SchemaMismatchError(
-            f"Column {field.name!r} is NOT NULL, but {done.null_count} of its values are null.", column=field.name
+            f"Column {field.name!r} is NOT NULL, but {done.null_count} of its values are null. Leave these rows out, "
+            "or fill the column (coalesce).",
+            column=field.name,
         )
     return done
 

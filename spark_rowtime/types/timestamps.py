@@ -6,7 +6,7 @@ a strict bound and safe for the others.
 
 import re
 import time
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -129,9 +129,18 @@ def to_datetime(t: Any) -> datetime:
         return t.to_pydatetime(warn=False) if hasattr(t, "to_pydatetime") else t
     raise InvalidOptionError(
         f"{short_repr(t)} ({type(t).__name__}) is not a time. Give a datetime, an ISO 8601 string, or a pandas or "
-        "pyarrow timestamp.",
+        f"pyarrow timestamp.{_conversion(t)}",
         value=short_repr(t),
     )
+
+
+def _conversion(t: Any) -> str:
+    """How a number or a date, which say a time only together with a unit or a time of day, becomes a time."""
+    if isinstance(t, int | float) and not isinstance(t, bool):
+        return " Of seconds since 1970, datetime.fromtimestamp(seconds, UTC) makes one."
+    if isinstance(t, date):
+        return " Of a date, datetime.combine(day, time(), UTC) makes its first moment."
+    return ""
 
 
 def _from_arrow(scalar: Any) -> Any:

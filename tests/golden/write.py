@@ -7,6 +7,7 @@ that anybody could see of it then. Every later version must see the same, and go
 import datetime as dt
 import json
 import shutil
+from collections.abc import Callable
 from contextlib import closing, suppress
 from decimal import Decimal
 from importlib.metadata import version
@@ -138,14 +139,20 @@ def plain(value: Any) -> Any:
     return value
 
 
-def main() -> None:
-    folder = HERE / f"stream-{version('spark-rowtime')}"
+def keep(folder: Path, write: Callable[[str], str]) -> dict[str, Any]:
+    """Writes a stream into the folder, and all that can be seen of it into ``expected.json``; returns that."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     path = str(folder / "stream")
     position = write(path)
     expected = {"position": position, **look(path, position)}
     (folder / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
+    return expected
+
+
+def main() -> None:
+    folder = HERE / f"stream-{version('spark-rowtime')}"
+    expected = keep(folder, write)
     print(f"{folder}: {expected['numbers'][0]} rows")
 
 

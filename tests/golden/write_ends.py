@@ -4,11 +4,8 @@
 version must see the same, and go on: one producer is still expected, one was lost and is closed, one is complete.
 """
 
-import json
-import shutil
-
 import spark_rowtime as rt
-from tests.golden.write import HERE, look
+from tests.golden.write import HERE, keep
 from tests.streams import opened, send
 
 FOLDER = HERE / "ends-format-3"
@@ -32,12 +29,7 @@ def write(path: str) -> str:
 
 
 def main() -> None:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
-    path = str(FOLDER / "stream")
-    position = write(path)
-    expected = {"position": position, **look(path, position)}
-    (FOLDER / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
+    keep(FOLDER, write)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,8 @@ class Drawn:
 
     def copied(self, below: int, carrying: bool) -> Query:
         of = self.sliding(below, True) if self.one((True, False)) else self.carrying(below)
-        return Copied(of, self.one(("mapInPandas", "alias")))
+        function = "mapInPandas" if self.calendar.zone == "UTC" else "mapInArrow"
+        return Copied(of, self.one((function, "alias")))
 
 
 def is_straight(query: Query) -> bool:

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from datetime import timedelta
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -237,11 +240,21 @@ class Copied(Query):
         rows = self.of.frame(read)
         if self.how == "mapInPandas":
             return rows.mapInPandas(earlier, rows.schema)
+        if self.how == "mapInArrow":
+            return rows.mapInArrow(earlier_instants, rows.schema)
         time = F.expr("timestamp_micros(unix_micros(rowtime) - 420000000)")
         return rows.select(time.alias("rowtime", metadata=rows.schema["rowtime"].metadata), "k", "v")
 
 
 def earlier(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The rows, seven minutes earlier."""
+    """The rows, seven minutes earlier by the clocks of the zone, which must be UTC: other clocks may skip that time."""
     for frame in frames:
         yield frame.assign(rowtime=frame["rowtime"] - pd.Timedelta(minutes=7))
+
+
+def earlier_instants(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows, seven minutes earlier."""
+    for batch in batches:
+        at = batch.schema.get_field_index("rowtime")
+        times = pc.subtract(batch.column(at), pa.scalar(timedelta(minutes=7), pa.duration("us")))
+        yield batch.set_column(at, batch.schema.field(at), times)

@@ -58,7 +58,7 @@ def test_two_producers_with_arguments_are_killed_and_go_on(spark: SparkSession, 
         wait_for(promised(path, 2), "the rows of the first run")
         query.processAllAvailable()
         [process] = processes()
-        with pytest.raises(rt.StoreUnavailableError, match="'--shops' is hosted"):
+        with pytest.raises(rt.StoreUnavailableError, match="'--shops' is already hosted"):
             rt.runAdapter("tests.spark.hosted_feed:Feed", path, producer="--shops")
         text = shown(frame) + str(query.lastProgress) + Path(f"/proc/{process}/cmdline").read_text()
         os.kill(process, signal.SIGKILL)

@@ -233,7 +233,7 @@ def test_a_path_without_a_stream_in_spark(pipe: Pipe, place: Any, kind: type[rt.
     before = tree(Path(path))
     send(opened(pipe.create("s", "x INT"), "feed"), ("10:00", 1))
     taken = place in (directory, file)
-    with refused(rt.StreamExistsError if taken else kind, "choose another path" if taken else said):
+    with refused(rt.StreamExistsError if taken else kind, "Choose another path" if taken else said):
         finish(start(pipe.read("s"), path, pipe.folder / "checkpoint"))
     assert tree(Path(path)) == before
 
@@ -267,3 +267,16 @@ def test_damaged_rows_are_found_by_the_task_that_reads_them(pipe: Pipe) -> None:
         pipe.spark.read.format("rowtime").load(path).collect()
     with refused(rt.StoreCorruptError, "feed"):
         Watched().all_available(pipe.read("s"))
+
+
+def test_a_stream_in_memory_is_refused_by_spark(pipe: Pipe) -> None:
+    said = "Spark cannot use memory://in-one-process", "which processes share"
+    for reader in (pipe.spark.read, pipe.spark.readStream):
+        with refused(rt.InvalidOptionError, *said):
+            reader.format("rowtime").load("memory://in-one-process")
+    frame = pipe.spark.createDataFrame([(datetime.datetime(2006, 9, 11),)], "rowtime timestamp")
+    with refused(rt.InvalidOptionError, *said):
+        frame.write.format("rowtime").mode("append").save("memory://in-one-process")
+    pipe.create("s", "x INT")
+    with refused(rt.InvalidOptionError, *said):
+        finish(start(pipe.read("s"), "memory://in-one-process", pipe.folder / "checkpoint"))

@@ -19,7 +19,7 @@ from tests.spark.query_output import refused, rows_of
 from tests.sparksession import QUICK_JVM, wait_for
 from tests.streams import Pipe, at, bound, opened, send
 
-ROWS = 30_000
+ROWS, MANY = 30_000, 6_000
 KINDS = "d DECIMAL(10,2), day DATE, tags ARRAY<STRING>, m MAP<STRING, INT>, p STRUCT<a: INT>, b BINARY"
 
 
@@ -37,7 +37,7 @@ def save(rows: DataFrame, path: str, **options: Any) -> None:
 
 def many(pipe: Pipe) -> DataFrame:
     """Rows of every kind, with nulls, in four partitions."""
-    return pipe.spark.range(0, ROWS, 1, 4).selectExpr(
+    return pipe.spark.range(0, MANY, 1, 4).selectExpr(
         "timestamp_seconds(id + 1) AS rowtime", "CAST(id AS INT) AS x",
         "CAST(id / 7 AS DECIMAL(10,2)) AS d", "date_add(DATE'2006-09-11', CAST(id % 400 AS INT)) AS day",
         "IF(id % 3 = 0, NULL, array(CAST(id AS STRING), NULL)) AS tags",
@@ -56,7 +56,7 @@ def test_all_rows_come_back_and_the_producer_has_left(pipe: Pipe) -> None:
     assert sorted(back.select(*text).collect()) == sorted(rows.select(*text).collect())
     info = rt.describeStream(path)
     [known] = info.producers
-    assert (info.rows, known.name, known.status.value, known.accepted) == (ROWS, "Berlin", "left", ROWS)
+    assert (info.rows, known.name, known.status.value, known.accepted) == (MANY, "Berlin", "left", MANY)
     assert info.bound == rt.RowtimeBound(back.agg(F.max("rowtime")).collect()[0][0].astimezone()), "as after a close"
     with closing(open_store(path)) as store:
         kinds = store.bounds().column("event").to_pylist()
@@ -105,7 +105,7 @@ def test_a_task_that_fails_leaves_nothing(pipe: Pipe) -> None:
     def failing(batches: Any) -> Any:
         for batch in batches:
             yield batch
-            if 25_000 in batch.column("x").to_pylist():
+            if 5_000 in batch.column("x").to_pylist():
                 raise RuntimeError("this task fails")
 
     rows = many(pipe).select("rowtime", "x").mapInArrow(failing, "rowtime TIMESTAMP, x INT")
@@ -170,6 +170,16 @@ def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_c
         found = [x for train in reader for x in train.rows.column("x").to_pylist()]
     assert found == [*range(ROWS)], "each row once, though each task ran twice"
     assert check_store(path).damage == []
+
+
+def test_a_complete_write_ends_the_stream(pipe: Pipe) -> None:
+    path = pipe.create("s", "x INT")
+    save(frame(pipe, ("10:00", 1)), path, producer="history", complete="true")
+    info = rt.describeStream(path)
+    assert (info.rows, info.bound, info.producers[0].status.value) == (1, rt.RowtimeBound.END, "complete")
+    with pytest.raises(PySparkException, match=r"Producer .history. of .* is complete"):
+        save(frame(pipe, ("10:01", 2)), path, producer="history")
+    assert rt.describeStream(path).rows == 1
 
 
 def test_what_a_batch_write_refuses(pipe: Pipe) -> None:

@@ -209,3 +209,15 @@ def test_rows_with_a_name_of_their_own_for_the_time(pipe: Pipe) -> None:
     with opened(orders) as sink:
         send(sink, ("12:00", "A", 1), ("12:30", "B", 2), promise="13:00")
         assert told(pipe) == [("12:00", 2), ("12:30", 6)]
+
+
+def test_a_group_that_is_open_within_the_millisecond_of_the_bound_is_not_below_the_promise(pipe: Pipe) -> None:
+    orders = pipe.create("orders", COLUMNS)
+    moments = pipe.read("orders").groupBy("rowtime", "product").agg(count("*").alias("n"))
+    pipe.run(slidingAggregate(moments, "product", interval="10 minutes", aggregates={"sum": ("sum", "n")}))
+    with opened(orders) as sink:
+        send(sink, ("12:19", "A", 1), ("12:20:00.0002", "A", 1), promise="12:20:00.0005")
+        assert pipe.step() == [("12:19", "A", 1, 1)]
+        assert pipe.bound == bound("12:19:59.999001"), "the group of 12:20:00.0002 is still open"
+        send(sink, promise="12:21")
+        assert pipe.step() == [("12:20:00.0002", "A", 1, 2)]

@@ -16,7 +16,7 @@ def test_the_tests_of_the_page(rowtime_test: Any, tmp_path: Path) -> None:
     (tmp_path / "test_own.py").write_text("\n".join(suites_of))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_own.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
-    assert "5 passed" in done.stdout, done.stdout
+    assert "6 passed" in done.stdout, done.stdout
     names: dict[str, Any] = {}
     exec(pipeline, names)
     names["test_an_hour_is_complete_with_its_bound"](rowtime_test)

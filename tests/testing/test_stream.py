@@ -50,6 +50,14 @@ def test_a_failure_shows_rows_inputs_and_whom_they_wait_for(rowtime_test: Make) 
         test.rows(("9:00", "Berlin", 1), ("10:30", "Berlin", 1))
 
 
+def test_a_failure_says_that_rows_are_written_and_wait_for_the_bound(rowtime_test: Make) -> None:
+    test = rowtime_test(lambda orders: orders.where("units > 1"), ORDERS, day=DAY)
+    test.rows(("9:40", "Berlin", 3), ("9:50", "Oslo", 1))
+    with pytest.raises(AssertionError, match=r"1 more row\(s\) are written, and wait for the output's bound: none"):
+        test.expectRows(("9:40", "Berlin", 3))
+    test.bound("9:41").expectRows(("9:40", "Berlin", 3))
+
+
 def test_time_passes_when_the_test_says_so(rowtime_test: Make) -> None:
     test = rowtime_test(hourly, ORDERS, day=DAY, producers=["north", "south"], settings={"idleTimeout": "5 minutes"})
     test.rows(("9:40", "Berlin", 3)).bound("10:00").rows(("9:50", "Oslo", 1), producer="south").expectNothing()

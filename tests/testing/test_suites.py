@@ -1,6 +1,7 @@
 """AdapterSuite and ConsumerSuite: what is right passes, and each mistake is found by the test meant for it."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,25 @@ class TestTotals(ConsumerSuite):
 
     def results(self, folder: Path) -> list[int]:
         return Totals(folder / "totals.json").closed
+
+
+class Endless(Totals):
+    """Counts on, whatever the bound is."""
+
+    def sendRowtimeBound(self, t: Any, strict: bool = False) -> None:
+        hour = datetime(2006, 9, 11, tzinfo=UTC)
+        while hour < t:
+            hour += timedelta(microseconds=1) if t.year == 9999 else timedelta(hours=1)
+
+
+class EndlessSuite(TestTotals):
+    made = Endless
+
+
+def test_a_consumer_that_counts_to_the_end_of_time_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_rowtime.testing.killed_process._SECONDS", 5)
+    with pytest.raises(AssertionError, match="drainOnce has not ended after 5 seconds"):
+        EndlessSuite().test_it_ends_with_a_complete_stream(tmp_path)
 
 
 class CarelessSuite(TestTotals):

@@ -65,6 +65,13 @@ class Notebook:
         self._said = {}
 
 
+class Demanding(Notebook):
+    """A consumer that cannot be made without an argument."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+
 class TwoShops:
     """Two producers, each with three rows, a minute apart, and a checkpoint after each row."""
 

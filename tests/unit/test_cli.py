@@ -76,6 +76,7 @@ def test_errors_are_one_message(orders: str) -> None:
     assert "'tomorrow' is not a time" in refused("tail", orders, "--start", "tomorrow")
     assert "no class" in refused("run", "sample_feed", orders)
     assert "is not a consumer: the class has no sendRows" in refused("drain", orders, "sample_feed:Minutes")
+    assert "The constructor of 'sample_feed:Demanding' needs file," in refused("drain", orders, "sample_feed:Demanding")
 
 
 def test_tail(orders: str) -> None:
@@ -99,7 +100,8 @@ def test_send(orders: str, tmp_path: Path) -> None:
     assert "There is nothing at" in said
     assert "add --create, which creates the stream with the schema of the file" in said
     create = ("send", orders, "--csv", file, "--create", "--rowtime", "at")
-    assert "no such column" in refused(*create, "--producer", "shop")
+    assert "no such column" in (said := refused(*create, "--producer", "shop"))
+    assert "write --name shop" in said
     send = (*create, "--producer", "ticker", "--bounds", "1h")
     said = "2 row(s) sent by 2 producer(s). Bound: every later row is at or after 2006-09-12T00:00:00Z"
     assert said in done(*send, "--final", "2006-09-12")
@@ -252,3 +254,16 @@ def test_rejected_rows_and_whose_bound_they_fell_below(tmp_path):
     ]
     missing = CliRunner().invoke(main, ["rejected", str(tmp_path / "nowhere")])
     assert (missing.exit_code, "createStream" in missing.stderr) == (1, True)
+
+
+def test_send_leaves_the_checkpoint_of_another_feed_alone(orders: str, tmp_path: Path) -> None:
+    file = tmp_path / "orders.csv"
+    file.write_text("rowtime,ticker,price,who\n2006-09-11T13:00:00Z,IBM,1.5,shop\n")
+    rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, ticker STRING, price DOUBLE, who STRING")
+    with rt.openSink(orders, producer="shop") as sink:
+        sink.flush(checkpoint="10")
+    said = refused("send", orders, "--csv", file, "--rowtime", "rowtime", "--producer", "who")
+    assert "Producer 'shop' of" in said
+    assert "has the checkpoint '10' of another feed" in said
+    assert "under names of its own" in said
+    assert rt.describeStream(orders).producers[0].checkpoint == "10"

@@ -62,7 +62,7 @@ def test_who_is_expected_is_said(path: str) -> None:
 def test_names_are_a_list_of_names(path: str, producers: Any) -> None:
     if producers == [""]:
         return  # an empty name is a name everywhere
-    with pytest.raises(rt.InvalidOptionError, match=r"producers must be a list of names|the name of a producer"):
+    with pytest.raises(rt.InvalidOptionError, match=r"producers must be a list of names|a name in producers"):
         rt.createStream(path, SCHEMA, producers=producers)
 
 

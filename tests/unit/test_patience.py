@@ -1,15 +1,25 @@
 """What the source does between two triggers of Spark: it waits a moment for news, but not for a batch's end."""
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-from unit_support import new_sink, new_stream, rows
+from pathlib import Path
 
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from unit_support import new_sink, rows
+
+import spark_rowtime as rt
 from spark_rowtime.spark.offset import ALONE
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import LONGEST_WAIT_SECONDS, NEWS_WAIT_SECONDS, RowtimeStreamReader
 
 
-def test_news_that_comes_while_it_waits_is_in_the_answer() -> None:
-    path = new_stream()
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A stream in a directory: Spark refuses those in memory."""
+    rt.createStream(str(tmp_path / "s"), "rowtime TIMESTAMP NOT NULL, ticker STRING")
+    return str(tmp_path / "s")
+
+
+def test_news_that_comes_while_it_waits_is_in_the_answer(path: str) -> None:
     sink = new_sink(path, "feed")
     source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
     start, waits = source.initialOffset(), []
@@ -32,8 +42,7 @@ def test_news_that_comes_while_it_waits_is_in_the_answer() -> None:
     assert len(waits) == 2, "AvailableNow knows its end"
 
 
-def test_the_only_source_of_a_query_waits_longer_the_longer_there_is_no_news() -> None:
-    path = new_stream()
+def test_the_only_source_of_a_query_waits_longer_the_longer_there_is_no_news(path: str) -> None:
     source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
     start, waits = source.initialOffset(), []
     source._store.wait = lambda _, timeout: waits.append(timeout)

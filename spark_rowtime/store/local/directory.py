@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,7 +92,7 @@ def require_nothing(place: Path) -> None:
 
 def _exists(place: Path) -> StreamExistsError:
     return StreamExistsError(
-        f"There is {_what(place)} at {place} already. Open it, or choose another path.",
+        f"There is {_what(place)} at {place} already. Choose another path{_used_by_exist_ok(place)}.",
         path=str(place),
     )
 
@@ -139,9 +140,29 @@ def require_stream(place: Path) -> None:
     try:
         (place / CATALOG).stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise StreamNotFoundError(
-            f"There is {_what(place)} at {place}; createStream makes a stream.", path=str(place)
-        ) from None
+        raise _not_found(place) from None
+
+
+def _not_found(place: Path) -> StreamNotFoundError:
+    what = f"There is {_what(place)} at {place}."
+    if os.path.lexists(place):
+        return StreamNotFoundError(f"{what} Give the path of a stream: the directory that is one.", path=str(place))
+    near = _nearest_stream(place)
+    hint = f" Did you mean {near!r}, a stream in the same folder?" if near else ""
+    return StreamNotFoundError(
+        f"{what}{hint} Check the path; createStream, or `rowtime create`, creates a stream.", path=str(place)
+    )
+
+
+def _nearest_stream(place: Path) -> str | None:
+    """The name most similar to that of ``place`` that a stream in the same folder has; suffixes do not count."""
+    try:
+        entries = list(place.parent.iterdir())
+    except OSError:
+        return None
+    near = get_close_matches(place.stem, {entry.stem for entry in entries}, n=5)
+    found = (entry for stem in near for entry in entries if entry.stem == stem and (entry / CATALOG).exists())
+    return next((entry.name for entry in found), None)
 
 
 def _what(place: Path) -> str:
@@ -152,11 +173,18 @@ def _what(place: Path) -> str:
     return "a directory that is not a stream" if place.is_dir() else "a file"
 
 
+def _used_by_exist_ok(place: Path) -> str:
+    is_stream = (place / CATALOG).exists()
+    return "; createStream(..., existOk=True) uses the stream that is there" if is_stream else ""
+
+
 def list_local(folder: str) -> list[str]:
     """Returns the paths of the streams in ``folder``, by name. Raises StreamNotFoundError if it is no directory."""
     place = Path(folder).absolute()
     if not place.is_dir():
-        raise StreamNotFoundError(f"There is {_what(place)} at {place}, not a folder with streams.", path=str(place))
+        raise StreamNotFoundError(
+            f"There is {_what(place)} at {place}, not a folder with streams. Check the path.", path=str(place)
+        )
     return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and (entry / CATALOG).exists()]
 
 

@@ -277,7 +277,7 @@ class LocalStore(Store):
     def _find(self, producer: str) -> Known:
         record = producers.find(self._catalog, producer)
         if record is None:
-            raise never_attached(producer)
+            raise never_attached(producer, [known.name for known in producers.everyone(self._catalog)], self.path)
         return record
 
     def _receipt(self, record: Known) -> Receipt:

@@ -49,11 +49,12 @@ final class Propagation {
    * The watermark of an operator's input: {@code windows} for an operator that compares the ends of windows,
    * {@code raw} for one that compares times, to which W itself is late.
    *
-   * <p>Law: later times are at or above {@code windows}, and above {@code raw}. Both are in ms.
+   * <p>Law: later times are at or above {@code windows}, and above {@code raw}. Both are in ms. If {@code
+   * exact}, later times are at or above the floor, which can be within the millisecond after {@code raw}.
    */
-  private record Passed(long windows, long raw) {
+  private record Passed(long windows, long raw, boolean exact) {
     Passed weakest(Passed other) {
-      return new Passed(Math.min(windows, other.windows), Math.min(raw, other.raw));
+      return new Passed(Math.min(windows, other.windows), Math.min(raw, other.raw), exact && other.exact);
     }
   }
 
@@ -85,7 +86,7 @@ final class Propagation {
             .orElse(null);
     if (node instanceof EventTimeWatermarkExec) {
       refuseSecond(input);
-      return new Passed(watermarkMs, Math.min(watermarkMs, rawLimitMs));
+      return new Passed(watermarkMs, Math.min(watermarkMs, rawLimitMs), true);
     } else if (node instanceof UpdateEventTimeColumnExec declared && input != null) {
       evicted.emitted(declared.eventTime(), input.raw());
     }
@@ -107,25 +108,40 @@ final class Propagation {
       return null;
     }
     refuseAboveEndless(operator);
-    long fitting = Math.max(0, Operators.evictsWindows(operator) ? input.windows() : input.raw());
+    long fitting = Math.max(0, Operators.follows((SparkPlan) operator) ? followed(input) : compared(operator, input));
     inputs.put(id, fitting);
     if (operator instanceof StreamingSymmetricHashJoinExec join) {
       return joined(join, id, input, fitting);
     } else if (Operators.isAggregation(operator)) {
       evicted.aggregated(operator, fitting);
-      return produced(operator, new Passed(fitting, rawAbove(operator, fitting)));
+      long raw = rawAbove(operator, fitting);
+      boolean exact = input.exact() && Operators.evictsWindows(operator) && raw == fitting;
+      return produced(operator, new Passed(fitting, raw, exact));
     } else if (Operators.follows((SparkPlan) operator)) {
       boolean exact = floor != Bound.UNKNOWN_YET && Math.floorDiv(floor - 1, 1000L) == fitting;
       evicted.followed(exact ? floor : fitting * 1000 + 1);
-      return new Passed(exact ? input.windows() : fitting, fitting);
+      return new Passed(exact ? input.windows() : fitting, fitting, exact);
     }
-    return produced(operator, Operators.holdsRows(operator) ? new Passed(fitting, fitting) : input);
+    return produced(operator, Operators.holdsRows(operator) ? new Passed(fitting, fitting, false) : input);
+  }
+
+  private static long compared(StateStoreWriter operator, Passed input) {
+    return Operators.evictsWindows(operator) ? input.windows() : input.raw();
+  }
+
+  /**
+   * The watermark of a state function of this library. If it is that of the floor, the function takes all rows
+   * below the floor for complete, so it is less where an operator below still keeps rows within the millisecond.
+   */
+  private long followed(Passed input) {
+    boolean less = !input.exact() && floor != Bound.UNKNOWN_YET;
+    return less ? Math.min(input.raw(), Math.floorDiv(floor - 1, 1000L) - 1) : input.raw();
   }
 
   private static Passed produced(StateStoreWriter operator, Passed given) {
     Object windows = Scala.orNull(operator.produceOutputWatermark(given.windows()));
     Object raw = Scala.orNull(operator.produceOutputWatermark(given.raw()));
-    return windows == null || raw == null ? null : new Passed((Long) windows, (Long) raw);
+    return windows == null || raw == null ? null : new Passed((Long) windows, (Long) raw, given.exact());
   }
 
   /**
@@ -166,6 +182,6 @@ final class Propagation {
     JoinSides both = JoinSides.of(join, fitting, nodes);
     sides.put(id, both);
     evicted.joined(join, both);
-    return new Passed(both.output(input.windows()), rawAbove(join, both.output(input.raw())));
+    return new Passed(both.output(input.windows()), rawAbove(join, both.output(input.raw())), false);
   }
 }
