@@ -1,9 +1,10 @@
-"""What one poll and one plan cost as a stream grows: flat in its trains, at most linear in its producers.
+"""What one poll and one plan cost as a stream grows: flat in its trains and in its producers; and fleets.
 
 Trains of one row, from producers in turn, and one more producer that holds the clock: nothing is released.
 Then it goes, and all is. In each state the source is asked what Spark's query thread asks it, at the
 stream's end: a poll finds no news; a plan finds one train more, or one train released.
-All trains name the same bytes: an index is measured, rows are not read.
+All trains name the same bytes: an index is measured, rows are not read. What fleet.py measures follows: a commit, a
+poll and a plan beside 10, 1,000 and 100,000 attached producers, many sinks in a process, many devices in one sink.
 """
 
 import statistics
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import fleet
 import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
@@ -126,16 +128,33 @@ def worst(what: str, many: list[list[float]], few: list[list[float]], base: str)
     return report(what, *most, "CPU ms", base)
 
 
-def main(largest: int = 1_000_000, rounds: int = 50) -> float:
+def beside(root: Path, rounds: int, producers: int = 100_000) -> None:
+    """A commit, a poll and a plan beside more and more attached producers, against those beside few."""
+    sizes = [10, 1000, producers]
+    growns = [Grown(root / f"beside-{size}", 1) for size in sizes]
+    few, *more = (fleet.beside(g, Asked(g.path, "arrival"), n, rounds) for g, n in zip(growns, sizes, strict=True))
+    for size, found in zip(sizes[1:], more, strict=True):
+        fleet.compare(found, few, size, sizes[0])
+
+
+def by_producers(root: Path, trains: int, rounds: int) -> None:
+    """A plan where 256 producers send in turn, against one."""
+    ((one, many),) = zip(*(grow(root, [trains], n, rounds) for n in (1, 256)), strict=True)
+    worst("plan, 256 producers against 1", many[1::2], one[1::2], "1 producer")
+
+
+def main(largest: int = 1_000_000, rounds: int = 50) -> None:
+    """With ``largest`` 0 only what grows with producers, sinks and devices."""
     print(f"CPU milliseconds of a poll without news, and of one with a batch to plan; medians of {rounds}")
     print("   trains producers  unreleased: arrival, rowtime     released: arrival, rowtime")
     with folder() as root:
-        small, _, large = grow(root, [largest // 1000, largest // 10, largest], 16, rounds)
-        ((one, many),) = zip(*(grow(root, [largest // 100], n, rounds) for n in (1, 256)), strict=True)
-    worst("poll, 10^6 trains against 10^3", large[::2], small[::2], "10^3 trains")
-    ratio = worst("plan, 10^6 trains against 10^3", large[1::2], small[1::2], "10^3 trains")
-    worst("plan, 256 producers against 1", many[1::2], one[1::2], "1 producer")
-    return ratio
+        by_producers(root, 10_000, rounds)
+        if largest:
+            small, _, large = grow(root, [largest // 1000, largest // 10, largest], 16, rounds)
+            worst("poll, 10^6 trains against 10^3", large[::2], small[::2], "10^3 trains")
+            worst("plan, 10^6 trains against 10^3", large[1::2], small[1::2], "10^3 trains")
+        beside(root, rounds)
+        fleet.main(root)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ BLOB, TWICE = "SQLite blob, one sync", "file and SQLite row, two syncs"
 SAME, BOTH = "bound to result, both as Spark comes", "bound to result, both as rt.configure sets up"
 AT_REST, READING = "rows at rest, minute count and sum", "rows at rest, reading only"
 SENDS = [f"sendRows, {rows} rows a train" for rows in ("1", "100", "10,000", "100,000")]
+BESIDE, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
 LINES = (
     Line(SAME, HEARTBEAT, "0.5", "0.35"),
     Line(BOTH, HEARTBEAT, "0.5", "0.35"),
@@ -41,7 +42,16 @@ LINES = (
     Line("core of an idle reader", None, "2 %", ""),
     Line("poll, 10^6 trains against 10^3", "10^3 trains", "flat", ""),
     Line("plan, 10^6 trains against 10^3", "10^3 trains", "flat", ""),
-    Line("plan, 256 producers against 1", "1 producer", "256", ""),
+    Line("plan, 256 producers against 1", "1 producer", "2", ""),
+    *(Line(f"{what}, beside {size} producers", "beside 10", most, "") for size in BESIDE for what, most in GROWS),
+    Line("1,000 sinks in a process, open", None, "1 s", ""),
+    Line("1,000 sinks in a process, descriptors", None, "100", ""),
+    Line("1,000 sinks in a process, memory", None, "120 MB", ""),
+    Line("sendRows, 100,000 devices in a sink", "rowsImplyBounds=False", "0.25", ""),
+    Line("sendRow, 100,000 devices in a sink", "rows in order", "0.5", ""),
+    Line("sendRow, 100 devices in a sink", "rows in order", "0.5", ""),
+    Line("bytes of a commit of ten devices, of 100,000", "of 100", "1", ""),
+    Line("memory of a device, of 100,000", None, "300 bytes", ""),
     Line("sliding hour, 100 keys", "SQL window function in batch", "", ""),
     Line("sliding hour, 10,000 keys", "SQL window function in batch", "", ""),
 )

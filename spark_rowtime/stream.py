@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.bounds.key_order import declares_keys, weakest_first
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
@@ -21,7 +22,7 @@ from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
 
 _NAMED = 3
-"""The largest number of producers that one sentence names."""
+"""The largest number of producers, or of a producer's values, that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,10 @@ class ProducerDescription:
         lease: The lease that it was opened with, a timedelta; None if it has none.
         leaseLeft: What is left of the lease, a timedelta: the stream waits no longer unless the producer is seen
             again. None if it has no lease, or has left or was detached.
+        keys: How many values of the column ``inOrderPer`` are known; 0 for a producer with another order.
+        weakestKeys: The weakest of these values, at most three, each with its bound.
 
-    The last four are not compared by ``==``, since they change with the time.
+    ``seen``, ``sent``, ``lease`` and ``leaseLeft`` are not compared by ``==``, since they change with the time.
     """
 
     name: str
@@ -58,6 +61,8 @@ class ProducerDescription:
     sent: datetime = field(compare=False)
     lease: timedelta | None = field(compare=False)
     leaseLeft: timedelta | None = field(compare=False)
+    keys: int = 0
+    weakestKeys: tuple[tuple[Any, RowtimeBound], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ class StreamInfo:
         path: The path of the stream.
         schema: The stream's schema, as a pyarrow schema.
         bound: The bound of the stream; None if it has none yet.
-        producers: Every producer that was ever attached, each as a ProducerDescription.
+        producers: Every producer that was ever attached and is not forgotten, each as a ProducerDescription.
         rows: The number of rows that were ever accepted.
         rejected: The number of rows that were ever rejected.
         seq: The sequence number of the end of the log.
@@ -102,6 +107,8 @@ class StreamInfo:
             rowtime do not get them yet.
         settings: The arguments of ``createStream`` that differ from their defaults, by name. Intervals are
             timedeltas, sizes are bytes.
+        forgotten: How many producers that left are no longer listed, since ``rowtime gc`` has forgotten them. Their
+            rows are counted in ``rows`` and ``rejected``.
 
     Example:
         >>> import spark_rowtime as rt
@@ -127,6 +134,7 @@ class StreamInfo:
     holders: tuple[str, ...]
     rowsHeldBack: int
     settings: Mapping[str, timedelta | int | bool]
+    forgotten: int = 0
 
     def __repr__(self) -> str:
         waits = f"waits for {self.waitsFor!r}" if self.holder else f"waits for {self.waitsFor}"
@@ -346,14 +354,14 @@ def describeStream(path: str) -> StreamInfo:
     """
     with open_store(path) as store:
         (clock, due), head = clock_now(store), store.head()
-        infos = producers_now(store, due)
+        infos, summary = producers_now(store, due), store.summary()
         return StreamInfo(
             path,
             store.schema,
             as_bound(clock.floor),
             _producers(store, infos),
             head.rows,
-            sum(i.rejected for i in infos),
+            summary.rejected,
             head.seq,
             clock.holder(),
             store.horizon().rows,
@@ -362,15 +370,17 @@ def describeStream(path: str) -> StreamInfo:
             tuple(clock.holders()),
             rows_held_back(store),
             _not_default(store.settings),
+            summary.forgotten,
         )
 
 
 def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:
-    seen, now = store.last_seen(), store.now()
-    return tuple(_producer(info, seen[info.name], now) for info in infos if info.name in seen)
+    now, seen = store.now(), store.last_seen()  # in this order, so that nobody was seen in the future
+    return tuple(_producer(store, info, seen[info.name], now) for info in infos if info.name in seen)
 
 
-def _producer(info: ProducerInfo, last: LastSeen, now: int) -> ProducerDescription:
+def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int) -> ProducerDescription:
+    keys = _keys(store, info)
     waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
     return ProducerDescription(
         info.name,
@@ -384,7 +394,16 @@ def _producer(info: ProducerInfo, last: LastSeen, now: int) -> ProducerDescripti
         from_micros(now - last.silent),
         None if last.lease is None else timedelta(microseconds=last.lease),
         timedelta(microseconds=max((last.lease or 0) - last.unseen, 0)) if waits else None,
+        len(keys),
+        tuple((value, RowtimeBound.fromFloor(max(floor, info.floor or 0))) for value, floor in keys[:_NAMED]),
     )
+
+
+def _keys(store: Store, info: ProducerInfo) -> list[tuple[Any, int]]:
+    """Returns the known values of a producer's key column and their floors, the weakest first."""
+    if not declares_keys(info.declaration):
+        return []
+    return weakest_first(info.declaration, store.schema, store.keys(info.name))
 
 
 def _readers(store: Store) -> tuple[ReaderDescription, ...]:

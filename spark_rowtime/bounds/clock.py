@@ -2,30 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
-from spark_rowtime.bounds.bound import stronger, weaker
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.members import COUNTING, Members, ProducerClock, SortedMembers, Status
 from spark_rowtime.types.timestamps import END
 
-
-class Status(StrEnum):
-    """The state of a producer, which decides whether it counts for the clock."""
-
-    EXPECTED = "expected"
-    """The stream waits for the producer, which has not opened its sink yet; it has promised nothing."""
-    ATTACHED = "attached"
-    IDLE = "idle"
-    """Attached, but silent for longer than idleTimeout: the producer does not count until it sends again."""
-    DETACHED = "detached"
-    """The producer's lease ended, or the producer was detached by hand."""
-    LEFT = "left"
-    """The producer closed its sink, or somebody closed the producer."""
-    COMPLETE = "complete"
-    """The producer has promised the end of time: it will never send again."""
-
-
-COUNTING = (Status.EXPECTED, Status.ATTACHED)
-"""The producers that the stream waits for."""
+__all__ = [
+    "COUNTING", "GONE", "Detached", "Event", "Expected", "Idled", "Joined", "Left", "ProducerClock", "Sent", "Status",
+    "StreamClock", "completes",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +72,6 @@ def completes(event: Event) -> bool:
     return isinstance(event, Sent) and event.floor is not None and event.floor >= END
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerClock:
-    """A producer's state in the clock; ``floor`` in microseconds, None: the producer has promised nothing."""
-
-    status: Status
-    floor: int | None
-
-
 @dataclass(slots=True)
 class StreamClock:
     """The stream's bound.
@@ -119,7 +96,7 @@ class StreamClock:
     floor: int | None = None
     largest: int | None = None
     """The largest rowtime accepted so far."""
-    producers: dict[str, ProducerClock] = field(default_factory=dict)
+    producers: Members = field(default_factory=SortedMembers)
     """The expected producers, and the attached ones, idle or not. Others are forgotten: they join as new ones."""
 
     def in_force(self, producer: str) -> int | None:
@@ -130,7 +107,7 @@ class StreamClock:
     def apply(self, event: Event) -> int | None:
         """Applies one event; returns the stream's floor after it."""
         if isinstance(event, Left | Detached) or completes(event):
-            self.producers.pop(event.producer, None)
+            self.producers.remove(event.producer)
         else:
             self.producers[event.producer] = self._moved(event)
         if isinstance(event, Sent):
@@ -146,18 +123,21 @@ class StreamClock:
 
     def holder(self) -> str | None:
         """The producer that holds the clock back: the weakest of those that count; None if none counts."""
-        counting = {n: p for n, p in self.producers.items() if p.status in COUNTING}
-        return min(
-            counting, key=lambda n: (counting[n].floor or 0, counting[n].status is Status.ATTACHED, n), default=None
-        )
+        weakest = self.producers.weakest()
+        return weakest[0] if weakest else None
 
     def holders(self) -> list[str]:
-        """All producers that hold the clock back: it moves once each of them has sent or left. The weakest is first."""
-        counting = {
-            n: (p.floor or 0, p.status is Status.ATTACHED, n) for n, p in self.producers.items() if p.status in COUNTING
-        }
-        reached = max(min((floor for floor, *_ in counting.values()), default=0), self.floor or 0)
-        return sorted((n for n, (floor, *_) in counting.items() if floor <= reached), key=lambda n: counting[n])
+        """All producers that hold the clock back: it moves once each of them has sent or left. The weakest is first.
+
+        The cost grows with the number of producers.
+        """
+        weakest = self.producers.weakest()
+        floor = weakest[1] if weakest else None
+        return self.producers.copy().up_to(max(floor or 0, self.floor or 0))
+
+    def copy(self) -> "StreamClock":
+        """Returns a copy in memory, which the caller may keep. The cost grows with the number of producers."""
+        return replace(self, producers=self.producers.copy())
 
     def _moved(self, event: Expected | Joined | Sent | Idled) -> ProducerClock:
         before = self.producers.get(event.producer) or ProducerClock(Status.ATTACHED, self.floor)
@@ -182,15 +162,12 @@ class StreamClock:
             return None
         if not self.producers:
             return self.largest if isinstance(event, Left) else None
-        return self._merged([p.floor for p in self.producers.values() if p.status in COUNTING])
+        weakest = self.producers.weakest()
+        return self._at_most_behind(weakest[1]) if weakest else None
 
-    def _merged(self, floors: list[int | None]) -> int | None:
-        if not floors:
-            return None
-        weakest = floors[0]
-        for floor in floors[1:]:
-            weakest = weaker(weakest, floor)
-        if self.max_lag is None:
+    def _at_most_behind(self, weakest: int | None) -> int | None:
+        """The weakest floor, or the strongest less ``max_lag`` if that is stronger."""
+        strongest = None if self.max_lag is None else self.producers.strongest()
+        if self.max_lag is None or strongest is None or strongest <= self.max_lag:
             return weakest
-        strongest = max((floor for floor in floors if floor is not None), default=0)
-        return stronger(weakest, strongest - self.max_lag if strongest > self.max_lag else None)
+        return stronger(weakest, strongest - self.max_lag)

@@ -5,75 +5,30 @@ Its small state is stored as JSON with each commit, and passed on at a takeover.
 """
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.judge import Disorder, Verdict
+from spark_rowtime.bounds.key_order import InOrderPer
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.monotone import Amount, show_number, to_amount, whole_numbers
 from spark_rowtime.types.schema import ROWTIME
 
+__all__ = ["AnyOrder", "Disorder", "InOrder", "InOrderPer", "KSorted", "Lateness", "Verdict", "declared"]
 _LEAST_NUMBER = -(2**63)
-
-
-class Verdict(NamedTuple):
-    """The result for one call.
-
-    ``fits``: for each row, whether it is in time (None: all rows are). ``floor``: the floor that the rows imply (None:
-    no new floor). ``why`` names what late rows fell below, for the error. ``bounds``: for each row, the bound in force
-    in microseconds (None if all rows fit). ``declared``: for each row, whether it is late by the lateness that its
-    producer declared (None: no row is).
-    """
-
-    fits: pa.Array | None
-    floor: int | None
-    why: str = ""
-    bounds: pa.Array | None = None
-    declared: pa.Array | None = None
-
-
-class Disorder(ABC):
-    """Judges one producer's rows. One thread at a time calls it, once per call of sendRow or sendRows.
-
-    Law (*judge is pure*): ``judge`` changes nothing; only ``take`` changes the state, so that a call that is
-    refused leaves no trace.
-    """
-
-    declaration: str
-    """The declaration in ``openSink``, as JSON; it is compared at a takeover."""
-    by_floor: bool = False
-    """Whether a row is late exactly when it is below the floor in force, and rows leave no other state."""
-    implies: bool = False
-    """Whether each row implies a bound at its own rowtime."""
-
-    @abstractmethod
-    def judge(self, timed: Timed, floor: int | None) -> Verdict:
-        """Decides which of the rows are late; ``floor`` is in force before the call."""
-
-    @abstractmethod
-    def take(self, accepted: pa.RecordBatch) -> None:
-        """Updates the state with the rows that a call has sent successfully."""
-
-    def state(self) -> str:
-        """The state, as JSON; empty if there is none."""
-        return ""
-
-    def restore(self, state: str) -> None:
-        """Continues from ``state``."""
-        del state
 
 
 class InOrder(Disorder):
     """The default: each row implies a bound at its own rowtime (law 1); equal rowtimes are allowed."""
 
-    declaration, by_floor, implies = "{}", True, True
+    declaration, by_floor, one_by_one, implies = "{}", True, True, True
 
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
         if timed.rises and (floor is None or timed.least >= floor):
@@ -89,7 +44,7 @@ class InOrder(Disorder):
 class AnyOrder(Disorder):
     """``rowsImplyBounds=False``: rows may come in any order at or above the last bound sent, and imply no bound."""
 
-    declaration, by_floor = '{"rowsImplyBounds": false}', True
+    declaration, by_floor, one_by_one = '{"rowsImplyBounds": false}', True, True
 
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
         if floor is None or timed.least >= floor:
@@ -148,7 +103,8 @@ class Lateness(Disorder):
     def state(self) -> str:
         return json.dumps(self.largest)
 
-    def restore(self, state: str) -> None:
+    def restore(self, state: str, parts: Sequence[bytes] = ()) -> None:
+        del parts
         self.largest = json.loads(state) if state else {}
 
 
@@ -185,7 +141,8 @@ class KSorted(Disorder):
     def state(self) -> str:
         return json.dumps(self.top)
 
-    def restore(self, state: str) -> None:
+    def restore(self, state: str, parts: Sequence[bytes] = ()) -> None:
+        del parts
         self.top = json.loads(state) if state else []
 
 
@@ -195,15 +152,27 @@ def declared(
     rowsImplyBounds: bool = True,
     lateness: Amount | Mapping[str, Amount] | None = None,
     kSort: int | None = None,
+    inOrderPer: str | None = None,
+    keyIdle: int | None = None,
 ) -> Disorder:
-    """The Disorder that openSink's arguments declare; InvalidOptionError if they contradict each other."""
-    given = [name for name, value in (("lateness", lateness), ("kSort", kSort)) if value is not None]
+    """The Disorder that openSink's arguments declare; InvalidOptionError if they contradict each other.
+
+    ``keyIdle`` is in microseconds.
+    """
+    options = (("lateness", lateness), ("kSort", kSort), ("inOrderPer", inOrderPer))
+    given = [name for name, value in options if value is not None]
     given += [] if rowsImplyBounds else ["rowsImplyBounds=False"]
     if len(given) > 1:
         raise InvalidOptionError(
             f"{' and '.join(given)} exclude each other: each declares how the bound is computed. Give one.",
             option=given[0],
         )
+    if keyIdle is not None and inOrderPer is None:
+        raise InvalidOptionError(
+            "keyIdle is about the values of the column that inOrderPer names: give both.", option="keyIdle"
+        )
+    if inOrderPer is not None:
+        return InOrderPer(schema, inOrderPer, keyIdle)
     if kSort is not None:
         return KSorted(to_count(kSort, "kSort"))
     if lateness is not None:

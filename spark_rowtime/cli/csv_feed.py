@@ -32,8 +32,8 @@ class FeedOptions:
 
     ``producer`` is the column that names each row's producer; without it there is one producer, ``name``.
     ``interval`` is the interval of rowtime, in microseconds, at which all producers send a bound; None means
-    never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` is as for openSink.
-    ``complete``: the producers will never send again.
+    never. ``final`` is the bound at the end; None means the last rowtime, strict. ``on_late`` and ``in_order_per`` are
+    as for openSink. ``complete``: the producers will never send again.
     """
 
     name: str
@@ -42,6 +42,7 @@ class FeedOptions:
     final: RowtimeBound | None = None
     on_late: str = "raise"
     complete: bool = False
+    in_order_per: str | None = None
 
 
 class CsvFeed:
@@ -108,12 +109,16 @@ class CsvFeed:
             _require_free(path, name, stored.get(name))
         for name in sorted(self.producers):
             try:
-                sink = openSink(path, producer=name, onLate=self._options.on_late)
+                sink = openSink(path, producer=name, **self._sink_options)
             except StreamCompleteError:
                 if not self._options.complete or landed(stored.get(name), self._identity) is None:
                     raise
             else:
                 yield name, sink
+
+    @property
+    def _sink_options(self) -> dict[str, Any]:
+        return {"onLate": self._options.on_late, "inOrderPer": self._options.in_order_per}
 
     @property
     def _last_bound(self) -> RowtimeBound | None:
@@ -137,7 +142,8 @@ class CsvFeed:
             if len(self.producers) > _MOST_PRODUCERS:
                 raise InvalidOptionError(
                     f"--producer {self._options.producer}: more than {_MOST_PRODUCERS} different values. A producer is "
-                    "a writer with a clock of its own, not a key: use another column, or leave out --producer."
+                    "a writer with a clock of its own, not a key: use another column, or leave out --producer; "
+                    "--in-order-per is for a key."
                 )
 
     def _check_name(self, text: str) -> None:

@@ -10,6 +10,7 @@ from spark_rowtime.cli.output import bound_json, duration, fact, show_bound, sty
 from spark_rowtime.cli.producers import releasing
 from spark_rowtime.stream import ProducerDescription, StreamInfo
 from spark_rowtime.types.schema import show_schema
+from spark_rowtime.types.short_repr import short_repr
 
 ABSENT_DAYS = 1
 """A reader that was not seen for at least this long, and has unread rows, causes a warning."""
@@ -37,6 +38,7 @@ def described(info: StreamInfo) -> dict[str, Any]:
         "seq": info.seq,
         "removed": info.removed,
         "rejectedRemoved": info.rejectedRemoved,
+        "forgotten": info.forgotten,
         "settings": dict(info.settings),
         "producers": [_producer_json(producer) for producer in info.producers],
         "readers": [
@@ -49,7 +51,13 @@ def described(info: StreamInfo) -> dict[str, Any]:
 
 def _producer_json(producer: ProducerDescription) -> dict[str, Any]:
     names = ("name", "status", "accepted", "rejected", "epoch", "checkpoint", "seen", "sent", "lease", "leaseLeft")
-    return {**{name: getattr(producer, name) for name in names}, "bound": bound_json(producer.bound)}
+    weakest = [{"value": value, "bound": bound_json(bound)} for value, bound in producer.weakestKeys]
+    return {
+        **{name: getattr(producer, name) for name in names},
+        "bound": bound_json(producer.bound),
+        "keys": producer.keys,
+        "weakestKeys": weakest,
+    }
 
 
 def lines_of(info: StreamInfo, width: int, now: datetime) -> list[str]:
@@ -73,6 +81,7 @@ def _facts(info: StreamInfo, width: int) -> list[str]:
         ("settings", settings),
         ("removed", f"the oldest {info.removed} rows" if info.removed else ""),
         ("", f"the oldest {info.rejectedRemoved} rejected rows" if info.rejectedRemoved else ""),
+        ("forgotten", f"{info.forgotten} producers that left long ago" if info.forgotten else ""),
     ]
     lines = {label: fact(label, text, width) for label, text in facts if text}
     lines["clock"] += releasing(info)
@@ -134,6 +143,8 @@ def _notes(producer: ProducerDescription, holds: bool, now: datetime) -> list[st
         *([f"has sent nothing for {duration(silence)}"] if holds and silence >= SILENT else []),
         *([f"taken over or reopened: epoch {producer.epoch}"] if producer.epoch > 1 else []),
         *([f"checkpoint {producer.checkpoint!r}"] if producer.checkpoint is not None else []),
+        *([f"{producer.keys} values known; the weakest:"] if producer.keys else []),
+        *[f"  {short_repr(value)} at {show_bound(bound)}" for value, bound in producer.weakestKeys],
     ]
 
 

@@ -41,6 +41,9 @@ def gc(
 
     Rows that the bound has not released always stay. Rows that a query or a named reader has still to read stay
     unless --force is given; `rowtime describe` lists these readers.
+
+    Producers that left a day ago or earlier are forgotten, unless they have a checkpoint, or rejected rows that are
+    kept. Their rows stay counted.
     """
     with open_store(stream) as store:
         absent = to_interval(forget_older, "forget-older")
@@ -61,6 +64,7 @@ def gc(
                 "rows": done.rows,
                 "files": done.files,
                 "bytes": done.size,
+                "forgottenProducers": done.forgotten,
                 "seq": kept_from,
                 "held": done.held,
                 "warnings": warnings,
@@ -68,6 +72,8 @@ def gc(
         )
         return
     click.echo(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
+    if done.forgotten:
+        click.echo(f"{stream}: forgot {done.forgotten} producers that left long ago; their rows stay counted")
     if done.held:
         click.echo(f"More rows are old enough, but are kept after seq {kept_from}: {done.held}.")
     for warning in warnings:

@@ -31,6 +31,11 @@ from spark_rowtime.types.timestamps import to_interval
     help="The column that names each row's producer. All are opened before the first row.",
 )
 @click.option("--name", help="Without --producer: the name of the only producer.  [default: that of the file]")
+@click.option(
+    "--in-order-per",
+    metavar="COLUMN",
+    help="Declare each producer's rows to be in order per value of this column: see openSink(inOrderPer=...).",
+)
 @click.option("--bounds", help="The interval of rowtime at which every producer sends a bound: 1h, '15 minutes'.")
 @click.option("--final", help="The bound at the end.  [default: the last rowtime, strict]")
 @click.option("--complete", is_flag=True, help="The producers will never send again: every window closes.")
@@ -49,6 +54,7 @@ def send(
     rowtime: str,
     producer: str | None,
     name: str | None,
+    in_order_per: str | None,
     bounds: str | None,
     final: str | None,
     complete: bool,
@@ -77,7 +83,7 @@ def send(
         )
     last = RowtimeBound.told(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")
-    options = FeedOptions(name or file.name, producer, interval or None, last, on_late, complete)
+    options = FeedOptions(name or file.name, producer, interval or None, last, on_late, complete, in_order_per)
     with SortedRuns() as runs:
         feed = CsvFeed(rows, options, runs)
         feed.read()

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.bounds.disorder import Disorder
+from spark_rowtime.bounds.bound import RowtimeBound, stronger
+from spark_rowtime.bounds.disorder import Disorder, InOrderPer
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import BoundRegressionError
@@ -47,8 +47,23 @@ class Acceptance:
 
     def accept_bound(self, bound: RowtimeBound) -> None:
         """Takes a bound that was sent."""
+        self._check_bound(bound, self._floors.promised)
+        self._disorder.promise(bound.floor)
+        self._floors.promise(bound.floor)
+
+    def accept_bound_of(self, keys: InOrderPer, key: Any, bound: RowtimeBound) -> None:
+        """Takes a bound that was sent for one value of the key column."""
+        self._check_bound(bound, stronger(self._floors.promised, keys.said(key)))
+        floor = max(bound.floor, self._floors.own or 0)
+        self._outbox.change_keys(lambda: keys.promise_of(key, floor))
+
+    def start_fast_path(self) -> None:
+        """Starts the fast path for the next calls, unless this sink gives rows their rowtime."""
+        if self._disorder.one_by_one and not self._intake.gives:
+            self._outbox.start_fast_path(self._intake.ceiling())
+
+    def _check_bound(self, bound: RowtimeBound, promised: int | None) -> None:
         self._intake.check_ahead(bound)
-        promised = self._floors.promised
         if promised is not None and bound.floor < promised:
             raise BoundRegressionError(
                 f"The bound '{bound}' is weaker than what this sink has already promised (no row before "
@@ -57,16 +72,10 @@ class Acceptance:
                 bound=bound,
                 said=promised,
             )
-        self._floors.promise(bound.floor)
-
-    def start_fast_path(self) -> None:
-        """Starts the fast path for the next calls, unless this sink gives rows their rowtime."""
-        if self._disorder.by_floor and not self._intake.gives:
-            self._outbox.start_fast_path(self._intake.ceiling())
 
     def _takes_plain(self, row: Any) -> bool:
         """Takes one row by the fast path, if it needs no further check."""
-        if not self._disorder.by_floor:
+        if not self._disorder.one_by_one:
             return False
         self._outbox.start_fast_path(self._intake.ceiling())
         plain = self._outbox.rows.take(row)

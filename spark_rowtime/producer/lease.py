@@ -1,13 +1,20 @@
 """Lease: how a producer keeps the stream waiting for it, and learns that the stream no longer does."""
 
 import logging
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from weakref import WeakKeyDictionary, WeakSet
 
-from spark_rowtime.errors import ProducerFencedError, RowtimeError, StoreUnavailableError
+from spark_rowtime.errors import ProducerFencedError, RowtimeError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.producer.outbox import Outbox
+from spark_rowtime.store.base import Renewal, Store
 from spark_rowtime.types.timestamps import show_micros
 
 LOG = logging.getLogger("spark_rowtime")
+NAMED = 3
+"""How many producers one log message names."""
 LEAST_RENEWAL_MICROS = 1000
 """The least number of microseconds between two renewals of a lease."""
 CONTACT_MICROS = 10_000
@@ -33,17 +40,25 @@ WAS_DETACHED = (
 class Lease:
     """The lease of one sink's producer. A commit renews it; otherwise it is renewed after a third of its length.
 
+    The leases of one store are renewed together, in one transaction: with the first that is due, each other one that
+    has passed half of its pause and whose sink is in no call.
+
     ``micros``: its length; None: the producer has no lease, and nothing is ever due. All methods are called under the
-    sink's lock.
+    sink's ``lock``.
     """
 
-    def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int]) -> None:
-        self.micros, self._outbox, self._now = micros, outbox, now
+    def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int], lock: threading.RLock) -> None:
+        self.micros, self.outbox, self._now, self.lock = micros, outbox, now, lock
         self._pause = None if micros is None else max(micros // 3, LEAST_RENEWAL_MICROS)
         self._renewed_at = self._attached_at = now()
         self._told_detached = False
+        self.lives = False
+        """Whether the lease is to be renewed: False before the sink starts, and once it ends."""
         self.fenced: ProducerFencedError | None = None
         """The error of a renewal that found the producer taken over; calls of the sink raise it."""
+        if micros is not None:
+            with _GROUPING:
+                _LEASES.setdefault(outbox.store, WeakSet()).add(self)
 
     def renewed(self) -> None:
         """Records that the lease was just renewed, as by a commit."""
@@ -58,7 +73,7 @@ class Lease:
         if 0 <= self._now() - self._attached_at < CONTACT_MICROS:
             return
         try:
-            joined = self._outbox.join_again()
+            joined = self.outbox.join_again()
         except StoreUnavailableError:
             return
         except ProducerFencedError as error:
@@ -68,7 +83,7 @@ class Lease:
         if joined:
             self.renewed()
             self._told_detached = False
-            LOG.warning(DETACHED, self._outbox.producer, show_micros(self._outbox.floors.in_force))
+            LOG.warning(DETACHED, self.outbox.producer, show_micros(self.outbox.floors.in_force))
 
     def renew_if_due(self) -> int | None:
         """Renews the lease if that is due; returns the microseconds until the next renewal, None without a lease."""
@@ -77,19 +92,72 @@ class Lease:
         passed = self._now() - self._renewed_at
         if 0 <= passed < self._pause:
             return self._pause - passed
-        self._renew()
-        self._renewed_at = self._now()
+        with ExitStack() as held:
+            _renew([self, *self._others(held)], self.outbox.store)
         return self._pause
 
-    def _renew(self) -> None:
-        try:
-            if self._outbox.renew():
-                LOG.warning(REJOINED, self._outbox.producer, show_micros(self._outbox.floors.in_force))
-            elif self._outbox.is_detached() and not self._told_detached:
-                self._told_detached = True
-                LOG.warning(WAS_DETACHED, self._outbox.producer)
-        except ProducerFencedError as error:
-            self.fenced = error
-            self._outbox.end_fast_path()
-        except RowtimeError:
-            LOG.warning("The lease of producer %r could not be renewed", self._outbox.producer, exc_info=True)
+    def _others(self, held: ExitStack) -> Iterator["Lease"]:
+        """Yields the leases to renew together with this one. Their sinks' locks go to ``held``."""
+        with _GROUPING:
+            leases = list(_LEASES[self.outbox.store])
+        for other in leases:
+            if other is self or not other.lock.acquire(blocking=False):
+                continue
+            if other.soon_due:
+                held.callback(other.lock.release)
+                yield other
+            else:
+                other.lock.release()
+
+    @property
+    def soon_due(self) -> bool:
+        """Whether it costs nothing to renew the lease now, since half of the pause has passed."""
+        assert self._pause is not None
+        alive = self.lives and self.fenced is None and not self.outbox.broken
+        return alive and not 0 <= self._now() - self._renewed_at < self._pause // 2
+
+    def note(self, result: Renewal) -> None:
+        """Records the result of a renewal. It says nothing of a producer that was detached by hand: see ``renew``."""
+        self.tried()
+        if isinstance(result, ProducerFencedError):
+            self.fenced = result
+            self.outbox.end_fast_path()
+        elif isinstance(result, StreamCompleteError):
+            LOG.warning("The lease of producer %r could not be renewed: %s", self.outbox.producer, result)
+        elif result:
+            self._told_detached = False
+            self.outbox.learn_head()
+            LOG.warning(REJOINED, self.outbox.producer, show_micros(self.outbox.floors.in_force))
+        elif not self._told_detached and self.outbox.is_detached():
+            self._told_detached = True
+            LOG.warning(WAS_DETACHED, self.outbox.producer)
+
+    def tried(self) -> None:
+        """Records an attempt to renew the lease. Whether the stream waits for the producer is found out by a call."""
+        self._renewed_at = self._now()
+
+
+_LEASES: "WeakKeyDictionary[Store, WeakSet[Lease]]" = WeakKeyDictionary()
+"""The leases of each open store."""
+_GROUPING = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _GROUPING  # noqa: PLW0603  (another thread of the parent may hold it)
+    _GROUPING = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _renew(leases: list[Lease], store: Store) -> None:
+    """Renews leases in one transaction."""
+    producers = [lease.outbox.held for lease in leases]
+    try:
+        for lease, result in zip(leases, store.renew_all(producers), strict=True):
+            lease.note(result)
+    except RowtimeError:
+        names = ", ".join(repr(name) for name, _ in producers[:NAMED])
+        LOG.warning("The lease of producer %s could not be renewed (%d in all)", names, len(leases), exc_info=True)
+        for lease in leases:
+            lease.tried()

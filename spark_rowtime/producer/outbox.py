@@ -1,6 +1,6 @@
 """Outbox: the rows and bounds that a sink has taken and not yet committed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.bounds.disorder import Disorder
+from spark_rowtime.bounds.disorder import Disorder, InOrderPer
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.producer.floors import Floors
 from spark_rowtime.producer.interrupt_guard import InterruptGuard
@@ -20,10 +20,11 @@ SMALL_BATCH_ROWS = 4096
 
 
 class Attempt(NamedTuple):
-    """A commit that has not returned, and the number of pending batches that it contains."""
+    """A commit that has not returned, and how many of the pending batches and changes of keys it contains."""
 
     commit: Commit
     batches: int
+    touches: int
 
 
 class Outbox:
@@ -36,17 +37,19 @@ class Outbox:
 
     def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int, naive: bool) -> None:
         """``naive``: see RowBuffer."""
-        self.producer = info.name
+        self.producer, self.path = info.name, store.path
         self.committed_at = 0
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
-        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive)
+        self._keys = disorder if isinstance(disorder, InOrderPer) else None
+        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive, keys=self._keys)
         """The rows that came one by one since the last batch."""
         self._batches: list[Timed] = []
         self._count = 0
         self.floors = Floors(info.floor, store.head().floor)
         self._rejected: list[Rejected] = []
+        self._touches = self._committed_touches = 0
         self._attempt: Attempt | None = None
         self.checkpoint = info.checkpoint
         """The checkpoint that was stored last."""
@@ -62,7 +65,8 @@ class Outbox:
     @property
     def pending(self) -> bool:
         """Whether there is anything to commit."""
-        return bool(self.count or self._rejected) or self.floors.pending
+        said = self.floors.pending or self._touches != self._committed_touches
+        return said or bool(self.count or self._rejected)
 
     @property
     def count(self) -> int:
@@ -84,13 +88,21 @@ class Outbox:
 
     def end_fast_path(self) -> None:
         """Closes the fast path, and records the floor that its rows imply."""
-        last = self.rows.last() if self._disorder.implies else None
-        if last is not None:
-            self.floors.imply(last, promised=True)
+        self.record_implied_floor()
         self.rows.shut()
 
+    def record_implied_floor(self) -> None:
+        """Records the floor that the rows of the fast path imply so far; the path stays as it is."""
+        implies = self._disorder.implies
+        floor = self.rows.last() if implies else self._disorder.weakest()
+        if floor is not None:
+            self.floors.imply(floor, promised=implies)
+
     def floor_in_force(self) -> int | None:
-        """The floor in force, also behind the rows of the fast path. It changes nothing, and needs no lock."""
+        """The floor in force, also behind the rows of the fast path. It changes nothing, and needs no lock.
+
+        Without the lock, rows of the fast path that are in order per value may not count yet.
+        """
         try:
             last = self.rows.last() if self._disorder.implies else None
         except IndexError:  # another thread has just taken the rows out
@@ -107,6 +119,14 @@ class Outbox:
         self._count += batch.rows.num_rows
         if floor is not None:
             self.floors.imply(floor, promised=self._disorder.implies)
+        self.record_implied_floor()
+
+    def change_keys(self, change: Callable[[], None]) -> None:
+        """Raises the bound of one value, or lets a value go, by ``change``, and records the floor that follows."""
+        with self.interrupt_guard:
+            change()
+            self._touches += 1
+            self.record_implied_floor()
 
     def reject(self, rejected: list[Rejected]) -> None:
         """Adds rows that the next commit records as rejected."""
@@ -130,8 +150,10 @@ class Outbox:
                 tuple(self._rejected),
                 checkpoint,
                 self._disorder.state(),
+                keys=self._disorder.changes(),
             ),
             len(self._batches),
+            self._touches,
         )
         receipt = self._store.commit(self._attempt.commit)
         self._landed(self._attempt)
@@ -159,6 +181,9 @@ class Outbox:
             self._count = sum(batch.rows.num_rows for batch in self._batches)
             self._rejected = self._rejected[len(commit.rejected) :]
             self.floors.committed, self._committed_disorder = commit.floor, commit.disorder
+            self._committed_touches = attempt.touches
+            if commit.keys is not None:
+                self._disorder.landed(commit.keys)
             self.checkpoint = self.checkpoint if commit.checkpoint is None else commit.checkpoint
             self._number, self._attempt = commit.number, None
 
@@ -167,14 +192,23 @@ class Outbox:
         self.rows.clear()
         self._batches, self._count = [], 0
         self.floors.drop_pending()
-        self._disorder.restore(self._committed_disorder)
+        self._touches = self._committed_touches
+        parts = self._store.keys(self.producer) if self._keys else ()
+        self._disorder.restore(self._committed_disorder, parts)
 
-    def renew(self) -> bool:
-        """Renews the producer's lease; True if it had ended, so that the producer has joined again."""
-        joined = self._store.renew(self.producer, self._epoch)
-        if joined:
-            self.floors.learn(self._store.head().floor)
-        return joined
+    @property
+    def store(self) -> Store:
+        """The store that the outbox commits to."""
+        return self._store
+
+    @property
+    def held(self) -> tuple[str, int]:
+        """The producer and the epoch in which the outbox holds it."""
+        return self.producer, self._epoch
+
+    def learn_head(self) -> None:
+        """Records the stream's floor, after the producer has joined again."""
+        self.floors.learn(self._store.head().floor)
 
     def is_detached(self) -> bool:
         """Whether the stream no longer waits for the producer, which may join again."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.key_order import InOrderPer
 from spark_rowtime.types.schema import ROWTIME, TIMESTAMP
 from spark_rowtime.types.timestamps import EPOCH, LARGEST, LEAST
 from spark_rowtime.types.values import LARGEST_FLOAT
@@ -22,21 +23,30 @@ class RowBuffer:
     Law (*surely*): a row that was taken can always be converted to Arrow later, whatever rows are next to it, with
     the same result as the slow path. ``rises``: no row may have a rowtime below that of the row before it.
     ``naive``: a time without a zone is in UTC; if False, such a time needs the slow path.
+
+    ``keys``: no row may have a rowtime below the floor of its value of a column, which its rowtime then becomes.
     """
 
-    def __init__(self, schema: pa.Schema, *, rises: bool, naive: bool = True) -> None:
+    def __init__(self, schema: pa.Schema, *, rises: bool, naive: bool = True, keys: InOrderPer | None = None) -> None:
         self._schema, self._at = schema, schema.get_field_index(ROWTIME)
         self._columns: list[list[Any]] = [[] for _ in schema]
         self._times = self._columns[self._at]
         self.take: Callable[[Any], bool]
-        self.take, self._set = _maker(schema, rises, naive)(schema.names, self._columns)
+        self._keys = keys
+        self.take, self._set = _maker(schema, rises, naive, keys.index if keys else None)(schema.names, self._columns)
 
     def __len__(self) -> int:
         return len(self._times)
 
     def open(self, floor: int | None, ceiling: int | None, rows: int) -> None:
         """Takes rows of [floor, ceiling] (microseconds; None: the legal limit) until the buffer holds ``rows`` rows."""
-        self._set(_since_epoch(floor or LEAST), _since_epoch(LARGEST if ceiling is None else ceiling), rows)
+        latest = LARGEST if ceiling is None else ceiling
+        if self._keys is None:
+            self._set(_since_epoch(floor or LEAST), _since_epoch(latest), rows)
+            return
+        latest = min(latest, LARGEST if (most := self._keys.latest()) is None else most)
+        slots, floors = self._keys.keys.slots, self._keys.keys.floors.data
+        self._set(_since_epoch(floor or LEAST), _since_epoch(latest), rows, slots.get, floors)
 
     def shut(self) -> None:
         """Takes no rows until the buffer is opened again."""
@@ -92,7 +102,7 @@ _TEMPLATE = """
 def make(names, columns):
     {names}, = names
     {columns}, = columns
-    least = latest = None
+    least = latest = slot_of = floors = None
     most = 0
 
     def take(row):
@@ -113,14 +123,15 @@ def make(names, columns):
             ):
                 {rise}
                 {appends}
+                {key}
                 return True
         except (TypeError, ValueError, KeyError, OverflowError):
             pass
         return False
 
-    def set_(floor, ceiling, rows):
-        nonlocal least, latest, most
-        least, latest, most = floor, ceiling, rows
+    def set_(floor, ceiling, rows, slot_of_=None, floors_=None):
+        nonlocal least, latest, most, slot_of, floors
+        least, latest, most, slot_of, floors = floor, ceiling, rows, slot_of_, floors_
 
     set_(never, never, 0)
     return take, set_
@@ -130,11 +141,16 @@ def make(names, columns):
 
 @lru_cache(maxsize=64)
 def _maker(
-    schema: pa.Schema, rises: bool, naive: bool
+    schema: pa.Schema, rises: bool, naive: bool, key: int | None
 ) -> Callable[..., tuple[Callable[[Any], bool], Callable[..., None]]]:
-    """``make`` of the template for ``schema``: column i is ``v<i>``, its name ``n<i>``, its list ``c<i>``."""
+    """``make`` of the template for ``schema``: column i is ``v<i>``, its name ``n<i>``, its list ``c<i>``.
+
+    A row of column ``key`` whose value is not known has no slot: None as an index is a TypeError.
+    """
     at, count = schema.get_field_index(ROWTIME), len(schema)
     checks = [f"and ({_sure(field, f'v{i}', naive)})" for i, field in enumerate(schema) if i != at]
+    if key is not None:
+        checks.append(f"and floors[slot := slot_of(v{key})] <= (micros := time // microsecond)")
     appends = [f"c{i}.append({'time' if i == at else f'v{i}'})" for i in range(count)]
     source = _TEMPLATE.format(
         names=_each("n{}", count),
@@ -147,6 +163,7 @@ def _maker(
         times=f"c{at}",
         checks="\n                ".join(checks),
         rise="least = time" if rises else "",
+        key="floors[slot] = micros" if key is not None else "",
         appends="\n                ".join(appends),
     )
     scope = {
@@ -156,6 +173,7 @@ def _maker(
         "epoch": EPOCH,
         "naive_epoch": _NAIVE_EPOCH,
         "never": timedelta.max,
+        "microsecond": _MICROSECOND,
         "encodes": _encodes,
         "whole": _EXACT_IN_FLOAT,
         "largest_float": LARGEST_FLOAT,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.store import open_store
+from spark_rowtime.store import open_shared_store
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.monotone import Amount
@@ -97,6 +97,8 @@ def openSink(
     rowsImplyBounds: bool = True,
     lateness: Amount | Mapping[str, Amount] | None = None,
     kSort: int | None = None,
+    inOrderPer: str | None = None,
+    keyIdle: str | timedelta | None = None,
     maxTrainRows: int = 65536,
     linger: str | timedelta = "100 ms",
     lease: str | timedelta | None = "30 s",
@@ -106,8 +108,8 @@ def openSink(
     """Attaches a producer to the stream at ``path`` and returns the sink that it sends with.
 
     By default rows must come in the order of their rowtimes, and each row implies a bound at its own rowtime. At most
-    one of ``rowsImplyBounds=False``, ``lateness`` and ``kSort`` may declare another order. An interval is a text, such
-    as "100 ms" or "1 hour", or a timedelta.
+    one of ``rowsImplyBounds=False``, ``lateness``, ``kSort`` and ``inOrderPer`` may declare another order. An interval
+    is a text, such as "100 ms" or "1 hour", or a timedelta.
 
     Args:
         path: The path of the stream, as for ``createStream``.
@@ -122,6 +124,14 @@ def openSink(
             column. The bound is the largest rowtime less its lateness.
         kSort: A whole number k: each row is at most k positions away from its place in rowtime order. The bound is
             the (k+1)-th largest rowtime.
+        inOrderPer: The name of a column, such as "device_id": rows are in order per value of this column, in any order
+            across values. Each value has its own bound, and the producer's bound is the weakest of the values known.
+            A value is known from the call that sends its first row, or from a bound for it, until ``closeKey``. The
+            first row of a value must not be below the producer's bound, so name values that may start behind others
+            with ``sendRowtimeBound(t, key=...)`` first. The column is a STRING, BINARY, BOOLEAN, DATE, DECIMAL or
+            integer column; NULL is a value.
+        keyIdle: With ``inOrderPer``, an interval of rowtime: a value that lies further than this behind the largest
+            no longer counts until it sends again. None: every value counts until ``closeKey``.
         maxTrainRows: The largest number of rows in one train, from 1 to 2147483647.
         linger: An interval: how long rows may wait for a commit.
         lease: An interval: how long the stream waits for this producer after its process has gone without closing
@@ -163,10 +173,15 @@ def openSink(
     """
     micros = to_required_interval(linger, "linger")
     train_rows = to_count(maxTrainRows, "maxTrainRows", 1, (1 << 31) - 1)
-    store = open_store(path, durability)
+    store = open_shared_store(path, durability)
     try:
         disorder = declared(
-            store.schema, rowsImplyBounds=to_flag(rowsImplyBounds, "rowsImplyBounds"), lateness=lateness, kSort=kSort
+            store.schema,
+            rowsImplyBounds=to_flag(rowsImplyBounds, "rowsImplyBounds"),
+            lateness=lateness,
+            kSort=kSort,
+            inOrderPer=inOrderPer,
+            keyIdle=to_interval(keyIdle, "keyIdle"),
         )
         name = to_text(producer, "producer") if producer is not None else f"producer-{uuid.uuid4().hex[:12]}"
         return StreamSink(

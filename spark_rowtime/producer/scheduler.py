@@ -41,26 +41,28 @@ class CommitScheduler:
         self.lease = lease
         self._timer_due_at, self._paused = NEVER_MICROS, False
         self._fast_path_until = NEVER_MICROS
-        self.timer = Timer(lock, self.run_due, f"rowtime-{outbox.producer}")
+        self.timer = Timer(lock, self.run_due, f"rowtime-{outbox.path}")
 
     def start(self) -> None:
         """Starts the renewals of the lease, if there is one."""
+        self.lease.lives = True
         if self.lease.micros is not None:
             self.timer.wake()
 
     def pause(self) -> None:
         """Stops commits and renewals by the timer's thread until ``resume``."""
-        self._paused = True
+        self._paused, self.lease.lives = True, False
 
     def resume(self) -> None:
         """Goes on after ``pause``; otherwise it does nothing."""
         if self._paused:
-            self._paused = False
+            self._paused, self.lease.lives = False, True
             with suppress(RuntimeError):  # the system has no more threads; the next call tries again
                 self.timer.wake()
 
     def stop(self) -> None:
-        """Ends the timer's thread."""
+        """Ends commits and renewals by the timer's thread."""
+        self.lease.lives = False
         self.timer.stop()
 
     @property

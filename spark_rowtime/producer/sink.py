@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.bounds.disorder import Disorder
+from spark_rowtime.bounds.disorder import Disorder, InOrderPer
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.producer.acceptance import Acceptance
 from spark_rowtime.producer.intake import Intake, gathered
 from spark_rowtime.producer.late_log import BoundOwner, LateReport
@@ -23,6 +24,9 @@ from spark_rowtime.store.base import Store
 from spark_rowtime.types.arguments import to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.timestamps import wall_clock
+
+ALL_KEYS: Any = object()
+"""The default of ``key``: a bound is about all rows. None stands for the value NULL."""
 
 
 class StreamSink(SinkLifecycle):
@@ -70,11 +74,12 @@ class StreamSink(SinkLifecycle):
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
         if info.status is Status.COMPLETE:
             raise complete(store.path, producer)
-        disorder.restore(info.disorder)
+        disorder.restore(info.disorder, store.keys(producer))
         late = LateReport(producer, info.rejected, raises=raises)
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         lock = threading.RLock()
-        scheduler = CommitScheduler(outbox, Lease(outbox, lease, now), late, linger=linger, now=now, lock=lock)
+        scheduler = CommitScheduler(outbox, Lease(outbox, lease, now, lock), late, linger=linger, now=now, lock=lock)
+        self._disorder = disorder
         self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler, BoundOwner(store, producer))
         self._take_plain = outbox.rows.take
         self.delivery: Any = None
@@ -174,10 +179,15 @@ class StreamSink(SinkLifecycle):
             self._acceptance.accept_rows(rows)
             self._scheduler.settle()
 
-    def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
+    def sendRowtimeBound(
+        self, t: Any, strict: bool = False, tz: str | tzinfo | None = None, *, key: Any = ALL_KEYS
+    ) -> None:
         """Promises that every later row of this producer is at or after ``t``.
 
         A bound that is not above the bound in force (from joining, a takeover or lateness) changes nothing.
+
+        In a sink with ``inOrderPer``, ``key`` names one value of its column: the bound is about the rows with this
+        value alone. The value is known from then on, and holds the producer's bound until its rows or bounds go on.
 
         Args:
             t: A datetime, an ISO 8601 text, a pandas or pyarrow timestamp, or a RowtimeBound. With
@@ -185,6 +195,8 @@ class StreamSink(SinkLifecycle):
             strict: If True, every later row is after ``t``, not at it. Left out with a RowtimeBound.
             tz: The time zone of a time without one, as a name or a tzinfo. None: the sink's ``tz``, or UTC. Left out
                 with a RowtimeBound.
+            key: The value of the column ``inOrderPer`` whose rows the bound is about. Left out: the bound is about all
+                rows.
 
         Raises:
             BoundRegressionError: The bound is weaker than what this sink has promised, or implied by rows in order.
@@ -204,9 +216,46 @@ class StreamSink(SinkLifecycle):
             RowtimeBound('2026-01-05T16:00:00.000001Z')
         """
         bound = RowtimeBound.told(t, strict, tz, self._zone)
+        keys = None if key is ALL_KEYS else self._keys("sendRowtimeBound(key=...)")
+        value = None if keys is None else keys.key(key)
         with self._lock:
             self._start_send()
-            self._acceptance.accept_bound(bound)
+            if keys is None:
+                self._acceptance.accept_bound(bound)
+            else:
+                self._acceptance.accept_bound_of(keys, value, bound)
+            self._scheduler.settle()
+
+    def closeKey(self, value: Any) -> None:
+        """Lets one value of the column ``inOrderPer`` go: it no longer holds the producer's bound back.
+
+        A value that is not known is no error. If the value sends again, it is known again; then its rows below the
+        producer's bound are late. When the last value is let go, the bound stays where it is.
+
+        Args:
+            value: The value, as its column holds it; None for NULL.
+
+        Raises:
+            InvalidOptionError: The sink was opened without ``inOrderPer``, or its column cannot hold ``value``.
+            LateRowError: A row of an earlier call became late before its commit (``onLate="raise"``).
+            SinkClosedError: The sink is closed, or was opened in another process.
+            ProducerFencedError: Another sink took the producer over.
+            RowtimeError: The store failed in an earlier commit, and fails again.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-closekey", "rowtime TIMESTAMP NOT NULL, device STRING")
+            >>> with rt.openSink("memory://docs-closekey", inOrderPer="device") as sink:
+            ...     sink.sendRows([("2026-01-05T14:30:00Z", "a"), ("2026-01-05T14:10:00Z", "b")])
+            ...     sink.closeKey("b")
+            ...     sink.getRowtimeBound()
+            RowtimeBound('2026-01-05T14:30:00Z')
+        """
+        keys = self._keys("closeKey")
+        value = keys.key(value)
+        with self._lock:
+            self._start_send()
+            self._outbox.change_keys(lambda: keys.close(value))
             self._scheduler.settle()
 
     def getRowtimeBound(self) -> RowtimeBound | None:
@@ -268,6 +317,13 @@ class StreamSink(SinkLifecycle):
         if self._scheduler.commits_later:
             self._acceptance.start_fast_path()
             self._scheduler.end_fast_path_soon()
+
+    def _keys(self, call: str) -> InOrderPer:
+        if not isinstance(self._disorder, InOrderPer):
+            raise InvalidOptionError(
+                f"{call} is about one value of a column, but this sink has no such column: open it with inOrderPer."
+            )
+        return self._disorder
 
     def _start_send(self) -> None:
         """Begins a call that sends: raises what earlier calls left, and ends the fast path."""

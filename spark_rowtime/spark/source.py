@@ -24,7 +24,7 @@ from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, SINCE, s
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import Position, Store, Summary
 from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
 from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
@@ -198,13 +198,18 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return load_position(offset, self._store.stream, self._release.order, self._store.ancestors)
 
     def _metrics(self, latest: Position) -> dict[str, Any]:
-        clock, producers = self._store.clock(), self._store.producers()
+        now = self._store.summary()
         return {
-            "bound": show_micros(clock.floor),
-            "producers": sum(p.status.value in ("attached", "idle") for p in producers),
-            "clockHeldBy": waits_for(
-                self._path, clock.holder(), producers, complete=clock.floor is not None and clock.floor >= END
-            ),
+            "bound": show_micros(now.floor),
+            "producers": now.attached,
+            "clockHeldBy": self._clock_held_by(now),
             "rowsHeldBack": self._held_back.rows(self._store, latest),
-            "rowsRejected": sum(p.rejected for p in producers),
+            "rowsRejected": now.rejected,
         }
+
+    def _clock_held_by(self, now: Summary) -> str:
+        """See ``waits_for``. Reads all producers only if the stream waits for none, or for one that is expected."""
+        if now.holder is not None and not now.expected:
+            return now.holder
+        complete = now.floor is not None and now.floor >= END
+        return waits_for(self._path, now.holder, self._store.producers(), complete=complete)

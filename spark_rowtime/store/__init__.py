@@ -1,17 +1,22 @@
 """Creates and opens streams. The form of a path selects the store: ``memory://`` or a local directory."""
 
+import os
+import threading
 from collections.abc import Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, StreamBusyError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.types.arguments import to_choice, to_text
 
 if TYPE_CHECKING:
+    from spark_rowtime.store.local import LocalStore
     from spark_rowtime.store.local.check import Report
 
 
@@ -40,6 +45,35 @@ def open_store(path: str, durability: str = "process") -> Store:
     from spark_rowtime.store.local import open_local  # noqa: PLC0415
 
     return open_local(_local(path), durability)
+
+
+_SHARED: "WeakValueDictionary[tuple[str, str], LocalStore]" = WeakValueDictionary()
+"""The stores that sinks of this process share, by path and durability."""
+_SHARING = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _SHARING  # noqa: PLW0603  (another thread of the parent may hold it)
+    _SHARING = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def open_shared_store(path: str, durability: str = "process") -> Store:
+    """Does what :func:`open_store` does, but sinks of one process share the open store of a stream.
+
+    Each of them closes it; the last one closes it in fact.
+    """
+    path = _text(path)
+    if path.startswith("memory://") or not isinstance(durability, str):
+        return open_store(path, durability)
+    key = (os.path.realpath(_local(path)), durability)
+    with _SHARING:
+        shared = _SHARED.get(key)
+        if shared is None or not shared.hold():
+            shared = _SHARED[key] = cast("LocalStore", open_store(path, durability))
+        return shared
 
 
 def check_store(path: str) -> "Report":
@@ -111,7 +145,7 @@ def _memory(path: str) -> MemoryStore:
 
 def _require_unattached(store: MemoryStore) -> None:
     store.expire()
-    attached = sorted(store.clock().producers)
+    attached = [p.name for p in store.producers() if p.status in (Status.ATTACHED, Status.IDLE)]
     if attached:
         raise StreamBusyError(
             f"{store.path} cannot be renamed: producer {attached[0]!r} is attached. Close its sink first.",

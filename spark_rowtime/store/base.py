@@ -13,7 +13,10 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Event, Status, StreamClock
+from spark_rowtime.bounds.key_floors import KeyChanges
+from spark_rowtime.bounds.members import Members, SortedMembers
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -55,9 +58,11 @@ class StreamSettings:
     retainBytes: int | None = None
     retainRejected: int = REJECTED_BYTES
 
-    def clock(self) -> StreamClock:
-        """Returns the clock of a new stream."""
-        return StreamClock(bounds_before_rows=self.boundsBeforeRows, max_lag=self.maxLag)
+    def clock(self, members: Members | None = None) -> StreamClock:
+        """Returns the clock of a new stream. ``members`` is where it keeps its producers; None: in memory."""
+        return StreamClock(
+            self.boundsBeforeRows, self.maxLag, producers=SortedMembers() if members is None else members
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,8 @@ class Commit:
     ``number`` counts the producer's commits from 1, across epochs. A commit whose number is not above
     that of the last one that landed is a retry and changes nothing. ``floor`` is the producer's own
     floor after the commit. If ``checkpoint`` is None, the stored checkpoint stays. ``disorder`` is the
-    state of the producer's disorder, from which its next commit continues. If ``whole`` is true and a
+    state of the producer's disorder, from which its next commit continues; ``keys`` are the changes of that part of the
+    state that is not written with every commit; None: there are none. If ``whole`` is true and a
     row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised.
     """
 
@@ -135,6 +141,7 @@ class Commit:
     checkpoint: str | None = None
     disorder: str = ""
     whole: bool = False
+    keys: KeyChanges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +184,26 @@ class LastSeen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """All producers in brief: the stream's floor, who holds it, how many producers are attached, idle ones included.
+
+    ``expected`` says whether the holder is an expected producer. ``rejected`` is the number of rows rejected from any
+    producer, ``forgotten`` that of the producers that ``gc`` has forgotten. Their rows stay counted.
+    """
+
+    floor: int | None
+    holder: str | None
+    expected: bool
+    attached: int
+    rejected: int
+    forgotten: int
+
+
+FORGET_MICROS = 86_400_000_000
+"""``gc`` forgets a producer that left at least this long ago: a day."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderInfo:
     """A registered reader. The store keeps rows after its ``position``.
 
@@ -193,12 +220,18 @@ class Collected:
     """What one ``gc`` removed: ``rows``, and ``size`` bytes in ``files`` files.
 
     ``held`` says who needs the first train that was kept although it is old enough; None if nobody does.
+    ``forgotten`` is the number of producers that were forgotten.
     """
 
     rows: int
     files: int
     size: int
     held: str | None
+    forgotten: int = 0
+
+
+Renewal = bool | ProducerFencedError | StreamCompleteError
+"""The result of one producer's ``renew``, or the error that it raises about this producer."""
 
 
 class Store(ABC):
@@ -254,6 +287,16 @@ class Store(ABC):
         by hand stays detached until it sends: ``sends`` says that it is about to. Raises StreamCompleteError if
         the stream has become complete meanwhile.
         """
+
+    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+        """Does ``renew`` for several producers, each with its epoch, as far as it can in one transaction."""
+        return [self._renewed(*producer) for producer in producers]
+
+    def _renewed(self, producer: str, epoch: int) -> Renewal:
+        try:
+            return self.renew(producer, epoch)
+        except (ProducerFencedError, StreamCompleteError) as error:
+            return error
 
     @abstractmethod
     def due(self) -> list[Event]:
@@ -366,14 +409,22 @@ class Store(ABC):
         - No registered reader needs the train, or ``force`` is set.
 
         An argument that is None takes its value from the stream's settings; if these have none either, the limit
-        does not apply, and without any limit no train is removed. Clock, producers, rejections and totals stay
-        unchanged. If the process is killed at any point, the stream stays consistent, and the next call finishes
+        does not apply, and without any limit no train is removed. Clock, rejections and totals stay unchanged.
+
+        ``gc`` also forgets each producer that left at least ``FORGET_MICROS`` ago and has neither a checkpoint nor a
+        rejected row that is kept. Its rows stay counted, and its old holder stays fenced.
+
+        If the process is killed at any point, the stream stays consistent, and the next call finishes
         the work. ``gc`` removes a bounded portion at a time, so that other processes never wait for long.
         """
 
     @abstractmethod
     def producers(self) -> list[ProducerInfo]:
-        """Returns all producers that ever attached, by name."""
+        """Returns all producers that ever attached and are not forgotten, by name."""
+
+    @abstractmethod
+    def summary(self) -> Summary:
+        """Returns the producers in brief. The cost does not depend on how many there are."""
 
     @abstractmethod
     def producer(self, name: str) -> ProducerInfo | None:
@@ -382,6 +433,10 @@ class Store(ABC):
     @abstractmethod
     def last_seen(self) -> dict[str, LastSeen]:
         """Returns when each producer was last seen, by name."""
+
+    @abstractmethod
+    def keys(self, producer: str) -> list[bytes]:
+        """Returns the contents of the ``keys`` that the producer has committed, from the last whole ones on."""
 
     @abstractmethod
     def clock(self) -> StreamClock:

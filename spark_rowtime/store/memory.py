@@ -29,6 +29,7 @@ from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
+    FORGET_MICROS,
     Collected,
     Commit,
     Head,
@@ -43,6 +44,7 @@ from spark_rowtime.store.base import (
     Staged,
     Store,
     StreamSettings,
+    Summary,
 )
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.expiry import overdue
@@ -63,6 +65,7 @@ class _Producer:
     seen: int = 0
     sent: int = 0
     let_go: bool = False
+    keys: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class _Entry:
     time: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class MemoryStore(Store):
     """See :class:`Store`. One lock protects everything.
 
@@ -101,6 +104,7 @@ class MemoryStore(Store):
         self._horizon = 0
         self._rejected_removed = 0
         self._place: str | None = self.path
+        self._forgotten: list[ProducerInfo] = []
 
     def _uptime(self) -> int:
         return reading(self.now, self.steady).micros
@@ -109,10 +113,11 @@ class MemoryStore(Store):
         with self._changed:
             self._require()
             self._expire()
-            record = self._producers.get(producer) or _newcomer(producer, Status.ATTACHED)
+            epoch = max((info.epoch for info in self._forgotten), default=0)
+            record = self._producers.get(producer) or _newcomer(producer, Status.ATTACHED, epoch)
             if record.info.declaration not in ("", declaration):
                 raise redeclared(producer, record.info.declaration, declaration)
-            if producer not in self._clock.producers and record.info.status is not Status.COMPLETE:
+            if self._clock.producers.get(producer) is None and record.info.status is not Status.COMPLETE:
                 require_open(self.path, producer, self._clock.floor)
             self._producers[producer] = record
             record.info = replace(record.info, declaration=declaration)
@@ -162,7 +167,8 @@ class MemoryStore(Store):
         return bool(due)
 
     def _due(self, but: str = "") -> list[Event]:
-        ticking = [self._producers[name] for name in self._clock.producers.keys() - {but}]
+        alive = (Status.ATTACHED, Status.IDLE)
+        ticking = [p for name, p in self._producers.items() if name != but and p.info.status in alive]
         found = [(p.info.name, p.info.status, p.info.floor, p.lease, p.seen, p.sent) for p in ticking]
         return overdue(found, self._uptime(), self.settings.idleTimeout)
 
@@ -191,9 +197,11 @@ class MemoryStore(Store):
                 checkpoint=record.info.checkpoint if commit.checkpoint is None else commit.checkpoint,
                 disorder=commit.disorder,
             )
+            if commit.keys is not None:
+                record.keys = [*([] if commit.keys.whole else record.keys), commit.keys.content]
             record.receipt = Receipt(len(self._log), self._clock.floor, late)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
-                self.gc()
+                self._remove(None, None, False)
             return record.receipt
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
@@ -248,6 +256,7 @@ class MemoryStore(Store):
             if record.info.status not in (Status.LEFT, Status.COMPLETE):
                 record.seen = self._uptime()
                 self._append(Left(producer), None)
+                self._producers[producer].seen = self._uptime()
 
     def detach(self, producer: str) -> None:
         with self._changed:
@@ -261,6 +270,7 @@ class MemoryStore(Store):
             if record.info.status is Status.COMPLETE or (record.info.status is Status.LEFT and not complete):
                 return
             record.holder, record.info = "", replace(record.info, epoch=record.info.epoch + 1)
+            record.seen = self._uptime()
             self._append(Sent(producer, END) if complete else Left(producer), None)
 
     def _current(self, producer: str, epoch: int) -> _Producer:
@@ -359,18 +369,31 @@ class MemoryStore(Store):
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
         with self._changed:
-            before, held, trains = self.horizon(), None, self._kept()
-            old = self._old(trains, age, size)
-            positions = needs(self.readers(), self.head(), force)
-            for piece in trains[:old]:
-                held = next(
-                    (who for who, at in positions if between(at, WHOLE, piece.seq, piece.least, piece.largest)), None
-                )
-                if held:
-                    break
-                self._horizon = piece.seq
-            gone = [piece.size for piece in trains if piece.seq <= self._horizon]
-            return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
+            return replace(self._remove(age, size, force), forgotten=self._forget())
+
+    def _remove(self, age: int | None, size: int | None, force: bool) -> Collected:
+        before, held, trains = self.horizon(), None, self._kept()
+        old = self._old(trains, age, size)
+        positions = needs(self.readers(), self.head(), force)
+        for piece in trains[:old]:
+            held = next(
+                (who for who, at in positions if between(at, WHOLE, piece.seq, piece.least, piece.largest)), None
+            )
+            if held:
+                break
+            self._horizon = piece.seq
+        gone = [piece.size for piece in trains if piece.seq <= self._horizon]
+        return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
+
+    def _forget(self) -> int:
+        needed, before = {rejection.producer for rejection in self._rejections}, self._uptime() - FORGET_MICROS
+        names = [
+            name
+            for name, p in self._producers.items()
+            if p.info.status is Status.LEFT and p.seen < before and p.info.checkpoint is None and name not in needed
+        ]
+        self._forgotten += [self._producers.pop(name).info for name in names]
+        return len(names)
 
     def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
         """Returns how many of the first ``trains`` are old enough, or lie beyond the newest ``size`` bytes."""
@@ -385,6 +408,15 @@ class MemoryStore(Store):
         with self._changed:
             return [self._producers[name].info for name in sorted(self._producers)]
 
+    def summary(self) -> Summary:
+        with self._changed:
+            infos = [p.info for p in self._producers.values()]
+            attached = sum(i.status in (Status.ATTACHED, Status.IDLE) for i in infos)
+            rejected = sum(i.rejected for i in [*infos, *self._forgotten])
+            holder = self._clock.holder()
+            expected = holder is not None and self._producers[holder].info.status is Status.EXPECTED
+            return Summary(self._clock.floor, holder, expected, attached, rejected, len(self._forgotten))
+
     def producer(self, name: str) -> ProducerInfo | None:
         with self._changed:
             return self._producers[name].info if name in self._producers else None
@@ -397,9 +429,13 @@ class MemoryStore(Store):
                 for name, p in sorted(self._producers.items())
             }
 
+    def keys(self, producer: str) -> list[bytes]:
+        with self._changed:
+            return list(self._producers[producer].keys) if producer in self._producers else []
+
     def clock(self) -> StreamClock:
         with self._changed:
-            return replace(self._clock, producers=dict(self._clock.producers))
+            return self._clock.copy()
 
     def raised(self, bound: int) -> BoundOrigin | None:
         with self._changed:
@@ -450,9 +486,9 @@ class MemoryStore(Store):
         """Does nothing: a memory store holds no open resources."""
 
 
-def _newcomer(name: str, status: Status) -> _Producer:
-    """Returns a producer that has never attached."""
-    return _Producer(ProducerInfo(name, status, 0, None, 0, 0, 0, None, "", ""), "", Receipt(0, None))
+def _newcomer(name: str, status: Status, epoch: int = 0) -> _Producer:
+    """Returns a producer that has never attached, or was forgotten. ``epoch``: the largest of a forgotten producer."""
+    return _Producer(ProducerInfo(name, status, epoch, None, 0, 0, 0, None, "", ""), "", Receipt(0, None))
 
 
 def _who(event: Event) -> tuple[str, str]:

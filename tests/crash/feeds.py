@@ -105,6 +105,22 @@ class TwoShops:
             told(step + 1)
 
 
+class Fleet(InOrder):
+    """Five devices, each in order but for some rows: by batch and one by one; bounds of a device, one that leaves."""
+
+    sinkOptions = {"onLate": "reject", "inOrderPer": "n", "keyIdle": "40 seconds"}
+
+    def send(self, sink: Any, step: int, dice: random.Random) -> None:
+        times = sorted(step * 10 + dice.uniform(0.001, 10) for _ in range(6))
+        sink.sendRows([(moment(time - (n % 5)), n % 5) for n, time in enumerate(times) if time > 5])
+        for _ in range(4):
+            sink.sendRow((moment(step * 10 + 5 + dice.uniform(-4, 5)), dice.randrange(5)))
+        if dice.random() < 0.3:
+            sink.sendRowtimeBound(moment((step + 1) * 10), key=dice.randrange(5))
+        if dice.random() < 0.2:
+            sink.closeKey(dice.randrange(5))
+
+
 def hosted(pipe: Any, feed: str, path: str, count: int, **options: Any) -> None:
     """Hosts a feed as ``rowtime run`` does, and says which steps are stored."""
     global steps, told

@@ -40,7 +40,7 @@ def history(path: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("feed", ["InOrder", "Late", "KSorted", "Captured", "TwoShops"])
+@pytest.mark.parametrize("feed", ["InOrder", "Late", "KSorted", "Captured", "Fleet", "TwoShops"])
 def test_an_adapter_killed_and_restarted_gives_the_same_stream(
     tmp_path: Path, tally: Callable[[str], Tally], feed: str
 ) -> None:

@@ -29,6 +29,7 @@ ORDERS: dict[str, dict[str, Any]] = {
     "in order": {},
     "any": {"rowsImplyBounds": False},
     "late": {"lateness": "5 seconds"},
+    "per n": {"inOrderPer": "n", "keyIdle": 20 * SECOND},
 }
 """How the producers of these names are declared."""
 NAMES = st.sampled_from(list(ORDERS))

@@ -19,7 +19,7 @@ from tests.streams import opened
 
 TABLES = (
     "meta", "producers", "events", "rejected", "rejected_origins", "rejected_totals", "readers", "uptime",
-    "checkpoints",
+    "checkpoints", "producer_totals", "key_floors",
 )  # fmt: skip
 EVIL = "x'); DROP TABLE events; --"
 
@@ -46,6 +46,8 @@ def path(tmp_path: Path) -> str:
         sink.flush()
         list(reader)
         reader.read()
+    with opened(path, "keys", inOrderPer="v") as sink:
+        sink.sendRow(("2006-09-11T12:00:00Z", "b"))
     return path
 
 

@@ -124,6 +124,8 @@ def orders(calendar: Calendar) -> list[Options]:
         (("lateness", calendar.minutes(LATENESS)),),
         (("kSort", 2),),
         (("rowsImplyBounds", False), ("maxTrainRows", 2)),
+        (("inOrderPer", "k"),),
+        (("inOrderPer", "k"), ("keyIdle", calendar.minutes(LATENESS))),
     ]
 
 
@@ -148,16 +150,28 @@ class Writer:
     least: int
     lateness: int
     times: list[int] = field(default_factory=list)
+    keys: dict[int | None, int] = field(default_factory=dict)
 
-    def moved(self, times: list[int]) -> None:
-        """Moves ``least`` by the producer's own rows, according to its declared order."""
+    def moved(self, times: list[int], keys: list[int | None]) -> None:
+        """Moves ``least`` by the producer's own rows and their keys, according to its declared order."""
         self.times = sorted([*self.times, *times])
+        if "inOrderPer" in self.order:
+            self.moved_per_key(times, keys)
+            return
         if self.order.get("rowsImplyBounds") is False or not times:
             return
         behind = self.lateness if "lateness" in self.order else 0
         kept = self.order.get("kSort", 0)
         if len(self.times) > kept:
             self.least = max(self.least, self.times[-1 - kept] - behind)
+
+    def moved_per_key(self, times: list[int], keys: list[int | None]) -> None:
+        """The same where the rows are in order per key: the slowest key counts, unless it is idle."""
+        for time, key in zip(times, keys, strict=True):
+            self.keys[key] = max(time, self.keys.get(key, 0))
+        idle = self.lateness if "keyIdle" in self.order else END_MICROS
+        counting = [time for time in self.keys.values() if time >= max(self.keys.values()) - idle]
+        self.least = max(self.least, min(counting, default=0))
 
 
 class Making:
@@ -220,10 +234,10 @@ class Making:
 
     def send(self, stream: str, writer: Writer) -> None:
         times = [self.time(writer.least, 5) for _ in range(self.draw(st.integers(0, 4)))]
-        if writer.order.get("rowsImplyBounds", True) and "lateness" not in writer.order:
+        if writer.order.get("rowsImplyBounds", True) and not {"lateness", "inOrderPer"} & writer.order.keys():
             times.sort()
         rows = tuple(self.row(time) for time in times)
-        writer.moved(times)
+        writer.moved(times, [row.k for row in rows])
         promise = self.promise(writer) if not rows or self.draw(st.booleans()) else None
         self.events.append(Send(stream, writer.name, rows, promise))
         self.front[stream] = max(self.front[stream], writer.least, *times)

@@ -253,6 +253,23 @@ def test_sink_options_come_from_the_adapter_and_from_the_host(stream: str) -> No
         host(Backwards, stream, producer="mine", rowsImplyBounds=True)
 
 
+def test_an_adapter_of_a_fleet(stream: str) -> None:
+    """Its rows are in order per value."""
+
+    class Fleet:
+        schema = SCHEMA
+        sinkOptions = {"inOrderPer": "n", "onLate": "reject"}
+
+        def run(self, sink: Any) -> None:
+            sink.sendRows([("2006-09-11T10:05:00Z", 1), ("2006-09-11T10:02:00Z", 2)])
+            sink.sendRow(("2006-09-11T10:03:00Z", 2))
+
+    host(Fleet, stream, producer="mine")
+    assert (numbers(stream), producer(stream).bound) == ([1, 2, 2], rt.RowtimeBound("2006-09-11T10:03:00Z"))
+    host(Fleet, stream, producer="mine")
+    assert (numbers(stream), producer(stream).rejected) == ([1, 2, 2, 1], 2), "it had left: the stream is at 10:05"
+
+
 def test_a_second_host_of_one_adapter_is_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "orders.rowtime")
 

@@ -123,6 +123,25 @@ def test_send_without_producers_is_one_named_as_the_file(orders: str, tmp_path: 
     assert rt.describeStream(orders).schema.names == ["rowtime", "price"]
 
 
+def test_send_in_order_per_a_column(orders: str, tmp_path: Path) -> None:
+    """A live feed under the same name goes on from the bound of each value."""
+    file = tmp_path / "trades.csv"
+    file.write_text("at,ticker\n2006-09-11T13:10:00Z,ORCL\n2006-09-11T12:10:00Z,IBM\n")
+    send = ("send", orders, "--csv", file, "--rowtime", "at", "--name", "feed", "--create")
+    send = (*send, "--final", "2006-09-11T13:10Z")
+    assert "is no column" in refused(*send, "--in-order-per", "shop")
+    done(*send, "--in-order-per", "ticker")
+    assert done("describe", orders).splitlines()[-3:] == [
+        "    2 values known; the weakest:",
+        "      'IBM' at 2006-09-11T13:10:00Z",
+        "      'ORCL' at 2006-09-11T13:10:00Z",
+    ]
+    with rt.openSink(orders, producer="feed", inOrderPer="ticker") as live:
+        live.closeKey("IBM")
+        live.sendRow({"rowtime": "2006-09-11T13:20:00Z", "at": "2006-09-11T13:20:00Z", "ticker": "ORCL"})
+        assert live.getRowtimeBound() == rt.RowtimeBound("2006-09-11T13:20:00Z")
+
+
 def test_run_hosts_an_adapter(orders: str) -> None:
     said = refused("run", "sample_feed:Minutes", orders)
     assert "There is nothing at" in said

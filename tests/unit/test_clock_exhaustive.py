@@ -24,6 +24,7 @@ from spark_rowtime.bounds.clock import (
     StreamClock,
     completes,
 )
+from spark_rowtime.bounds.members import SortedMembers
 from spark_rowtime.types.timestamps import END
 
 NAMES = ("a", "b", "c")
@@ -51,7 +52,7 @@ def state_of(clock: StreamClock) -> State:
 
 def clock_at(state: State, **settings: Any) -> StreamClock:
     floor, largest, known = state
-    producers = {name: ProducerClock(*k) for name, k in zip(NAMES, known, strict=False)}
+    producers = SortedMembers({name: ProducerClock(*k) for name, k in zip(NAMES, known, strict=False)})
     return StreamClock(**settings, floor=floor, largest=largest, producers=producers)
 
 
@@ -98,7 +99,7 @@ def test_every_state_of_three_producers(settings: dict[str, Any]) -> None:
 
 
 def check(before: State, event: Event, least: int, after: int | None, clock: StreamClock) -> None:
-    """Safe, monotone, weakest, remembers and end, each said anew without the clock's own code."""
+    """Safe, monotone, weakest, remembers, end and holder, each said anew without the clock's own code."""
     floor, largest, _ = before
     assert not least or least >= high(floor), "no accepted row lies below a published floor"
     assert high(after) >= high(floor), "the floor never falls"
@@ -116,6 +117,15 @@ def check(before: State, event: Event, least: int, after: int | None, clock: Str
     else:
         expected = high(largest) if isinstance(event, Left) else 0
     assert high(after) == max(high(floor), expected), (before, event)
+    members = sorted(
+        (high(p.floor), p.status is Status.ATTACHED, name)
+        for name, p in clock.producers.items()
+        if p.status in COUNTING
+    )
+    assert clock.holder() == (members[0][-1] if members else None)
+    reached = max(members[0][0], high(clock.floor)) if members else 0
+    assert clock.holders() == [name for floor, _, name in members if floor <= reached]
+    assert high(clock.producers.strongest()) == (members[-1][0] if members else 0)
 
 
 def test_a_promise_that_is_kept_is_enough() -> None:

@@ -231,9 +231,9 @@ def test_looking_does_not_put_off_the_renewal_of_the_lease(path: str) -> None:
     rt.createStream(path, SCHEMA)
     with opened(path, "busy", lease="30 hours") as busy:
         busy.flush(checkpoint="start")
-        renewed: list[bool] = []
-        renew = busy._outbox.renew
-        busy._outbox.renew = lambda: renewed.append(renew())
+        renewed: list[Any] = []
+        note = busy._scheduler.lease.note
+        busy._scheduler.lease.note = lambda result: (renewed.append(result), note(result))
         for clock in range(1, 12):
             with busy._lock:
                 later(busy)

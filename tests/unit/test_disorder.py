@@ -12,11 +12,12 @@ from unit_support import HOUR, MINUTE, accepted, clock_times, new_sink, new_stre
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.bounds.key_floors import KeyFloors
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 
 TIMES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
-SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, updated TIMESTAMP")
+SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, updated TIMESTAMP, part BIGINT")
 DECLARATIONS = st.sampled_from(
     [
         {},
@@ -25,13 +26,31 @@ DECLARATIONS = st.sampled_from(
         {"lateness": {"rowtime": timedelta(microseconds=4), "updated": timedelta(microseconds=2)}},
         {"kSort": 0},
         {"kSort": 2},
+        {"inOrderPer": "part"},
+        {"inOrderPer": "part", "keyIdle": 6},
     ]
 )
 
 
 def batch(times) -> pa.RecordBatch:
     column = pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    return pa.RecordBatch.from_arrays([column, column], schema=SCHEMA)
+    parts = pa.array([time % 3 if time % 4 else None for time in times], pa.int64())
+    return pa.RecordBatch.from_arrays([column, column, parts], schema=SCHEMA)
+
+
+def state_of(disorder):
+    return (
+        disorder.state(),
+        disorder.weakest(),
+        sorted(map(str, getattr(disorder, "keys", KeyFloors(pa.int64())).known())),
+    )
+
+
+def restored_from(disorder, declaration):
+    """One that goes on from what the store has of ``disorder``."""
+    other, changes = declared(SCHEMA, **declaration), disorder.changes()
+    other.restore(disorder.state(), [] if changes is None else [changes.content])
+    return other
 
 
 def timed(times) -> Timed:
@@ -255,11 +274,11 @@ def test_judge_is_pure(declaration, before, times, floor):
     disorder = declared(SCHEMA, **declaration)
     for step in before:
         disorder.take(batch(step))
-    state = disorder.state()
+    state = state_of(disorder)
     first = disorder.judge(timed(times), floor)
     disorder.judge(timed([29, 30, 30]), floor)
     again = disorder.judge(timed(times), floor)
-    assert disorder.state() == state
+    assert state_of(disorder) == state
     assert (fits(first, len(times)), first.floor) == (fits(again, len(times)), again.floor)
 
 
@@ -279,13 +298,12 @@ def test_what_is_judged_by_the_floor_is_judged_so_row_by_row(declaration, times,
 @given(DECLARATIONS, st.lists(TIMES, max_size=4), TIMES)
 def test_the_state_goes_round(declaration, before, times):
     """Restored from its state it judges as the one that was there."""
-    disorder, restored = declared(SCHEMA, **declaration), declared(SCHEMA, **declaration)
+    disorder = declared(SCHEMA, **declaration)
     for step in before:
         disorder.take(batch(step))
-    state = disorder.state()
-    assert not state or json.loads(state) is not None
-    restored.restore(state)
-    assert restored.state() == state
+    assert not disorder.state() or json.loads(disorder.state()) is not None
+    restored = restored_from(disorder, declaration)
+    assert state_of(restored) == state_of(disorder)
     here, there = disorder.judge(timed(times), 3), restored.judge(timed(times), 3)
     assert (fits(here, len(times)), here.floor) == (fits(there, len(times)), there.floor)
 
@@ -305,7 +323,7 @@ def test_late_rows_lie_below_the_bound_that_is_named(declaration, times, floor):
 
 
 def test_declarations_are_told_apart_and_stable():
-    schema = stream_schema("rowtime TIMESTAMP NOT NULL, a TIMESTAMP, b TIMESTAMP_NTZ")
+    schema = stream_schema("rowtime TIMESTAMP NOT NULL, a TIMESTAMP, b TIMESTAMP_NTZ, c INT, d STRING")
     said = [
         declared(schema).declaration,
         declared(schema, rowsImplyBounds=False).declaration,
@@ -314,6 +332,9 @@ def test_declarations_are_told_apart_and_stable():
         declared(schema, lateness={"a": "1 hour", "b": "1 hour"}).declaration,
         declared(schema, kSort=1).declaration,
         declared(schema, kSort=2).declaration,
+        declared(schema, inOrderPer="c").declaration,
+        declared(schema, inOrderPer="d").declaration,
+        declared(schema, inOrderPer="c", keyIdle=1).declaration,
     ]
     assert len(set(said)) == len(said)
     assert declared(schema, lateness={"b": "60 min", "a": "3600 s"}).declaration == said[4]
@@ -338,10 +359,16 @@ def test_declarations_are_told_apart_and_stable():
         ({"lateness": {"day": "36 hours"}}, "whole days"),
         ({"lateness": 5}, "an interval"),
         ({"lateness": {"rowtime": None}}, "lateness of 'rowtime'"),
+        ({"inOrderPer": "place", "kSort": 1}, "kSort and inOrderPer"),
+        ({"inOrderPer": "nothing"}, "no column"),
+        ({"inOrderPer": 5}, "no column"),
+        ({"inOrderPer": "rowtime"}, "of type timestamp"),
+        ({"inOrderPer": "share"}, "of type double"),
+        ({"keyIdle": 5}, "inOrderPer"),
     ],
 )
 def test_declarations_that_cannot_be(options, said):
-    schema = stream_schema("rowtime TIMESTAMP NOT NULL, place STRING, version BIGINT, day DATE")
+    schema = stream_schema("rowtime TIMESTAMP NOT NULL, place STRING, version BIGINT, day DATE, share DOUBLE")
     with pytest.raises(rt.InvalidOptionError, match=said):
         declared(schema, **options)
 
@@ -352,4 +379,4 @@ def test_lateness_near_the_epoch_is_no_negative_bound():
 
 
 def test_rows_to_batch_agrees_with_the_batches_of_these_tests():
-    assert rows_to_batch([(when("10:00"), when("10:00"))], SCHEMA) == batch([us("10:00")])
+    assert rows_to_batch([(when("10:00"), when("10:00"), None)], SCHEMA) == batch([us("10:00")])

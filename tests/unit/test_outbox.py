@@ -299,13 +299,15 @@ def test_an_interrupt_among_steps_that_belong_together_breaks_the_outbox(store):
     assert outbox.broken
 
 
-def test_renew_and_leave_are_the_stores(path, store):
+def test_join_again_and_leave_are_the_stores(path, store):
     outbox = new_outbox(store)
-    assert outbox.renew() is False
+    assert (outbox.join_again(), outbox.is_detached()) == (False, False)
     store.detach("P")
+    assert outbox.is_detached()
+    assert (outbox.join_again(), outbox.is_detached()) == (True, False)
     outbox.leave()
     assert producer(path, "P").status == "left"
     new_outbox(store).commit("again", 0)
     store.attach("P", "another holder", "{}")
     with pytest.raises(rt.ProducerFencedError):
-        outbox.renew()
+        outbox.join_again()

@@ -35,6 +35,12 @@ class Owner:
     def thread(self):
         return self.timer._thread
 
+    def end(self):
+        thread = self.thread()
+        self.timer.stop()
+        if thread is not None:
+            thread.join(PATIENCE_SECONDS)
+
 
 @pytest.fixture
 def owner():
@@ -46,9 +52,7 @@ def owner():
 
     yield make
     for one in made:
-        one.timer.stop()
-        if one.thread():
-            one.thread().join(PATIENCE_SECONDS)
+        one.end()
 
 
 def test_no_thread_runs_before_something_is_due(owner):
@@ -62,8 +66,7 @@ def test_what_is_due_is_done_under_the_lock_in_one_daemon_thread(owner):
     one = owner(0.0)
     one.timer.wake()
     assert one.called(3)
-    one.timer.stop()
-    one.thread().join(PATIENCE_SECONDS)
+    one.end()
     assert set(one.locked) == {True}
     [thread] = one.threads
     assert (thread.name, thread.daemon) == ("rowtime-P", True)
@@ -74,8 +77,7 @@ def test_a_thread_that_sleeps_is_woken(owner):
     for times in (1, 2, 3):
         one.timer.wake()
         assert one.called(times)
-    one.timer.stop()
-    one.thread().join(PATIENCE_SECONDS)
+    one.end()
     assert one.calls == 3, "once for each wake"
     assert len(one.threads) == 1
 
@@ -97,9 +99,10 @@ def test_a_stopped_timer_does_nothing_more(owner):
     one = owner(0.0)
     with one.lock:
         one.timer.wake()
+        thread = one.thread()
         one.timer.stop()
-    one.thread().join(PATIENCE_SECONDS)
-    assert not one.thread().is_alive()
+    thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive()
     assert one.calls == 0
 
 

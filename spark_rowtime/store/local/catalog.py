@@ -60,21 +60,30 @@ CREATE TABLE rejected_totals (bytes INTEGER NOT NULL, removed INTEGER NOT NULL, 
 """
 """The tables that format 2 adds to those of format 1."""
 ADDED_3 = """
+DROP INDEX ticking;
+CREATE INDEX floors ON producers (status, floor) WHERE status IN ('attached', 'idle', 'expected');
+CREATE INDEX leases ON producers (seen + lease) WHERE status IN ('attached', 'idle') AND lease IS NOT NULL;
+CREATE INDEX silences ON producers (sent) WHERE status = 'attached';
+CREATE TABLE producer_totals (
+    attached INTEGER NOT NULL, rejected INTEGER NOT NULL, forgotten INTEGER NOT NULL,
+    forgotten_accepted INTEGER NOT NULL, forgotten_rejected INTEGER NOT NULL, forgotten_epoch INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+);
+CREATE TABLE key_floors (
+    producer TEXT NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (producer, number)
+);
 CREATE TABLE rejected_origins (
     id INTEGER PRIMARY KEY, owner TEXT NOT NULL, producer TEXT, event TEXT, seal INTEGER NOT NULL
 );
-CREATE INDEX expected ON producers (name) WHERE status = 'expected';
 """
-"""The table and the index that format 3 adds to those of format 2."""
+"""What format 3 changes: producers are found by floor and by when they are due, and counted.
 
-
-def _script(version: int) -> str:
-    """Returns the statements that create the tables of a format."""
-    added = {2: ADDED_2, 3: ADDED_3}
-    return TABLES_1 + "".join(script for since, script in added.items() if since <= version)
-
-
-TABLES = _script(FORMAT)
+It also keeps the bounds of each value of a producer's key column, and whose bound late rows fell below.
+"""
+UPGRADES = {2: ADDED_2, 3: ADDED_3}
+"""By format: the statements that make it of the format before."""
+TABLES = TABLES_1 + ADDED_2 + ADDED_3
 
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -119,6 +128,11 @@ class Catalog:
                 self._db.rollback()
             raise
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction of this connection is open."""
+        return self._db.in_transaction
+
     def meta(self) -> tuple[str, pa.Schema, StreamSettings]:
         """Returns the stream's id, schema and settings."""
         try:
@@ -151,6 +165,10 @@ class Catalog:
         """Returns a number that changes each time another connection has written."""
         (version,) = self.execute("PRAGMA data_version").fetchone()
         return int(version)
+
+    def is_current(self) -> bool:
+        """Returns whether the file at the path is still the one that was opened."""
+        return _inode(self.file) == self._inode
 
     def require(self) -> None:
         """Checks that the file at the path is still the one that was opened. SQLite does not notice a change.
@@ -193,25 +211,26 @@ class Catalog:
 
     def _check_tables(self, version: int) -> None:
         """Refuses triggers, views and tables that do not belong to the format: SQLite would execute them."""
-        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(_script(version))
+        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(version)
         if found != expected:
             odd = sorted(str(sql)[:80] for (sql,) in found ^ expected)
             raise _damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
 
     def _upgrade(self) -> None:
-        """Adds the tables of later formats, unless another process has just done so."""
+        """Upgrades a catalog of an older format, unless another process has just done so."""
         with self.transaction("IMMEDIATE"):
-            version = self._check()
-            for statement in filter(str.strip, TABLES.removeprefix(_script(version)).split(";")):
-                self.execute(statement)
+            for version in range(self._check() + 1, FORMAT + 1):
+                for statement in filter(str.strip, UPGRADES[version].split(";")):
+                    self.execute(statement)
             self.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @cache
-def _tables(script: str) -> frozenset[tuple[str]]:
+def _tables(version: int) -> frozenset[tuple[str]]:
+    """Returns the statements that made the tables and indexes of a catalog of format ``version``."""
     db = sqlite3.connect(":memory:")
     try:
-        db.executescript(script)
+        db.executescript(TABLES_1 + "".join(UPGRADES[later] for later in range(2, version + 1)))
         return frozenset(db.execute(_SCHEMA))
     finally:
         db.close()

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.local import producers, readers, rejections
+from spark_rowtime.store.local import key_floors, producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.checked_log import CheckedLog
 from spark_rowtime.store.local.seal import Damaged, intact
@@ -98,14 +99,23 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
             readers.everyone(catalog, 0)
             for row in catalog.execute("SELECT boot, ahead, counted, seal FROM uptime"):
                 intact(row, "uptime")
+            counted = producers.totals(catalog)
+            key_floors.verify(catalog)
             every_producer = [producers.info(catalog, producer) for producer in producers.everyone(catalog)]
     except sqlite3.DatabaseError as error:
         report.damage.append(f"{CATALOG}: {error}")
         return _Totals(last, rows, None, None, removed, newest)
-    accepted = sum(producer.accepted for producer in every_producer)
+    accepted = sum(producer.accepted for producer in every_producer) + counted.forgotten_accepted
+    rejected = sum(producer.rejected for producer in every_producer) + counted.forgotten_rejected
+    attached = sum(producer.status in (Status.ATTACHED, Status.IDLE) for producer in every_producer)
+    if (attached, rejected) != (counted.attached, counted.rejected):
+        report.damage.append(
+            f"{CATALOG}: {attached} producers are attached, and {rejected} rows were rejected, but "
+            f"{counted.attached} and {counted.rejected} are counted"
+        )
     if accepted != rows:
         report.damage.append(f"{CATALOG}: the producers sent {accepted} rows, but the log has {rows}")
-    return _Totals(last, rows, accepted, sum(producer.rejected for producer in every_producer), removed, newest)
+    return _Totals(last, rows, accepted, rejected, removed, newest)
 
 
 def _events(catalog: Catalog, last: int, report: Report) -> Iterator[tuple[Any, ...]]:

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import Collected, Position, Staged, Store, StreamSettings
+from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, Staged, Store, StreamSettings
+from spark_rowtime.store.local import producers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.log import Log
@@ -31,6 +32,8 @@ LIMIT_PORTIONS = 8
 """The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
 MOST_PORTIONS = 20
 """How many portions one commit removes at most. The next commits continue."""
+PORTION_PRODUCERS = 200
+"""How many producers one transaction forgets at most."""
 END = 1 << 60
 """Greater than every seq."""
 
@@ -68,7 +71,18 @@ class Collector:
             settings.retainAge if age is None else age, settings.retainBytes if size is None else size
         )
         rows, found = self._remove(limits, force)
-        return Collected(rows, *self._sweep(), found.held)
+        return Collected(rows, *self._sweep(), found.held, self._forget_producers())
+
+    def _forget_producers(self) -> int:
+        """Forgets producers that left long ago. Returns how many."""
+        forgotten, before = 0, self._uptime() - FORGET_MICROS
+        while True:
+            with self._guard:
+                names = producers.forgettable(self._catalog, before, PORTION_PRODUCERS)
+            if not names:
+                return forgotten
+            with self._transaction():
+                forgotten += sum(producers.forget(self._catalog, name, before) for name in names)
 
     def after_commit(self, trains: tuple[Staged, ...]) -> None:
         """Removes old trains if the stream has a retention limit and a part of it has passed.

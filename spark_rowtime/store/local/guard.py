@@ -35,6 +35,11 @@ class Guard:
         if isinstance(error, STORAGE_ERRORS):
             raise storage_error(error, self._path) from error
 
+    @property
+    def open_here(self) -> bool:
+        """Whether calls are admitted in this process."""
+        return not self._closed and os.getpid() == self._process
+
     def shut(self) -> bool:
         """Refuses all further calls. Returns False if it did so already, or in a forked child."""
         open_here = not self._closed and os.getpid() == self._process

@@ -1,12 +1,11 @@
 """The log of a stream in its catalog: the events in commit order, and the clock that results from them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import Event, Sent
 from spark_rowtime.store.base import Head, Staged, StreamSettings
-from spark_rowtime.store.local import producers
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.members import StoredMembers
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.local.spans import width_class
 from spark_rowtime.store.views import BOUNDS_COLUMNS
@@ -15,7 +14,8 @@ from spark_rowtime.types.short_repr import short_repr
 EMPTY = Head(0, None, None, 0)
 _LAST = "SELECT seq, stream_floor, stream_largest, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
 _TOTALS = (
-    "SELECT COALESCE(SUM(accepted), 0), COALESCE((SELECT stream_rows FROM events ORDER BY seq DESC LIMIT 1), 0), "
+    "SELECT COALESCE(SUM(accepted), 0) + COALESCE((SELECT forgotten_accepted FROM producer_totals), 0), "
+    "COALESCE((SELECT stream_rows FROM events ORDER BY seq DESC LIMIT 1), 0), "
     "COALESCE(MAX(receipt_seq), 0), (SELECT COALESCE(MAX(seq), 0) FROM events) FROM producers"
 )
 _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
@@ -24,14 +24,15 @@ _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * 17)})"  # noqa: S608  (c
 class Log:
     """The table ``events``, and the clock after the last event that this object knows.
 
-    ``clock`` is kept between calls. :meth:`catch_up` advances it to the log's end at the start of each
-    transaction. If another process has written, the clock is read from the producers' rows, which hold
-    the same state that applying all events would give. The log is therefore never replayed.
+    :meth:`catch_up` moves ``clock`` to the log's end at the start of each transaction. Its members are the producers'
+    rows, which hold the state that applying all events would give. So the log is never replayed, and no transaction
+    costs more because there are more producers.
     """
 
     def __init__(self, catalog: Catalog, settings: StreamSettings, uptime: Callable[[], int]) -> None:
-        self._catalog, self._settings, self._uptime = catalog, settings, uptime
-        self.clock, self._head = settings.clock(), EMPTY
+        self._catalog, self._uptime = catalog, uptime
+        self._members = StoredMembers(catalog)
+        self.clock, self._head = settings.clock(self._members), EMPTY
 
     def head(self) -> Head:
         """Returns the end of the log as it is on disk now."""
@@ -66,27 +67,22 @@ class Log:
         return Head(seq, floor, largest, rows)
 
     def catch_up(self) -> None:
-        """Takes over what other processes wrote. Call it in a transaction.
-
-        The cost grows at most with the number of attached producers.
-        """
+        """Takes over what other processes wrote. Call it in a transaction."""
+        self._members.forget()
         if self._catalog.execute(_LAST).fetchone() == self._head:
             return
-        head = self.head()
-        self.clock = self._settings.clock()
-        self.clock.floor, self.clock.largest = head.floor, head.largest
-        for name, status, floor, *_ in producers.ticking(self._catalog):
-            self.clock.producers[name] = ProducerClock(status, floor)
-        for name in producers.expected(self._catalog):
-            self.clock.producers[name] = ProducerClock(Status.EXPECTED, None)
-        self._head = head
+        self._head = self.head()
+        self.clock.floor, self.clock.largest = self._head.floor, self._head.largest
 
     def forget(self) -> None:
         """Discards the cached state. Called after a transaction that was rolled back, from which the state came."""
-        self.clock, self._head = self._settings.clock(), EMPTY
+        self._head, self.clock.floor, self.clock.largest = EMPTY, None, None
 
     def append(self, event: Event, train: Staged | None = None) -> Head:
-        """Adds one event. Call it in a transaction after :meth:`catch_up`. The caller saves the producer's row."""
+        """Adds one event. Call it in a transaction after :meth:`catch_up`.
+
+        The caller saves the producer's row, before it adds an event of another producer.
+        """
         floor, last = self.clock.apply(event), self._head
         rows = last.rows + (train.rows if train else 0)
         self._head = Head(last.seq + 1, floor, self.clock.largest, rows)
@@ -108,10 +104,6 @@ class Log:
     def last(self) -> Head:
         """The end of the log after :meth:`catch_up` and all events appended since."""
         return self._head
-
-    def copy_clock(self) -> StreamClock:
-        """Returns a copy of the clock that the caller may keep."""
-        return replace(self.clock, producers=dict(self.clock.producers))
 
 
 _NO_TRAIN = (None,) * 8

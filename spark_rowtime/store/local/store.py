@@ -1,6 +1,7 @@
 """LocalStore: a stream in a directory, shared by all processes of one machine."""
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import floors_between, span
-from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
     Collected,
@@ -26,11 +27,13 @@ from spark_rowtime.store.base import (
     Receipt,
     Rejected,
     Rejection,
+    Renewal,
     Slice,
     Staged,
     Store,
+    Summary,
 )
-from spark_rowtime.store.local import producers, readers, rejections
+from spark_rowtime.store.local import key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
@@ -85,7 +88,9 @@ class LocalStore(Store):
         self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
         self._indexed = IndexedTrains(catalog)
         self._looked_at = 0.0
-        for table in ("meta", "producers", "readers"):
+        self._staging = False
+        self._counting, self._holders = threading.Lock(), 1
+        for table in ("meta", "producers", "readers", "key_floors"):
             catalog.verify(table)
         self._log.verify()
 
@@ -93,6 +98,7 @@ class LocalStore(Store):
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
         """Runs a transaction with the current log and clock. A DEFERRED transaction only reads."""
         with self._guard:
+            self._require_none_open()
             self._catalog.require()
             writes = kind == "IMMEDIATE"
             if writes:
@@ -109,6 +115,18 @@ class LocalStore(Store):
                 self._log.forget()
                 raise
 
+    def _require_none_open(self) -> None:
+        """Refuses a transaction within another one, as of a signal's handler that interrupted a call."""
+        if self._catalog.in_transaction:
+            raise self._interrupted()
+
+    def _interrupted(self) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"A call on the stream at {self.path} was made while another one was interrupted in the same thread, as by "
+            "a signal's handler. Nothing of this call has landed; call it again after the other has returned.",
+            path=self.path,
+        )
+
     def _close_removed(self) -> None:
         """Closes open segments that other processes have removed, at most once per REMOVED_SECONDS."""
         with self._guard:
@@ -124,10 +142,12 @@ class LocalStore(Store):
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         with self._transaction():
             self._expire()
-            record = producers.find(self._catalog, producer) or producers.newcomer(producer, Status.ATTACHED)
+            record = producers.find(self._catalog, producer)
+            if record is None:
+                record = producers.newcomer(self._catalog, producer, Status.ATTACHED)
             if record.declaration not in ("", declaration):
                 raise redeclared(producer, record.declaration, declaration)
-            if producer not in self._log.clock.producers and record.status != Status.COMPLETE:
+            if self._log.clock.producers.get(producer) is None and record.status != Status.COMPLETE:
                 require_open(self.path, producer, self._log.clock.floor)
             record.lease, record.seen, record.declaration = lease, self._uptime.now(), declaration
             if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
@@ -147,19 +167,33 @@ class LocalStore(Store):
     def expect(self, names: Sequence[str]) -> None:
         with self._transaction():
             for name in names:
-                self._tick(Expected(name), producers.newcomer(name, Status.EXPECTED))
+                self._tick(Expected(name), producers.newcomer(self._catalog, name, Status.EXPECTED))
 
     def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         with self._transaction():
             self._close_removed()
-            record = self._current(producer, epoch)
-            record.seen = self._uptime.now()
-            again = record.status == Status.DETACHED and (sends or not record.let_go)
-            if again:
-                require_open(self.path, producer, self._log.clock.floor)
-                self._join_again(record)
-            producers.save(self._catalog, record)
-            return again
+            return self._renew(producer, epoch, sends=sends)
+
+    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+        with self._transaction():
+            self._close_removed()
+            return [self._renew_if_possible(*producer) for producer in producers]
+
+    def _renew_if_possible(self, producer: str, epoch: int) -> Renewal:
+        try:
+            return self._renew(producer, epoch)
+        except (ProducerFencedError, StreamCompleteError) as error:
+            return error
+
+    def _renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
+        record = self._current(producer, epoch)
+        record.seen = self._uptime.now()
+        again = record.status == Status.DETACHED and (sends or not record.let_go)
+        if again:
+            require_open(self.path, producer, self._log.clock.floor)
+            self._join_again(record)
+        producers.save(self._catalog, record)
+        return again
 
     def _join_again(self, record: Known) -> None:
         promised, record.sent = record.floor, record.seen
@@ -193,11 +227,16 @@ class LocalStore(Store):
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
         with self._guard:
+            if self._staging:
+                raise self._interrupted()
+            self._staging = True
             try:
                 return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
             except FileNotFoundError:
                 self._catalog.require()  # the stream was renamed or deleted
                 raise
+            finally:
+                self._staging = False
 
     def commit(self, commit: Commit) -> Receipt:
         with self._transaction():
@@ -217,6 +256,8 @@ class LocalStore(Store):
             record.number, record.disorder = commit.number, commit.disorder
             if commit.checkpoint is not None:
                 producers.set_checkpoint(self._catalog, record, commit.checkpoint)
+            if commit.keys is not None:
+                key_floors.add(self._catalog, record.name, commit.number, commit.keys)
             record.receipt_seq, record.receipt_floor = self._log.last.seq, self._log.last.floor
             producers.save(self._catalog, record)
         self._collector.after_commit(trains)
@@ -287,7 +328,7 @@ class LocalStore(Store):
             record = self._find(producer)
             if record.status == Status.COMPLETE or (record.status == Status.LEFT and not complete):
                 return
-            record.holder, record.epoch = "", record.epoch + 1
+            record.holder, record.epoch, record.seen = "", record.epoch + 1, self._uptime.now()
             self._tick(Sent(producer, END) if complete else Left(producer), record)
 
     def alter(self, add: pa.Schema) -> None:
@@ -350,6 +391,13 @@ class LocalStore(Store):
         with self._guard:
             return [producers.info(self._catalog, record) for record in producers.everyone(self._catalog)]
 
+    def summary(self) -> Summary:
+        with self._transaction("DEFERRED"):
+            totals, weakest = producers.totals(self._catalog), producers.extreme(self._catalog, None)
+            holder, clock = weakest or (None, None)
+            expected = clock is not None and clock.status is Status.EXPECTED
+            return Summary(self._log.last.floor, holder, expected, totals.attached, totals.rejected, totals.forgotten)
+
     def producer(self, name: str) -> ProducerInfo | None:
         with self._guard:
             record = producers.find(self._catalog, name)
@@ -360,9 +408,13 @@ class LocalStore(Store):
             now = self._uptime.look()
             return {record.name: record.last_seen(now) for record in producers.everyone(self._catalog)}
 
+    def keys(self, producer: str) -> list[bytes]:
+        with self._guard:
+            return key_floors.parts(self._catalog, producer)
+
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):
-            return self._log.copy_clock()
+            return self._log.clock.copy()
 
     def raised(self, bound: int) -> BoundOrigin | None:
         with self._transaction("DEFERRED"):
@@ -413,8 +465,27 @@ class LocalStore(Store):
         with self._guard:
             return self._catalog.version(), self._log.last.seq
 
+    def hold(self) -> bool:
+        """Adds a holder, so that one more ``close`` is needed to close the store.
+
+        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
+        altered: whoever opens the stream now needs a store of its own.
+        """
+        with self._counting:
+            if self._holders and self._guard.open_here and self._is_current():
+                self._holders += 1
+                return True
+            return False
+
+    def _is_current(self) -> bool:
+        with self._guard:
+            return self._catalog.is_current() and bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
+
     def close(self) -> None:
-        if self._guard.shut():
+        with self._counting:
+            self._holders -= 1
+            last = self._holders == 0
+        if last and self._guard.shut():
             self._writer.close()
             self._reader.close()
             self._watch.close()

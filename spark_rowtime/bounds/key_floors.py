@@ -1,0 +1,215 @@
+"""KeyFloors: the floor of each value of a key column, in arrays, and what of it has changed since the last commit."""
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark_rowtime.bounds.value_index import ValueIndex, indexable
+from spark_rowtime.errors import StoreCorruptError
+
+UNKNOWN = int(np.iinfo(np.int64).max)
+"""The floor of a value that is not known: it does not count. It is above every time."""
+MOST_PARTS = 1024
+"""After this many parts, or as many entries as there are values, the state is written as a whole again."""
+FEW = 16
+"""Fewer values than this are looked up one by one."""
+Floors = npt.NDArray[np.int64]
+
+
+class KeyChanges(NamedTuple):
+    """What a commit stores of the floors: the values that have changed, or all values if it is ``whole``.
+
+    ``content`` is an Arrow record batch of values and floors; a floor that is null removes its value.
+    """
+
+    whole: bool
+    content: bytes
+
+
+class KeyFloors:
+    """The values known, each with a slot in the array ``floors``, in microseconds.
+
+    Law (*costs what changed*): what ``changes`` returns has only the values whose floor is not the stored one, except
+    that from time to time it has all values, so that the parts that are stored do not outgrow them.
+    """
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._schema = pa.schema([pa.field("value", kind), pa.field("floor", pa.int64())])
+        self.slots: dict[Any, int] = {}
+        """The slot of each value, also of values that were let go."""
+        self._values = pa.array([], kind)
+        self._fresh: list[Any] = []
+        self._weakest = 0, UNKNOWN
+        self._indexable, self._index = indexable(kind), ValueIndex()
+        self.floors: Floors = np.full(64, UNKNOWN, np.int64)
+        self._stored, self._restored = self.floors.copy(), self.floors.copy()
+        self._parts, self._entries = 0, 0
+        self._built: tuple[KeyChanges, Floors, Floors] | None = None
+
+    def __len__(self) -> int:
+        """The number of values known."""
+        return int(np.count_nonzero(self.floors != UNKNOWN))
+
+    def find(self, values: pa.Array) -> Floors:
+        """Returns the slot of each value; -1 for a value that has none."""
+        if len(values) < FEW or not self._indexable:
+            return self._find_by_one(values)
+        every = self._every()
+        if self._index.count < len(every):
+            self._index.add(every)
+        found = self._index.find(values, every)
+        left = np.flatnonzero(found < 0)
+        if len(left):
+            found[left] = self._find_by_one(values.take(pa.array(left)))
+        return found
+
+    def at(self, slots: Floors) -> Floors:
+        """Returns the floors at ``slots``; 0 for a value that is not known."""
+        found = self.floors[slots]
+        found[(slots < 0) | (found == UNKNOWN)] = 0
+        return found
+
+    def of(self, value: Any) -> int | None:
+        """Returns the floor of one value; None if it is not known."""
+        floor = int(self.floors[self.slots[value]]) if value in self.slots else UNKNOWN
+        return None if floor == UNKNOWN else floor
+
+    def raised(self, value: Any) -> int | None:
+        """Returns the floor of one value, if it is known and not as it was when the state was restored."""
+        floor = self.of(value)
+        return None if floor is None or floor == self._restored[self.slots[value]] else floor
+
+    def set(self, values: pa.Array, slots: Floors, floors: Floors) -> None:
+        """Sets the floors of values; of one that is named several times, the last floor counts.
+
+        ``slots`` is what ``find`` returned for them.
+        """
+        new = np.flatnonzero(slots < 0)
+        if len(new):
+            strangers, slots = values.take(pa.array(new)), slots.copy()
+            self._place(strangers.unique().to_pylist())
+            slots[new] = self._find_by_one(strangers)
+        self.floors[slots] = floors
+        self._look_at(slots)
+
+    def set_one(self, value: Any, floor: int) -> None:
+        """Sets the floor of one value."""
+        slot = self.slots[value] if value in self.slots else self._place([value])[0]
+        self.floors[slot] = floor
+        self._look_at(np.array([slot]))
+
+    def let_go(self, slots: Any) -> None:
+        """Lets values go, which are no longer known."""
+        self.floors[slots] = UNKNOWN
+
+    def weakest(self) -> int | None:
+        """Returns the least floor of a known value; None if no value is known.
+
+        A floor rises, or its value is let go. So the value that was the weakest still is, if its floor is unchanged.
+        """
+        slot, floor = self._weakest
+        if self.floors[slot] != floor:
+            slot = int(self.floors.argmin())
+            self._weakest = slot, int(self.floors[slot])
+        return None if self._weakest[1] == UNKNOWN else self._weakest[1]
+
+    def changes(self) -> KeyChanges | None:
+        """Returns what the next commit stores; None if nothing has changed since the last one."""
+        changed = np.flatnonzero(self.floors != self._stored)
+        if not len(changed):
+            return None
+        most = max(len(self), MOST_PARTS)
+        whole = not 0 < self._parts < MOST_PARTS or self._entries + len(changed) > most
+        made = KeyChanges(whole, self._content(np.flatnonzero(self.floors != UNKNOWN) if whole else changed))
+        self._built = made, changed, self.floors[changed]
+        return made
+
+    def landed(self, changes: KeyChanges) -> None:
+        """Records that a commit has stored ``changes``, the last that were returned."""
+        assert self._built is not None
+        made, slots, floors = self._built
+        assert made is changes
+        self._built, self._stored[slots] = None, floors
+        self._count(changes.whole, len(slots))
+        if len(self.slots) > len(self.floors) // 2 and len(self) < len(self.floors) // 4:
+            self._compact()
+
+    def restore(self, parts: Sequence[bytes]) -> None:
+        """Continues from the parts that were stored, in their order."""
+        for number, batch in enumerate(self._read(part) for part in parts):
+            values = batch.column(0)
+            self.set(values, self.find(values), batch.column(1).fill_null(UNKNOWN).to_numpy())
+            self._count(number == 0, batch.num_rows)
+        self._stored, self._restored = self.floors.copy(), self.floors.copy()
+
+    def known(self) -> list[tuple[Any, int]]:
+        """Returns the known values and their floors."""
+        pairs = ((value, int(self.floors[slot])) for value, slot in self.slots.items())
+        return [pair for pair in pairs if pair[1] != UNKNOWN]
+
+    def _find_by_one(self, values: pa.Array) -> Floors:
+        coded = values.dictionary_encode(null_encoding="encode")
+        distinct = coded.dictionary
+        slots = np.fromiter(map(self.slots.get, distinct.to_pylist(), repeat(-1)), np.int64, len(distinct))
+        found: Floors = slots[coded.indices.to_numpy()]
+        return found
+
+    def _look_at(self, slots: Floors) -> None:
+        """Makes the least of ``slots`` the weakest, if it is below: a value that becomes known may be."""
+        if len(slots):
+            slot = int(slots[self.floors[slots].argmin()])
+            self._weakest = min(self._weakest, (slot, int(self.floors[slot])), key=lambda place: place[1])
+
+    def _read(self, part: bytes) -> pa.RecordBatch:
+        try:
+            return pa.ipc.read_record_batch(pa.py_buffer(part), self._schema)
+        except pa.ArrowException as error:
+            raise StoreCorruptError(f"The bounds of a producer's values cannot be read ({error}).") from error
+
+    def _count(self, whole: bool, entries: int) -> None:
+        self._parts, self._entries = (1, 0) if whole else (self._parts + 1, self._entries + entries)
+
+    def _content(self, slots: Floors) -> bytes:
+        floors = self.floors[slots]
+        column = pa.array(floors, pa.int64(), mask=floors == UNKNOWN)
+        batch = pa.RecordBatch.from_arrays([self._every().take(pa.array(slots)), column], schema=self._schema)
+        content: bytes = batch.serialize().to_pybytes()
+        return content
+
+    def _every(self) -> pa.Array:
+        """Returns all values, by slot."""
+        if self._fresh:
+            fresh, self._fresh = pa.array(self._fresh, self._values.type), []
+            self._values = pa.concat_arrays([self._values, fresh])
+        return self._values
+
+    def _place(self, values: list[Any]) -> range:
+        """Returns the slots that new values have from now on."""
+        slots = range(len(self.slots), len(self.slots) + len(values))
+        self._fresh += values
+        self.slots.update(zip(values, slots, strict=True))
+        if len(self.slots) > len(self.floors):
+            self._resize(slice(None))
+        return slots
+
+    def _compact(self) -> None:
+        """Drops the values that were let go, so that memory does not grow with values that come and go."""
+        count = len(self.slots)
+        kept = np.flatnonzero((self.floors[:count] != UNKNOWN) | (self._stored[:count] != UNKNOWN))
+        self._values = self._every().take(pa.array(kept))
+        self._index = ValueIndex()
+        self.slots.clear()
+        self.slots.update(zip(self._values.to_pylist(), range(len(kept)), strict=True))
+        self._resize(kept)
+
+    def _resize(self, kept: Any) -> None:
+        """Makes room for all slots; the first ones are those ``kept``."""
+        size, self._weakest = max(64, 1 << len(self.slots).bit_length()), (0, -1)
+        self.floors, self._stored, self._restored = (
+            np.concatenate([array[kept], np.full(size - len(array[kept]), UNKNOWN, np.int64)])
+            for array in (self.floors, self._stored, self._restored)
+        )
