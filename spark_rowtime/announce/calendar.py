@@ -1,7 +1,7 @@
 """Calendar: the periods, such as hours and days, that the clocks of a time zone show."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from spark_rowtime.announce.unit import DAY_MICROS, HOUR_MICROS, Unit
 from spark_rowtime.types.timestamps import END, EPOCH, both_readings, change_between, from_micros
@@ -41,8 +41,12 @@ class Calendar:
         self._merges = merges or unit.micros > HOUR_MICROS
 
     def holding(self, moment: int) -> Span:
-        """The period that contains ``moment``."""
-        return self._by_clock(moment) if self._merges else self._by_time(moment)
+        """The period that contains ``moment``. Where the calendar of Python ends, the rest of it is one period."""
+        try:
+            span = self._by_clock(moment) if self._merges else self._by_time(moment)
+        except (OverflowError, ValueError):
+            return Span(moment, END, from_micros(moment))
+        return Span(span.start, END, span.clock) if span.end <= moment else span
 
     def _by_clock(self, moment: int) -> Span:
         first = self.unit.floor(self._least_later(moment))
@@ -58,20 +62,17 @@ class Calendar:
 
     def _begin(self, clock: datetime) -> int:
         """The moment from which all clock times are at or after ``clock``."""
-        try:
-            first, second = both_readings(clock, self.zone)
-        except OverflowError:  # beyond the calendar
-            return END
+        first, second = both_readings(clock, self.zone)
         if first > second:  # skipped
             return _micros(change_between(second, first, self.zone))
         if first == second:
-            return min(_micros(first), END)
+            return _micros(first)
         change = change_between(first, second, self.zone)
         back_to = change.astimezone(self.zone).replace(tzinfo=None, fold=0)
         return _micros(first if back_to >= clock else second)
 
     def _by_time(self, moment: int) -> Span:
-        start, end = self._start(moment), min(self._end(moment), END)
+        start, end = self._start(moment), self._end(moment)
         local = self._local(start)
         clock = self.unit.floor(local.replace(tzinfo=None, fold=0))
         return Span(start, end, clock.replace(tzinfo=self.zone, fold=local.fold))
@@ -107,10 +108,7 @@ class Calendar:
         return offset // _MICROSECOND
 
     def _local(self, moment: int) -> datetime:
-        try:
-            return from_micros(moment).astimezone(self.zone)
-        except OverflowError:  # in the last day of the calendar
-            return from_micros(min(moment, END)).astimezone(UTC)
+        return from_micros(moment).astimezone(self.zone)
 
 
 def _micros(moment: datetime) -> int:

@@ -43,14 +43,11 @@ class Unit:
         return clock - (clock - midnight) % timedelta(microseconds=self.micros)
 
     def after(self, start: datetime) -> datetime:
-        """The start of the period that follows the one that starts at ``start``; at the end of the calendar, that."""
-        try:
-            if self.months:
-                months = start.month - 1 + self.months
-                return start.replace(year=start.year + months // 12, month=months % 12 + 1)
-            return start + timedelta(microseconds=self.micros)
-        except (OverflowError, ValueError):
-            return datetime.max
+        """The start of the period that follows the one that starts at ``start``."""
+        if self.months:
+            months = start.month - 1 + self.months
+            return start.replace(year=start.year + months // 12, month=months % 12 + 1)
+        return start + timedelta(microseconds=self.micros)
 
 
 def to_unit(every: Any) -> Unit:
