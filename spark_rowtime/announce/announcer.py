@@ -34,6 +34,7 @@ def announceTo(
     *,
     every: str | timedelta,
     tz: str | tzinfo | None = None,
+    windowEnds: bool = False,
     start: Any = "earliest",
     follow: bool = False,
     name: str | None = None,
@@ -61,6 +62,8 @@ def announceTo(
         every: The length of a period: whole seconds that divide a day, such as "15 minutes" or "1 hour"; "1 day";
             "1 week", from Monday; "1 month", "1 quarter" or "1 year".
         tz: The time zone of these periods, as a name or a tzinfo; None: UTC.
+        windowEnds: True: the rows are results whose rowtime is the end of their window, such as ``window.end``, so that
+            a row at 10:00 belongs to the hour before.
         start: Where a name that is new begins. "earliest": with the period of the first row. "latest": with the period
             that the bound has reached. A time: with its period.
         follow: If True, waits for more until the stream is complete; if False, returns at the end of the log.
@@ -73,7 +76,7 @@ def announceTo(
             ``{env:NAME}`` for the value of an environment variable. None: a JSON object of the first five.
         headers: Headers of a request, with the same placeholders.
         method: "POST", "PUT" or "GET". None: "POST".
-        timeout: How long an answer may take. None: 30 seconds.
+        timeout: How long to wait for a connection, and for each part of an answer. None: 30 seconds.
         retries: How many times in a row a call is repeated that the target does not take, after 1 s, 2 s and so on up
             to 60 s, or later if the target asks for it by ``Retry-After``.
 
@@ -102,7 +105,9 @@ def announceTo(
     """
     options = {"key": key, "asset": asset, "body": body, "headers": headers, "method": method, "timeout": timeout}
     delays = restart_seconds(to_count(retries, "retries"))
-    return sum(1 for _ in announcements(path, to, every, tz, start, follow, name, options, delays))
+    to_flag(windowEnds, "windowEnds")
+    to_flag(follow, "follow")
+    return sum(1 for _ in announcements(path, to, every, tz, start, follow, name, options, delays, ends=windowEnds))
 
 
 def announcements(
@@ -116,13 +121,14 @@ def announcements(
     options: Mapping[str, Any],
     delays: Sequence[float] = RESTART_SECONDS,
     wait: Callable[[float], object] = time.sleep,
+    *,
+    ends: bool = False,
 ) -> Iterator[Period]:
     """Announces as ``announceTo`` does; yields each period once it is announced and recorded.
 
     ``delays`` are the seconds before each repetition of a call. ``wait`` waits so many seconds.
     """
     unit, zone = to_unit(every), zone_named(tz)
-    to_flag(follow, "follow")
     made = make(to, unit, options)
     label = f"{made.label}-{unit.name}{f'-{zone}' if tz else ''}" if name is None else to_text(name, "name")
     with ExitStack() as open_things:
@@ -130,7 +136,8 @@ def announcements(
             open_things.callback(made.target.close)
         store = open_things.enter_context(closing(open_store(path)))
         open_things.enter_context(_alone(path, READER + label, wait))
-        progress = Progress(store, Calendar(unit, zone, merges=made.merges), READER + label, start)
+        progress = Progress(store, Calendar(unit, zone, merges=made.merges), READER + label, start, ends=ends)
+        LOG.info("Announcing %s under the name %r", path, label)
         yield from _Announcer(store, path, progress, made, unit.name, zone).run(follow, delays, wait)
 
 

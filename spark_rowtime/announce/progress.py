@@ -22,10 +22,11 @@ class Progress:
     and retention keeps the rows of a period until it is announced.
     """
 
-    def __init__(self, store: Store, calendar: Calendar, reader: str, start: Any) -> None:
-        self._store, self._calendar, self._reader = store, calendar, reader
+    def __init__(self, store: Store, calendar: Calendar, reader: str, start: Any, *, ends: bool = False) -> None:
+        """``ends``: a row at the end of a period belongs to it, and not to the next one."""
+        self._store, self._calendar, self._reader, self._shift = store, calendar, reader, int(ends)
         found = next((known.position for known in store.readers() if known.name == reader), None)
-        self._next = self._first(start) if found is None else found.cut
+        self._next = self._first(start) if found is None else self._shifted(found.cut)
         """The moment up to which everything is announced; None: no period has been complete yet."""
         self._looked_at: int | None = None
         self._keep(store.head().seq if found is None else found.seq)
@@ -34,8 +35,12 @@ class Progress:
         floor = self._store.head().floor
         if start == "earliest" or (start == "latest" and floor is None):
             return None
-        moment = floor if start == "latest" and floor is not None else start_bound(start)
+        moment = floor - self._shift if start == "latest" and floor is not None else start_bound(start)
         return self._calendar.holding(moment).start
+
+    def _shifted(self, moment: int | None) -> int | None:
+        """A rowtime, or a floor, as a moment of the calendar: a row at the end of a period counts as one before it."""
+        return None if moment is None else moment - self._shift
 
     def complete(self, head: Head) -> Iterator[Span]:
         """The periods that are complete at ``head`` and not announced, in order. Call ``announced`` for each."""
@@ -63,7 +68,8 @@ class Progress:
     def _keep(self, last: int) -> None:
         """Registers the position: of the log up to seq ``last``, the rows before the next period are read."""
         seq = self._store.horizon().seq if self._next is None else last
-        self._store.keep(self._reader, Position(seq, self._next, None))
+        cut = None if self._next is None else self._next + self._shift
+        self._store.keep(self._reader, Position(seq, cut, None))
         self._kept_at = time.monotonic()
 
     def _limit(self, head: Head) -> int | None:
@@ -72,9 +78,10 @@ class Progress:
         A stream that has ended is complete up to its last promise before, and to the end of its last row's period.
         """
         if head.floor is None or head.floor < END:
-            return head.floor
-        last = None if head.largest is None else self._calendar.holding(head.largest).end
-        return max((moment for moment in (last, self._last_promise(head)) if moment is not None), default=None)
+            return self._shifted(head.floor)
+        last = None if head.largest is None else self._calendar.holding(head.largest - self._shift).end
+        promise = self._shifted(self._last_promise(head))
+        return max((moment for moment in (last, promise) if moment is not None), default=None)
 
     def _last_promise(self, head: Head) -> int | None:
         """The floor before the end of time; None if there was none."""
@@ -91,9 +98,9 @@ class Progress:
     def _start_of_first_row(self, head: Head, limit: int) -> int | None:
         """The start of the period of the earliest row below ``limit``; None if there is no such row."""
         horizon = self._store.horizon()
-        trains = self._store.slices(Position(horizon.seq, None, None), Position(head.seq, limit, None))
+        trains = self._store.slices(Position(horizon.seq, None, None), Position(head.seq, limit + self._shift, None))
         least = min((train.least for train in trains), default=None)
-        return None if least is None else self._calendar.holding(least).start
+        return None if least is None else self._calendar.holding(least - self._shift).start
 
     def _require_sensible(self, limit: int, head: Head) -> None:
         assert self._next is not None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.target import NotTakenError
+from spark_rowtime.errors import InvalidOptionError
 
 FILE_NAME = "_SUCCESS"
 _LASTING = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
@@ -29,9 +30,20 @@ class SuccessFile:
             ) from None
 
 
+def require_local(pattern: str) -> None:
+    """Raises InvalidOptionError for a URL: it would become a folder with a strange name."""
+    if "://" in pattern:
+        raise InvalidOptionError(
+            f"to=success-file:{pattern} is a URL, but _SUCCESS files are written to a file system of this machine. "
+            "From Python, give a function that writes to the object store.",
+            option="to",
+            value=pattern,
+        )
+
+
 def file_of(text: str) -> Path:
     """The file that a key names."""
-    path = Path(text)
+    path = Path(text).expanduser()
     named = path.name.startswith(("_", ".")) and not text.endswith("/")
     return path if named else path / FILE_NAME
 

@@ -11,7 +11,7 @@ from spark_rowtime.announce.dagster import DagsterAsset
 from spark_rowtime.announce.http_call import HttpCall
 from spark_rowtime.announce.names import PeriodName
 from spark_rowtime.announce.period import Period
-from spark_rowtime.announce.success_file import SuccessFile
+from spark_rowtime.announce.success_file import SuccessFile, require_local
 from spark_rowtime.announce.target import Target
 from spark_rowtime.announce.unit import Unit
 from spark_rowtime.errors import InvalidOptionError
@@ -60,8 +60,11 @@ def make(to: Any, unit: Unit, options: Mapping[str, Any]) -> Made:
     """Makes a target. ``options`` are the keywords of ``announceTo`` for targets; None: not given."""
     kind, place = _kind_and_place(to)
     given = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(given.get("headers", {}), Mapping):
+        raise InvalidOptionError("headers must be a dict of names and values.", option="headers")
     _require_options(kind, given)
     if kind == "success-file":
+        require_local(place)
         name = PeriodName(place, "to", unit)
         return Made(SuccessFile(), name, not name.hasOffset, _label(kind, place))
     name = PeriodName(_text(given.pop("key", None), "key") or _default_key(kind, unit), "key", unit)

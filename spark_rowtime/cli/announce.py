@@ -10,9 +10,11 @@ from spark_rowtime.announce.announcer import announcements
 from spark_rowtime.announce.http_call import is_secret
 from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
+from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.host import terminable
-from spark_rowtime.cli.output import dump
+from spark_rowtime.cli.output import dump, show_bound
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.stream import describeStream
 
 
 @click.command()
@@ -28,6 +30,9 @@ from spark_rowtime.errors import InvalidOptionError
     "out/date=%Y-%m-%d/hour=%H.",
 )
 @click.option("--tz", help="The time zone of the periods, such as Europe/Berlin.  [default: UTC]")
+@click.option(
+    "--window-ends", is_flag=True, help="The rows have the end of their window as rowtime: 10:00 is of the hour before."
+)
 @click.option(
     "--start",
     "--from",
@@ -49,7 +54,7 @@ from spark_rowtime.errors import InvalidOptionError
     help="A header, such as 'Authorization: Bearer {env:TOKEN}', with the secret in the environment variable TOKEN.",
 )
 @click.option("--method", type=click.Choice(METHODS), help="The HTTP method.  [default: POST]")
-@click.option("--timeout", help="How long an answer may take.  [default: 30 s]")
+@click.option("--timeout", help="How long to wait for a connection, and for each part of an answer.  [default: 30 s]")
 @click.option(
     "--retries",
     type=click.IntRange(0, 1_000_000),
@@ -64,6 +69,7 @@ def announce(
     every: str,
     to: str,
     tz: str | None,
+    window_ends: bool,
     start: str,
     follow: bool,
     name: str | None,
@@ -86,8 +92,18 @@ def announce(
     options["headers"] = _headers(headers) if headers else None
     delays = restart_seconds(retries)
     with terminable():
-        for period in announcements(stream, to, every, tz, start, follow, name, options, delays):
+        count = 0
+        for period in announcements(stream, to, every, tz, start, follow, name, options, delays, ends=window_ends):
             click.echo(dump(period.fields()) if as_json else _line(period))
+            count += 1
+    if not count:
+        click.echo(_nothing_new(stream), err=True)
+
+
+def _nothing_new(stream: str) -> str:
+    info = describeStream(stream)
+    bound, waits = show_bound(info.bound), waiting_for(info)
+    return f"No new period is complete. The bound of {stream} is {bound}, and waits for {waits}."
 
 
 def _line(period: Period) -> str:

@@ -21,6 +21,14 @@ def test_a_line_for_each_hour(tmp_path: Path) -> None:
     assert (tmp_path / "2006-09-11T10" / "_SUCCESS").exists()
 
 
+def test_where_nothing_is_new_it_says_what_the_stream_waits_for(tmp_path: Path) -> None:
+    path = stream_with("2006-09-11T09:40:00Z", bound="2006-09-11T09:50:00Z", at=tmp_path)
+    done = run(path, "--every", "1h", "--to", f"success-file:{tmp_path}/%Y-%m-%dT%H")
+    assert done.exit_code == 0
+    assert done.stdout == ""
+    assert f"The bound of {path} is 2006-09-11T09:50:00Z, and waits for shop." in done.stderr
+
+
 def test_headers_with_secrets_from_the_environment(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Announcements over HTTP, against a real server that fails, hangs and dies: all in order, none left out."""
 
 import logging
+import sys
 from typing import Any
 
 import pytest
@@ -178,6 +179,13 @@ def test_what_cannot_be_sent_is_refused_at_the_start(
         announce(three_hours(), **{"to": server.url, **options})
     assert "pw123" not in str(caught.value)
     assert server.asked == []
+
+
+def test_without_urllib3_the_error_names_the_extra(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+    with pytest.raises(rt.ExtraNotInstalledError, match=r"pip install 'spark-rowtime\[announce\]'") as caught:
+        announce(three_hours(), server.url)
+    assert caught.value.values == {"extra": "announce"}
 
 
 def test_retry_after_is_seconds_or_a_date_that_counts_from_the_servers_own_date() -> None:

@@ -1,9 +1,13 @@
 """Which periods are announced: in order, none left out, up to the bound, from where the last run ended."""
 
 import threading
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import spark_rowtime as rt
 from spark_rowtime.announce.announcer import announcements
@@ -90,6 +94,55 @@ def test_whether_hours_are_announced_before_or_after_the_end_they_are_the_same()
     for path in paths:
         more(path, "2006-09-11T13:40:00Z", complete=True)
     assert found + hours(paths[0]) == hours(paths[1]) == ["09", "10", "11", "12", "13"]
+
+
+def test_rows_at_the_end_of_their_window_belong_to_the_hour_before() -> None:
+    """As the results of a query: a row at 10:00 for the hour of 09:00, and the strict bound 10:00 behind it."""
+    path = stream_with("2006-09-11T10:00:00Z", bound="2006-09-11T10:00:00Z")
+    assert hours(path, windowEnds=True) == []
+    more(path, bound="2006-09-11T10:00:00Z", strict=True)
+    assert hours(path, windowEnds=True) == ["09"]
+    more(path, "2006-09-11T12:00:00Z", bound="2006-09-11T11:00:00Z", strict=True)
+    assert hours(path, windowEnds=True) == ["10"]
+    (reader,) = rt.describeStream(path).readers
+    assert reader.unread == 1, "the row at 12:00"
+    more(path, complete=True)
+    assert hours(path, windowEnds=True) == ["11"]
+    assert keys(path, name="other", start="2006-09-11T11:00:00Z", windowEnds=True) == ["2006-09-11T11:00:00"]
+
+
+operations = st.lists(
+    st.tuples(
+        st.sampled_from(["row", "bound", "strict"]),
+        st.integers(0, 47),
+        st.sampled_from(["00:00", "10:00", "59:59.999999"]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=15)
+@given(operations=operations, ends=st.booleans(), complete=st.booleans())
+def test_one_run_at_the_end_announces_what_a_run_after_each_change_does(
+    operations: list[tuple[str, int, str]], ends: bool, complete: bool
+) -> None:
+    """Which periods are announced is a function of the log, and each follows the one before it."""
+    path, found = stream_with(), []
+    with rt.openSink(path, producer="random", rowsImplyBounds=False, onLate="reject") as sink:
+        for kind, hour, rest in operations:
+            time = f"2006-09-{11 + hour // 24}T{hour % 24:02}:{rest}Z"
+            if kind == "row":
+                sink.sendRow((time, 1))
+            else:
+                bound = rt.RowtimeBound(time, strict=kind == "strict")
+                sink.sendRowtimeBound(max(bound, sink.getRowtimeBound() or bound))
+            sink.flush()
+            found += keys(path, name="often", windowEnds=ends)
+        sink.close(complete=complete)
+    found += keys(path, name="often", windowEnds=ends)
+    assert found == keys(path, name="once", windowEnds=ends)
+    times = [datetime.fromisoformat(key) for key in found]
+    assert all(later - earlier == timedelta(hours=1) for earlier, later in pairwise(times))
 
 
 def test_a_bound_in_the_year_9999_that_is_not_the_end_is_refused_and_nothing_is_announced() -> None:
@@ -200,6 +253,8 @@ WRONG = {
     "tz": {"tz": "Europe/Berln"},
     "start": {"start": "yesterday"},
     "key": {"key": "%Y-%m-%d"},
+    "headers": {"to": "http://localhost:1/", "headers": "X: 1"},
+    "windowEnds": {"windowEnds": 1},
     "asset": {"asset": "orders"},
     "body": {"body": "{}"},
     "timeout": {"to": "http://localhost:1/", "timeout": "2 days"},

@@ -39,6 +39,15 @@ def test_the_last_part_names_the_file_if_it_begins_with_an_underscore(tmp_path: 
     assert files(tmp_path) == ["2006-09-11/_COMPLETE"]
 
 
+def test_a_home_folder_is_expanded_and_a_url_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stream_with("2006-09-11T09:40:00Z", bound="2006-09-12T00:00:00Z")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    rt.announceTo(path, "success-file:~/%Y-%m-%d", every="1 day")
+    assert files(tmp_path) == ["2006-09-11/_SUCCESS"]
+    with pytest.raises(rt.InvalidOptionError, match="is a URL, but _SUCCESS files are written to a file system"):
+        rt.announceTo(path, "success-file:s3://bucket/%Y-%m-%d", every="1 day")
+
+
 def test_a_folder_of_two_local_hours_is_marked_when_both_are_over(tmp_path: Path) -> None:
     path = stream_with("2026-10-25T00:30:00Z", bound="2026-10-25T01:30:00Z")
     to = f"success-file:{tmp_path}/%Y-%m-%d/%H"
