@@ -80,7 +80,7 @@ class AirflowAsset:
             if not found or offset >= page.get("total_entries", 0):
                 return
 
-    def _call(self, method: str, path: str, content: Any = None) -> Any:
+    def _call(self, method: str, path: str, content: Any = None) -> dict[str, Any]:
         renewable = self._token is not None
         try:
             return self._send(method, path, self._authorised(), content)
@@ -108,12 +108,12 @@ class AirflowAsset:
         self._client.secrets.append(token)
         return token
 
-    def _send(self, method: str, path: str, headers: Mapping[str, str], content: Any) -> Any:
+    def _send(self, method: str, path: str, headers: Mapping[str, str], content: Any) -> dict[str, Any]:
         body = None if content is None else json.dumps(content).encode()
         answer = self._client.send(method, self._base + path, {**_JSON, **headers}, body)
         try:
-            return json.loads(answer.body)
-        except ValueError:
+            return dict(json.loads(answer.body))
+        except (ValueError, TypeError):
             raise NotTakenError(
                 f"{method} {path} was not answered with JSON: is this Airflow?", temporary=False
             ) from None

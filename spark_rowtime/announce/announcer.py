@@ -176,10 +176,8 @@ class _Announcer:
                 if delay is None or not error.temporary:
                     raise _failed(period, error, attempt) from None
                 seconds = max(delay, error.wait)
-                LOG.warning(
-                    "%s of %s was not taken: %s. Attempt %d of %d in %g s", period.key, self._path, error, attempt + 1,
-                    len(delays) + 1, seconds,
-                )  # fmt: skip
+                tries = f"attempt {attempt + 1} of {len(delays) + 1} in {seconds:g} s"
+                LOG.warning("%s of %s was not taken: %s. Next, %s", period.key, self._path, error, tries)
                 wait(seconds)
         raise AssertionError
 

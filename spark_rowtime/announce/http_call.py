@@ -18,15 +18,13 @@ SECRET_WORDS = ("authorization", "cookie", "token", "secret", "password", "key")
 class HttpCall:
     """Sends a request for each period. Values in the URL are percent-encoded, and values in JSON are escaped."""
 
-    def __init__(
-        self, url: str, *, body: str | None, headers: Mapping[str, str], method: str, timeout: float, option: str = "to"
-    ) -> None:
-        self._url, self._method = Template(url, option), method
+    def __init__(self, url: str, *, body: str | None, headers: Mapping[str, str], method: str, timeout: float) -> None:
+        self._url, self._method = Template(url, "to"), method
         self._headers = Headers(headers)
         self._json = _JSON in self._headers.fill(_SAMPLE).get("content-type", _JSON).lower()
         self._body = None if body is None else Template(body, "body")
         self._require_body()
-        require_url(self._address(_SAMPLE), option)
+        require_url(self._address(_SAMPLE), "to")
         secrets = [*self._url.secrets, *self._headers.secrets, *(self._body.secrets if self._body else [])]
         self._client = HttpClient(timeout, secrets)
 
@@ -83,7 +81,12 @@ class Headers:
                 raise InvalidOptionError(
                     f"{option} must have one line of ASCII text as its value.", option="headers", value=name
                 )
-            self._values[name.lower()] = Template(value, option, names)
+            template = Template(value, option, names)
+            if not all(secret.isascii() for secret in template.secrets):
+                raise InvalidOptionError(
+                    f"{option} gets characters from the environment that are not ASCII.", option="headers"
+                )
+            self._values[name.lower()] = template
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -96,12 +99,17 @@ class Headers:
 
     def fill(self, fields: Mapping[str, str]) -> dict[str, str]:
         """The headers for a period."""
-        return {name: value.fill(fields) for name, value in self._values.items()}
+        return {name: value.fill(fields, _in_header) for name, value in self._values.items()}
 
 
 def is_secret(name: str) -> bool:
     """Whether a header of this name holds a secret."""
     return any(word in name.lower() for word in SECRET_WORDS)
+
+
+def _in_header(value: str) -> str:
+    """Headers are ASCII: other text, as of a path or a key, is percent-encoded."""
+    return value if value.isascii() and value.isprintable() else quote(value)
 
 
 def _in_json(value: str) -> str:

@@ -28,7 +28,7 @@ _OPTIONS = {
     "dagster": ("key", "asset", "headers", "timeout"),
     "function": ("key",),
 }
-TIMEOUT_SECONDS = 30.0
+TIMEOUT = "30 s"
 _LEAST_TIMEOUT_MICROS, _MOST_TIMEOUT_MICROS = 1_000, 3_600_000_000
 
 
@@ -70,7 +70,7 @@ def make(to: Any, unit: Unit, options: Mapping[str, Any]) -> Made:
     name = PeriodName(_text(given.pop("key", None), "key") or _default_key(kind, unit), "key", unit)
     if kind == "function":
         return Made(Function(to), name, merges=False, label=_label(kind, place))
-    timeout = _seconds(given.pop("timeout", TIMEOUT_SECONDS))
+    timeout = _seconds(given.pop("timeout", TIMEOUT))
     target = _over_http(kind, place, dict(given.pop("headers", {})), timeout, given)
     label = _label(kind, f"{place} {given.get('asset', '')}")
     return Made(target, name, merges=kind == "airflow" and not name.hasOffset, label=label)
@@ -95,11 +95,15 @@ def _kind_and_place(to: Any) -> tuple[str, str]:
         return "http", to
     if kind in KINDS and place:
         return kind, place
-    # What follows the kind may hold a secret.
-    raise InvalidOptionError(
-        f"to={short_repr(kind + colon) if kind else short_repr(type(to).__name__)} is no target."
-        f"{did_you_mean(nearest(kind, KINDS))} Give success-file:PATTERN, http:URL, airflow:URL or dagster:URL, or a "
-        "function.",
+    raise _no_target(kind if colon else "")
+
+
+def _no_target(kind: str) -> InvalidOptionError:
+    """The error for a target of no known kind. It shows the kind only, since what follows may hold a secret."""
+    given = f"to={short_repr(kind)}:... is no target" if kind else "to needs a kind, a colon and a place"
+    near = None if kind in KINDS else nearest(kind, KINDS)
+    return InvalidOptionError(
+        f"{given}.{did_you_mean(near)} Give success-file:PATTERN, http:URL, airflow:URL or dagster:URL, or a function.",
         option="to",
     )
 
@@ -122,8 +126,6 @@ def _text(value: Any, name: str) -> str | None:
 
 
 def _seconds(timeout: Any) -> float:
-    if timeout == TIMEOUT_SECONDS:
-        return TIMEOUT_SECONDS
     micros = to_required_interval(timeout, "timeout")
     if not _LEAST_TIMEOUT_MICROS <= micros <= _MOST_TIMEOUT_MICROS:
         raise InvalidOptionError(

@@ -121,6 +121,20 @@ def test_url_headers_and_body_are_templates(server: Server, monkeypatch: pytest.
     assert (first.json["n"], first.json["t"]) == ({"m": []}, SECRET)
 
 
+def test_text_that_is_not_ascii_reaches_the_server(server: Server) -> None:
+    announce(
+        three_hours(),
+        server.url + "/{key}",
+        body='{"text": "Größe {key}"}',
+        key="%Y-%m-%d %H Uhr ü",
+        headers={"X": "{key}"},
+    )
+    first = server.asked[0]
+    assert first.json == {"text": "Größe 2006-09-11 09 Uhr ü"}
+    assert first.path == "/2006-09-11%2009%20Uhr%20%C3%BC"
+    assert first.headers["x"] == "2006-09-11%2009%20Uhr%20%C3%BC"
+
+
 def test_a_body_that_is_no_json_has_its_own_content_type(server: Server) -> None:
     announce(three_hours(), server.url, body="hour={key}", headers={"Content-Type": "text/plain"})
     assert server.asked[0].body == b"hour=2006-09-11T09:00:00"
@@ -160,10 +174,15 @@ REFUSED = {
     "a placeholder that stands for nothing": ({"body": '{"a": "{strat}"}'}, "Did you mean 'start'"),
     "a body that is not JSON": ({"body": "{start}"}, "body is not JSON once it is filled"),
     "a body of a GET": ({"body": "{}", "method": "GET"}, "A GET request has no body"),
+    "a variable that is not ASCII": ({"headers": {"X": "{env:EURO}"}}, "that are not ASCII"),
     "a header's name": ({"headers": {"X Y": "1"}}, "'X Y' is not the name of a header"),
     "a header's value": ({"headers": {"X": "a\nb"}}, "must have one line of ASCII text"),
     "a password in the URL": ({"to": "http://joe:pw123@h/x"}, "The URL for h has a user or a password in it"),
     "no host": ({"to": "http:///x"}, "needs a URL such as"),
+    "a mistyped kind": ({"to": "htpp:pw123"}, r"to='htpp':\.\.\. is no target\. Did you mean 'http'"),
+    "a kind alone": ({"to": "http"}, "to needs a kind, a colon and a place"),
+    "no kind": ({"to": "example.com/pw123"}, "to needs a kind, a colon and a place"),
+    "no place": ({"to": "airflow:"}, r"to='airflow':\.\.\. is no target\. Give"),
     "no scheme": ({"to": "http:example.com/x"}, "needs a URL such as"),
     "a port": ({"to": "http://h:99999999/x"}, "needs a URL such as"),
 }
@@ -174,6 +193,7 @@ def test_what_cannot_be_sent_is_refused_at_the_start(
     server: Server, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
     monkeypatch.setenv("LINES", "a\nb")
+    monkeypatch.setenv("EURO", "€5")
     options, message = REFUSED[wrong]
     with pytest.raises(rt.InvalidOptionError, match=message) as caught:
         announce(three_hours(), **{"to": server.url, **options})

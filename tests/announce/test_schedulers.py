@@ -148,9 +148,10 @@ def test_an_asset_that_airflow_does_not_have_is_waited_for_and_then_named() -> N
     assert caught.value.values["attempts"] == 3
 
 
-def test_what_is_no_airflow_is_named(server: Server) -> None:
+@pytest.mark.parametrize("answer", [b"<html>", b"[1]", b"5"])
+def test_what_is_no_airflow_is_named(server: Server, answer: bytes) -> None:
     path = stream_with("2026-01-05T09:40:00Z", bound="2026-01-05T11:00:00Z")
-    server.script.append(Say(200, b"<html>"))
+    server.script.append(Say(200, answer))
     with pytest.raises(rt.AnnouncementError, match="is this Airflow"):
         announce(path, f"airflow:{server.url}", asset="orders")
 
