@@ -53,10 +53,13 @@ class Unit:
 def to_unit(every: Any) -> Unit:
     """Converts ``every`` to a unit; InvalidOptionError for a length that the days of a calendar do not have."""
     text = every.strip().lower() if isinstance(every, str) else ""
-    months = _MONTHS.get(text.removeprefix("1 ").removesuffix("s"))
-    if months:
-        return Unit(months * 30 * DAY_MICROS, months)
-    micros = to_required_interval(every, "every")
+    name = text.removeprefix("1 ")
+    if name in _MONTHS:
+        return Unit(_MONTHS[name] * 30 * DAY_MICROS, _MONTHS[name])
+    try:
+        micros = to_required_interval(f"1 {name}" if name.isalpha() else every, "every")
+    except InvalidOptionError:
+        micros = 0
     if micros == WEEK_MICROS or (micros >= SECOND_MICROS and micros % SECOND_MICROS == 0 and DAY_MICROS % micros == 0):
         return Unit(micros)
     raise InvalidOptionError(

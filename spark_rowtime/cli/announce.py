@@ -42,7 +42,9 @@ from spark_rowtime.stream import describeStream
     help="Where a new name begins: earliest, the period of the first row; latest; or the period of a time.",
 )
 @click.option("--follow", "-f", is_flag=True, help="Wait for more, until the stream is complete.")
-@click.option("--name", help="The name of the position in the stream.  [default: made of --to, --every and --tz]")
+@click.option(
+    "--name", help="The name of the position in the stream.  [default: made of --to, --asset, --every and --tz]"
+)
 @click.option("--key", help="The form of the names of periods, such as %Y-%m-%d-%H:%M.")
 @click.option("--asset", help="The asset in Airflow (its name or URI) or in Dagster (its key, such as sales/orders).")
 @click.option("--body", help="The body of a request, with {start}, {end}, {key}, {stream}, {every}, {env:NAME}.")

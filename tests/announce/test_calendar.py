@@ -139,7 +139,10 @@ def test_the_calendar_ends_with_the_year_9999(every: str, zone: str, merges: boo
     assert calendar(every, zone, merges).holding(span.start - 1).end <= span.end
 
 
-@pytest.mark.parametrize("every", ["7 h", "36 h", "2 days", "100 ms", "0 s", "90 s x", "2 months", "", None, 5])
+@pytest.mark.parametrize(
+    "every",
+    ["7 h", "36 h", "2 days", "100 ms", "0 s", "90 s x", "2 months", "months", "fortnight", "-1 h", "", None, 5],
+)
 def test_what_is_no_period_of_a_calendar_is_refused(every: object) -> None:
     with pytest.raises(rt.InvalidOptionError) as caught:
         to_unit(every)
@@ -147,5 +150,27 @@ def test_what_is_no_period_of_a_calendar_is_refused(every: object) -> None:
 
 
 def test_the_forms_of_a_unit() -> None:
-    texts = ("3600 s", "1 hour", timedelta(hours=1), "60 min", "24 hours", "7 days", "1 month", "quarter", "1 Year")
-    assert [to_unit(text).name for text in texts] == ["1h", "1h", "1h", "1h", "1d", "1w", "1month", "1quarter", "1year"]
+    texts = (
+        "3600 s",
+        "1 hour",
+        timedelta(hours=1),
+        "60 min",
+        "24 hours",
+        "7 days",
+        "1 month",
+        "quarter",
+        "1 Year",
+        "hour",
+    )
+    assert [to_unit(text).name for text in texts] == [
+        "1h",
+        "1h",
+        "1h",
+        "1h",
+        "1d",
+        "1w",
+        "1month",
+        "1quarter",
+        "1year",
+        "1h",
+    ]

@@ -6,11 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spark_rowtime as rt
 from spark_rowtime.announce.announcer import announcements
+from spark_rowtime.cli import main as command
 from tests.announce.streams import SCHEMA, keys, more, stream_with
 
 
@@ -216,6 +218,20 @@ def test_the_position_is_a_registered_reader_and_keeps_the_rows_of_hours_that_ar
     with rt.openReader(path) as rows:
         assert [r["rowtime"].hour for train in rows for r in train.rows.to_pylist()] == [10, 11]
     assert hours(path) == ["10", "11"]
+
+
+def test_rows_that_were_removed_by_force_leave_no_hour_out_and_a_new_name_begins_with_what_is_left(
+    tmp_path: Path,
+) -> None:
+    path = stream_with("2006-09-11T09:40:00Z", bound="2006-09-11T10:00:00Z", at=tmp_path)
+    assert hours(path) == ["09"]
+    for hour in (10, 11, 12):
+        more(path, f"2006-09-11T{hour}:40:00Z", bound=f"2006-09-11T{hour + 1}:00:00Z")
+    CliRunner().invoke(command, ["gc", path, "--bytes", "1", "--force"])
+    more(path, "2006-09-11T14:40:00Z", bound="2006-09-11T15:00:00Z")
+    assert rt.describeStream(path).removed == 4
+    assert hours(path) == ["10", "11", "12", "13", "14"]
+    assert [key[11:13] for key in keys(path, name="new")] == ["14"]
 
 
 def test_another_target_or_length_has_a_name_of_its_own_and_begins_anew() -> None:
