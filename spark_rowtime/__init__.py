@@ -23,9 +23,12 @@ from spark_rowtime.admin.copy import copyStream
 from spark_rowtime.admin.delete import deleteStream
 from spark_rowtime.admin.listing import ListedStream, listStreams
 from spark_rowtime.admin.rename import renameStream
+from spark_rowtime.announce.announcer import announceTo
+from spark_rowtime.announce.period import Period
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.errors import (
+    AnnouncementError,
     BoundRegressionError,
     DataLostError,
     DisorderedOutputError,
@@ -64,6 +67,7 @@ _FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBoun
 
 __all__ = [
     "Adapter",
+    "AnnouncementError",
     "BoundRegressionError",
     "DataLostError",
     "DisorderedOutputError",
@@ -73,6 +77,7 @@ __all__ = [
     "ListedStream",
     "MultiAdapter",
     "NotSerializableError",
+    "Period",
     "ProducerDescription",
     "ProducerFencedError",
     "ReaderDescription",
@@ -98,6 +103,7 @@ __all__ = [
     "UnknownOptionError",
     "__version__",
     "alterStream",
+    "announceTo",
     "closeProducer",
     "configure",
     "copyStream",

@@ -16,6 +16,7 @@
     +-- DataLostError           rows that a position still needs were removed
     +-- UnknownOptionError      no such option; the message names the nearest
     +-- InvalidOptionError      an option's value cannot be used
+    +-- AnnouncementError       a scheduler has not taken an announcement
     +-- DisorderedOutputError   a row of a query's output is below the bound that its sink published
     +-- ShimMissingError        Spark runs without the extension
     +-- ShimMismatchError       Spark's internals are not as the extension expects
@@ -385,6 +386,18 @@ class InvalidOptionError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.InvalidOptionError: 'yesterday' is not a time: ...
+    """
+
+
+class AnnouncementError(RowtimeError):
+    """A target has refused an announcement, or has not taken it after all repetitions. It stays the next one.
+
+    ``values``:
+
+    - ``stream``: the path of the stream.
+    - ``period``: the key of the period.
+    - ``status``: the status of the last HTTP answer; None if there was none.
+    - ``attempts``: how many calls were made.
     """
 
 

@@ -6,6 +6,7 @@ import click
 
 from spark_rowtime.cli.admin import copy, delete, list_streams, rename
 from spark_rowtime.cli.alter import alter
+from spark_rowtime.cli.announce import announce
 from spark_rowtime.cli.check import check
 from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import drain, run
@@ -57,6 +58,7 @@ for _command in (
     tail,
     rejected,
     drain,
+    announce,
     gc,
     check,
     copy,

@@ -66,7 +66,7 @@ def run(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     texts = {**texts_of(arguments), **(texts_from_stdin() if arguments_from_stdin else {})}
     keywords = from_texts(load(adapter), adapter, texts)
-    with _terminable() as heard:
+    with terminable() as heard:
         if until_stdin_ends:
             threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
         patience = _PATIENCE_SECONDS if until_stdin_ends else 0
@@ -97,7 +97,7 @@ def drain(stream: str, consumer: str, follow: bool, order: str, start: str, name
     read what it needs from environment variables.
     """
     sink = _made(consumer)
-    with _terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
+    with terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
         reader.drainTo(sink)
         if hasattr(sink, "close"):
             sink.close()
@@ -126,7 +126,7 @@ def _require_there(stream: str) -> None:
 
 
 @contextmanager
-def _terminable() -> Iterator[threading.Event]:
+def terminable() -> Iterator[threading.Event]:
     """Makes SIGTERM raise SystemExit in the main thread, once, so that it shuts down in order.
 
     The event is set when the signal was received.
