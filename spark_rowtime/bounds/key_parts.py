@@ -45,9 +45,8 @@ class KeyParts:
 
     def pack(self, values: pa.Array, numbers: Floors, floors: Floors) -> bytes:
         """Returns a part: the values that are new, and the floors of the values with these numbers, which ascend."""
-        known = floors != UNKNOWN
-        least = int(floors[known].min()) if known.any() else 0
-        above = np.where(known, floors - (least - 1), 0)
+        least = int(floors.min(initial=UNKNOWN))
+        above = np.where(floors == UNKNOWN, 0, floors - (least - 1))
         columns = [
             pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values),
             pa.array([len(numbers)], pa.int32()),

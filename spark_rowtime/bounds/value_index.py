@@ -8,35 +8,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Slots = npt.NDArray[np.int64]
-CHUNK_ROWS = 16_384
+CHUNK_ROWS = 32_768
 """Values are found so many at a time, so that the arrays in between stay in the processor's cache."""
 _ROOM = 4
 """The tables have at least so many times as many places as there are values."""
 _ONE, _OTHER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
-_WORD, _HEAD_WORDS = 8, 2
-_HEAD = _WORD * _HEAD_WORDS
-"""The bytes of a text that are compared as words. What follows in longer texts is compared by Arrow."""
+_WORD = 8
 _KEEPS = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
 """By number of bytes: what remains of a word if only so many of its first bytes count."""
-_ABSENT, _NULL = -1, -2
-"""The length of a null that is looked for, and of a null in the index: the two are not equal."""
+_LENGTH_BITS = np.uint64(56)
+"""The place of a value's length in the second word of its head."""
+_LONG, _NULL = 2 * _WORD, 255
+"""Stand in the place of a length, for a value that is longer than its head, and for a null."""
 
 
 class _Words(NamedTuple):
-    """Values as numbers: their hashes, their first bytes as words, and their lengths in bytes, -1 for a null.
+    """Values as numbers: hashes, and heads of two words: the first 15 bytes of a text, and its length.
 
-    Two values of at most ``_HEAD`` bytes are the same if their words and their lengths are. An integer is one word.
+    Two values are the same if their heads are; where values are longer, Arrow compares them.
     """
 
     hashes: Any
     heads: Any
-    lengths: Any
     rows: Any = None
     """The positions of the values, if these are only some of the values."""
 
     def at(self, rows: Any) -> "_Words":
         """The values at ``rows``."""
-        return _Words(self.hashes[rows], self.heads[:, rows], self.lengths[rows], rows)
+        return _Words(self.hashes[rows], self.heads[rows], rows)
+
+    def have_length(self, length: int) -> Any:
+        """For each value whether this stands in the place of its length."""
+        return self.heads[:, 1] >> _LENGTH_BITS == length
 
 
 class ValueIndex:
@@ -49,8 +52,7 @@ class ValueIndex:
         self.count = 0
         """The number of slots that were added."""
         self._tables = self._empty(1024)
-        self._heads: Any = np.empty((_HEAD_WORDS, 0), np.uint64)
-        self._lengths = np.empty(0, np.int32)
+        self._heads: Any = np.empty((0, 2), np.uint64)
 
     def add(self, every: pa.Array) -> None:
         """Adds the values of ``every`` from the slot ``count`` on."""
@@ -58,13 +60,12 @@ class ValueIndex:
             self.__init__()  # type: ignore[misc]
             self._tables = self._empty(1 << (_ROOM * len(every)).bit_length())
         slots, words = np.arange(self.count, len(every), dtype=np.int32), _words(every.slice(self.count))
-        left = words.lengths != _ABSENT
+        left = ~words.have_length(_NULL)
         for table, places in zip(self._tables, self._places(words.hashes), strict=True):
             free = left & (table[places] < 0)
             table[places[free]] = slots[free]
             left &= table[places] != slots
-        self._heads = np.concatenate([self._heads, words.heads], axis=1)
-        self._lengths = np.concatenate([self._lengths, np.where(words.lengths == _ABSENT, _NULL, words.lengths)])
+        self._heads = np.concatenate([self._heads, words.heads])
         self.count = len(every)
 
     def find(self, values: pa.Array, every: pa.Array) -> Slots:
@@ -91,10 +92,9 @@ class ValueIndex:
 
     def _checked(self, slots: Any, words: _Words, values: pa.Array, every: pa.Array) -> Any:
         """The slots whose value is the one that is looked for; -1 in place of all others."""
-        same = (self._lengths.take(slots, mode="clip") == words.lengths) & (slots >= 0)
-        for known, asked in zip(self._heads, words.heads, strict=True):
-            same &= known.take(slots, mode="clip") == asked
-        long = np.flatnonzero(same & (words.lengths > _HEAD))
+        known, asked = self._heads.take(slots, axis=0, mode="clip"), words.heads
+        same = (known[:, 0] == asked[:, 0]) & (known[:, 1] == asked[:, 1]) & (slots >= 0)
+        long = np.flatnonzero(same & words.have_length(_LONG))
         if len(long):
             rows = long if words.rows is None else words.rows[long]
             equal = pc.equal(every.take(pa.array(slots[long])), values.take(pa.array(rows)))
@@ -114,15 +114,13 @@ def indexable(kind: pa.DataType) -> bool:
 def _words(values: pa.Array) -> _Words:
     words = _integers(values) if pa.types.is_integer(values.type) else _texts(values)
     if values.null_count:
-        words.lengths[values.is_null().to_numpy(zero_copy_only=False)] = _ABSENT
+        words.heads[values.is_null().to_numpy(zero_copy_only=False), 1] = np.uint64(_NULL) << _LENGTH_BITS
     return words
 
 
 def _integers(values: pa.Array) -> _Words:
     numbers = values.fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
-    heads = np.zeros((_HEAD_WORDS, len(numbers)), np.uint64)
-    heads[0] = numbers
-    return _Words(_mixed(numbers * _ONE), heads, np.zeros(len(numbers), np.int32))
+    return _Words(_mixed(numbers * _ONE), np.stack([numbers, np.zeros_like(numbers)], axis=1))
 
 
 def _texts(values: pa.Array) -> _Words:
@@ -130,15 +128,16 @@ def _texts(values: pa.Array) -> _Words:
     limits, words = _content(values)
     at, lengths = limits[:-1], np.diff(limits)
     hashes = lengths.astype(np.uint64) * _ONE
-    heads = np.zeros((_HEAD_WORDS, len(values)), np.uint64)
+    heads = np.zeros((len(values), 2), np.uint64)
     for number in range(-(-int(lengths.max(initial=0)) // _WORD)):
-        left = lengths - _WORD * number if number else lengths
-        place = at + _WORD * number if number else at
-        word = words[np.minimum(place, len(words) - 1)] & _KEEPS.take(left, mode="clip")
+        done = _WORD * number
+        word = words[np.minimum(at + done, len(words) - 1)] & _KEEPS.take(lengths - done, mode="clip")
         hashes = _mixed((hashes ^ word) * _OTHER)
-        if number < _HEAD_WORDS:
-            heads[number] = word
-    return _Words(hashes, heads, lengths)
+        if number < 2:
+            heads[:, number] = word
+    heads[:, 1] &= _KEEPS[_WORD - 1]
+    heads[:, 1] |= np.minimum(lengths, _LONG).astype(np.uint64) << _LENGTH_BITS
+    return _Words(hashes, heads)
 
 
 def _content(values: pa.Array) -> tuple[Any, Any]:
