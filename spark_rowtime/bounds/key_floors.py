@@ -1,6 +1,7 @@
 """KeyFloors: the floor of each value of a key column, in arrays, and what of it has changed since the last commit."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ class KeyFloors:
         self._weakest = 0, UNKNOWN
         self._indexable, self._index = indexable(kind), ValueIndex()
         self.floors: Floors = np.full(64, UNKNOWN, np.int64)
+        self._one_by_one: list[timedelta | None] = []
         self._stored, self._restored = self.floors.copy(), self.floors.copy()
         self._numbers: npt.NDArray[np.int32] = np.full(64, -1, np.int32)
         """The number of each value in the parts that are stored; -1: it is in none of them."""
@@ -93,17 +95,37 @@ class KeyFloors:
             self._place(strangers.unique().to_pylist())
             slots[new] = self._find_by_one(strangers)
         self.floors[slots] = floors
+        self._forget(slots)
         self._look_at(slots)
+
+    def rise(self, slots: Floors, floors: Floors) -> None:
+        """Raises the floors of known values, as the rows of ``one_by_one`` did; the last floor of a value counts."""
+        self.floors[slots] = floors
+
+    def one_by_one(self) -> list[timedelta | None]:
+        """Returns a list in which rows that come one by one keep the floors of their values, by slot.
+
+        None stands where ``floors`` has the floor. The caller passes the others to ``rise`` before any other call.
+        """
+        if not self._one_by_one:
+            self._one_by_one = [None] * len(self.floors)
+        return self._one_by_one
+
+    def forget_one_by_one(self) -> None:
+        """Lets ``floors`` have all floors again."""
+        self._one_by_one = []
 
     def set_one(self, value: Any, floor: int) -> None:
         """Sets the floor of one value."""
         slot = self.slots[value] if value in self.slots else self._place([value])[0]
         self.floors[slot] = floor
+        self._forget([slot])
         self._look_at(np.array([slot]))
 
     def let_go(self, slots: Any) -> None:
         """Lets values go, which are no longer known."""
         self.floors[slots] = UNKNOWN
+        self._forget(np.atleast_1d(slots))
 
     def weakest(self) -> int | None:
         """Returns the least floor of a known value; None if no value is known.
@@ -165,6 +187,12 @@ class KeyFloors:
         found: Floors = slots[coded.indices.to_numpy()]
         return found
 
+    def _forget(self, slots: Any) -> None:
+        if len(slots) >= FEW:
+            self.forget_one_by_one()
+        for slot in slots if self._one_by_one else ():
+            self._one_by_one[slot] = None
+
     def _look_at(self, slots: Floors) -> None:
         """Makes the least of ``slots`` the weakest, if it is below: a value that becomes known may be."""
         if len(slots):
@@ -217,7 +245,7 @@ class KeyFloors:
         count = len(self.slots)
         kept = np.flatnonzero((self.floors[:count] != UNKNOWN) | (self._stored[:count] != UNKNOWN))
         self._values = self._every().take(pa.array(kept))
-        self._index, self._numbers = ValueIndex(), self._numbers[kept]
+        self._index, self._numbers, self._one_by_one = ValueIndex(), self._numbers[kept], []
         self.slots.clear()
         self.slots.update(zip(self._values.to_pylist(), range(len(kept)), strict=True))
         self._resize(kept)
@@ -226,6 +254,7 @@ class KeyFloors:
         """Makes room for all slots; the first ones are those ``kept``."""
         size, self._weakest = max(64, 1 << len(self.slots).bit_length()), (0, -1)
         self._numbers = np.concatenate([self._numbers, np.full(size - len(self._numbers), -1, np.int32)])
+        self._one_by_one += [None] * (size - len(self._one_by_one)) if self._one_by_one else []
         self.floors, self._stored, self._restored = (
             np.concatenate([array[kept], np.full(size - len(array[kept]), UNKNOWN, np.int64)])
             for array in (self.floors, self._stored, self._restored)
