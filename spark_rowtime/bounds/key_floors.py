@@ -14,7 +14,7 @@ from spark_rowtime.bounds.value_index import ValueIndex, indexable
 
 MOST_PARTS = 1024
 """After this many parts, the state is written as a whole again."""
-MOST_BYTES_PER_BYTE = 2
+MOST_BYTES_PER_BYTE = 4
 """The state is also written as a whole again where the parts after it have more than so many bytes per byte of it."""
 FEW = 16
 """Fewer values than this are looked up one by one."""

@@ -127,11 +127,14 @@ def _texts(values: pa.Array) -> _Words:
     """Texts or bytes, eight bytes at a time; what a null has in their place does not matter."""
     limits, words = _content(values)
     at, lengths = limits[:-1], np.diff(limits)
+    longest = int(lengths.max(initial=0))
+    alike = longest == lengths.min(initial=longest)  # then the words lie at equal distances
     hashes = lengths.astype(np.uint64) * _ONE
     heads = np.zeros((len(values), 2), np.uint64)
-    for number in range(-(-int(lengths.max(initial=0)) // _WORD)):
+    for number in range(-(-longest // _WORD)):
         done = _WORD * number
-        word = words[np.minimum(at + done, len(words) - 1)] & _KEEPS.take(lengths - done, mode="clip")
+        found = words[done::longest][: len(at)] if alike else words[np.minimum(at + done, len(words) - 1)]
+        word = found & _KEEPS.take((longest if alike else lengths) - done, mode="clip")
         hashes = _mixed((hashes ^ word) * _OTHER)
         if number < 2:
             heads[:, number] = word
