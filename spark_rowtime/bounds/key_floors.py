@@ -71,8 +71,10 @@ class KeyFloors:
 
     def at(self, slots: Floors) -> Floors:
         """Returns the floors at ``slots``; 0 for a value that is not known."""
-        found = self.floors.take(slots, mode="clip")
-        return np.where((slots < 0) | (found == UNKNOWN), 0, found)
+        found: Floors = self.floors.take(slots, mode="clip")
+        if slots.min(initial=0) < 0 or found.max(initial=0) == UNKNOWN:
+            found[(slots < 0) | (found == UNKNOWN)] = 0
+        return found
 
     def of(self, value: Any) -> int | None:
         """Returns the floor of one value; None if it is not known."""
@@ -156,8 +158,10 @@ class KeyFloors:
         if changes.whole:
             self._numbers[:] = -1
             self._stored[:] = UNKNOWN
-        self._stored[made.slots], self._numbers[made.slots] = made.floors, made.numbers
-        self._count = max(0 if changes.whole else self._count, int(made.numbers.max(initial=-1)) + 1)
+        self._count = 0 if changes.whole else self._count
+        self._stored[made.slots], new = made.floors, int(np.searchsorted(made.numbers, self._count))
+        self._numbers[made.slots[new:]] = made.numbers[new:]
+        self._count += len(made.numbers) - new
         self._grow([len(changes.content)], whole=changes.whole)
         if len(self.slots) > len(self.floors) // 2 and len(self) < len(self.floors) // 4:
             self._compact()
@@ -207,7 +211,7 @@ class KeyFloors:
         if not (numbers[1:] > numbers[:-1]).all():
             order = np.argsort(numbers)
             slots, numbers = slots[order], numbers[order]
-        return self._packed(slots, numbers, slots[numbers >= self._count], whole=False)
+        return self._packed(slots, numbers, slots[len(slots) - len(new) :], whole=False)
 
     def _pack_all(self) -> _Made:
         slots = np.flatnonzero(self.floors != UNKNOWN)
