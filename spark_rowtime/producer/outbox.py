@@ -94,6 +94,7 @@ class Outbox:
     def record_implied_floor(self) -> None:
         """Records the floor that the rows of the fast path imply so far; the path stays as it is."""
         implies = self._disorder.implies
+        self.rows.settle()
         floor = self.rows.last() if implies else self._disorder.weakest()
         if floor is not None:
             self.floors.imply(floor, promised=implies)

@@ -29,7 +29,7 @@ from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
 from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
 
-NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.04
+NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.16
 """How many seconds a query waits for new events in each of its sources. In its only source, the wait grows to the
 second value while no events come."""
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Event, Status, StreamClock
-from spark_rowtime.bounds.key_floors import KeyChanges
+from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.members import Members, SortedMembers
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError

@@ -102,7 +102,7 @@ class MemoryStore(Store):
         self._rejections: list[Rejection] = []
         self._readers: dict[str, tuple[Position, int]] = {}
         self._horizon = 0
-        self._rejected_removed = 0
+        self._rejected_removed = self._rejected_bytes = 0
         self._place: str | None = self.path
         self._forgotten: list[ProducerInfo] = []
 
@@ -222,18 +222,25 @@ class MemoryStore(Store):
 
         A rejection that a producer's last receipt contains is kept in any case, since a retry returns it again.
         """
+        first, time, old = self.rejections_end() + 1, self.now(), len(self._rejections)
+        self._rejections += [Rejection(first + n, producer, time, r) for n, r in enumerate(rejected)]
+        self._rejected_bytes += sum(r.rows.nbytes for r in rejected)
+        if rejected and self._rejected_bytes > self.settings.retainRejected:
+            self._remove_rejections(old)
+
+    def _remove_rejections(self, old: int) -> None:
+        """Removes those of the first ``old`` rejections that the limit has no room for."""
         receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
-        first, time = self.rejections_end() + 1, self.now()
-        new = [Rejection(first + n, producer, time, r) for n, r in enumerate(rejected)]
-        old, self._rejections = self._rejections, []
-        room = self.settings.retainRejected - sum(r.rows.nbytes for r in rejected)
-        for kept in reversed(old if rejected else []):
-            room -= kept.rejected.rows.nbytes
-            if room >= 0 or any(kept.rejected is needed for needed in receipts):
-                self._rejections.insert(0, kept)
+        needed, newer, at = [], self._rejected_bytes, 0
+        while newer > self.settings.retainRejected and at < old:
+            rows, kept = self._rejections[at].rejected.rows, self._rejections[at]
+            if any(kept.rejected is found for found in receipts):
+                needed.append(kept)
             else:
-                room, self._rejected_removed = min(room, 0), self._rejected_removed + kept.rejected.rows.num_rows
-        self._rejections = (self._rejections if rejected else old) + new
+                self._rejected_bytes -= rows.nbytes
+                self._rejected_removed += rows.num_rows
+            newer, at = newer - rows.nbytes, at + 1
+        self._rejections[:at] = needed
 
     def _append(self, event: Event, train: Staged | None) -> None:
         floor = self._clock.apply(event)

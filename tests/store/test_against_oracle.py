@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Position, Store, StreamSettings
-from spark_rowtime.store.local import create_local, open_local
+from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.types.timestamps import END as END_OF_TIME
 from tests.store.oracle import END, NOTHING, Oracle
@@ -148,6 +148,11 @@ def memory_store(declared: StreamSettings, expected: list[str]) -> MemoryStore:
     return store
 
 
+def local_store(path: str, declared: StreamSettings, expected: list[str]) -> LocalStore:
+    create_local(path, SCHEMA, declared, expected)
+    return open_local(path)
+
+
 @pytest.mark.parametrize("kind", ["memory", "local"])
 @settings(max_examples=100)
 @given(how=STREAMS, expected=EXPECTED, starts=STARTS, commands=LIVES, regions=st.lists(REGIONS, min_size=2, max_size=4))
@@ -158,8 +163,7 @@ def test_a_store_shows_what_the_laws_say(
     declared = StreamSettings(before_rows, *(None if s is None else s * SECOND for s in (lag, idle)))
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "s")
-        create_local(path, SCHEMA, declared, expected)
-        store = open_local(path) if kind == "local" else memory_store(declared, expected)
+        store = local_store(path, declared, expected) if kind == "local" else memory_store(declared, expected)
         life = Life(store, Oracle(before_rows, lag, idle))
         for who in expected:
             life.oracle.expect(who)

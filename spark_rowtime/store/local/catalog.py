@@ -251,11 +251,12 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {FORMAT}")
-        db.executescript(TABLES)
+        db.executescript(f"BEGIN; {TABLES}")  # one transaction, which costs one sync of the disk
         meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
         meta["settings"] = json.dumps(asdict(settings))
         rows = [(name, value, seal((name, crc(value)))) for name, value in meta.items()]
         db.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
+        db.execute("COMMIT")
     finally:
         db.close()
 
