@@ -86,7 +86,7 @@ def _not_running(query: QueryState) -> Finding | None:
 def _lagging(query: QueryState) -> Finding:
     """The query runs, and has not read all."""
     source, name, there = query.source, query.account.shown, query.stream.floor
-    read = f"{query.stream.path} up to {show_micros(source.floor)}; the stream is at {show_micros(there)}"
+    read = f"{query.stream.path} up to {_at(source.floor)}; the stream is at {show_micros(there)}"
     if source.limits and source.seq < query.stream.seq:
         limits = ", ".join(f"{option}={value}" for option, value in source.limits.items())
         note = f"Query {name!r} has read {read}. It reads no more in a batch than {limits}."

@@ -35,6 +35,7 @@ class StreamState:
     @classmethod
     def of(cls, store: Store, path: str | None = None) -> Self:
         """Reads the state of the stream, without writing to it. ``path`` is how the caller names it."""
+        accounts = store.accounts()  # before the log, which then has all that they tell of
         (clock, due), head, now = clock_now(store), store.head(), store.now()
         infos = {info.name: info for info in producers_now(store, due)}
         holders = [name for name in clock.holders() if name in infos]
@@ -51,7 +52,7 @@ class StreamState:
             0 if clock.floor != head.floor else store.moved(),
             store.stream,
             head.seq,
-            {(account.role, account.name): account for account in store.accounts()},
+            {(account.role, account.name): account for account in accounts},
             {name: _weakest(store, infos[name]) for name in holders if declares_keys(infos[name].declaration)},
         )
 
@@ -68,8 +69,9 @@ class StreamState:
 
     @property
     def queries(self) -> list[QueryAccount]:
-        """The accounts of the queries that write the stream, or did."""
-        return [QueryAccount.of(a) for (role, name), a in self.accounts.items() if role == WRITER]
+        """The accounts of the queries that write the stream, without those that were closed."""
+        left = {p.name for p in self.producers.values() if p.status is Status.LEFT}
+        return [QueryAccount.of(a) for (role, name), a in self.accounts.items() if role == WRITER and name not in left]
 
     def writer(self, producer: str | None) -> QueryAccount | None:
         """The account of the query that writes under the name ``producer``; None if it is no query."""
