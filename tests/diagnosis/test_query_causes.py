@@ -162,7 +162,7 @@ def test_a_query_is_asked_about_at_its_source(pipeline: Pipeline) -> None:
     found = rt.why(pipeline.orders, "2006-09-11T09:00:00Z", query="hours")
     assert (found.complete, found.chain[-1].kind, found.chain[-1].name) == (True, "query", "hours")
     assert not rt.why(pipeline.orders, "2006-09-11T10:00:00Z", query="1").complete
-    with pytest.raises(rt.InvalidOptionError, match="No query 'hour' .* Did you mean 'hours'"):
+    with pytest.raises(rt.InvalidOptionError, match=r"No query 'hour' .* Did you mean 'hours'"):
         rt.why(pipeline.orders, query="hour")
 
 
