@@ -27,6 +27,10 @@ from spark_rowtime.announce.announcer import announceTo
 from spark_rowtime.announce.period import Period
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
+from spark_rowtime.diagnosis.causes import Cause
+from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
+from spark_rowtime.diagnosis.wait import wait
+from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import (
     AnnouncementError,
     BoundRegressionError,
@@ -50,6 +54,7 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
     UnknownOptionError,
+    WaitTimeoutError,
 )
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
@@ -69,8 +74,11 @@ __all__ = [
     "Adapter",
     "AnnouncementError",
     "BoundRegressionError",
+    "Cause",
+    "ChainLink",
     "DataLostError",
     "DisorderedOutputError",
+    "Explanation",
     "ExtraNotInstalledError",
     "InvalidOptionError",
     "LateRowError",
@@ -101,6 +109,7 @@ __all__ = [
     "StreamSink",
     "Train",
     "UnknownOptionError",
+    "WaitTimeoutError",
     "__version__",
     "alterStream",
     "announceTo",
@@ -120,6 +129,8 @@ __all__ = [
     "rejectedRows",
     "renameStream",
     "runAdapter",
+    "wait",
+    "why",
 ]
 
 
