@@ -378,6 +378,13 @@ class Store(ABC):
         train since.
         """
 
+    def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
+        """Returns the trains with what a process needs to ``read`` them that cannot reach the store.
+
+        Trains that were removed since are missing.
+        """
+        return list(pieces)
+
     @abstractmethod
     def keep(self, reader: str, position: Position) -> None:
         """Registers ``reader``, or moves it. The store keeps what is unread at ``position`` for this reader."""

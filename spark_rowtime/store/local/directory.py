@@ -21,9 +21,10 @@ from spark_rowtime.store.local.catalog import (
     create_catalog,
     storage_error,
 )
-from spark_rowtime.store.local.check import Report, check_stream
+from spark_rowtime.store.local.check import check_stream
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
+from spark_rowtime.store.report import Report
 from spark_rowtime.store.steady_clock import Reading, machine_reading
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.timestamps import wall_clock
