@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from spark_rowtime.store.local import LocalStore
-    from spark_rowtime.store.postgres import PostgresStore
+    from spark_rowtime.store.postgres import InlineTrains, PostgresStore
     from spark_rowtime.store.report import Report
 
 _POSTGRES = "postgresql://"
@@ -92,6 +93,14 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
         return shared
 
 
+def open_carried(path: str, schema: pa.Schema) -> "AbstractContextManager[InlineTrains]":
+    """Returns what stages and reads rows of a stream ``in_database`` without the database, as a Spark task does.
+
+    The bytes travel with what ``stage`` returns, and with what ``Store.carry`` returns.
+    """
+    return nullcontext(_postgres().InlineTrains(path, schema))
+
+
 def check_store(path: str) -> "Report":
     """Verifies a whole stream in a directory and reports any damage.
 
@@ -109,15 +118,24 @@ def check_store(path: str) -> "Report":
 
 
 def copy_store(path: str, to: str) -> None:
-    """Copies a stream, which others may write to meanwhile, to a new path of the same kind."""
+    """Copies a stream, which others may write to meanwhile, to a new path. One in memory stays in memory."""
     path, to = _text(path), _text(to)
-    if _same_kind(path, to) == "memory":
+    if "memory" in (_kind(path), _kind(to)):
+        _same_kind(path, to)
         _require_free(to)
         STREAMS[to] = _memory(path).copied(to)
         return
-    from spark_rowtime.store.local import copy_local  # noqa: PLC0415
+    from spark_rowtime.store import local  # noqa: PLC0415
 
-    copy_local(_local(path), _local(to))
+    if in_database(path) or in_database(to):
+        exported = _postgres().exported(path) if in_database(path) else local.exported(_local(path))
+        with exported as history:
+            if in_database(to):
+                _postgres().import_postgres(history, to)
+            else:
+                local.import_local(history, _local(to))
+        return
+    local.copy_local(_local(path), _local(to))
 
 
 def rename_store(path: str, to: str) -> None:

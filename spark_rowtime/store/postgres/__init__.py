@@ -8,6 +8,7 @@ from spark_rowtime.store.postgres.database import (
     open_postgres,
     rename_postgres,
 )
+from spark_rowtime.store.postgres.history import exported, import_postgres
 from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.store.postgres.trains import InlineTrains
 
@@ -17,6 +18,8 @@ __all__ = [
     "check_postgres",
     "create_postgres",
     "delete_postgres",
+    "exported",
+    "import_postgres",
     "list_postgres",
     "open_postgres",
     "rename_postgres",

@@ -11,6 +11,7 @@ from spark_rowtime.errors import InvalidOptionError
 
 SCHEME = "postgresql://"
 _SECRETS = ("password", "sslpassword")
+_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
 _PATH = re.compile(
     r"postgresql://(?P<server>[^/?#]*)/(?P<database>[^/?#]*)(?:/(?P<stream>[^?#]*))?(?:\?(?P<options>.*))?"
 )
@@ -66,7 +67,13 @@ def database_address(path: str) -> Address:
 
 def _require_no_secret(path: str) -> None:
     rest = path.removeprefix(SCHEME)
-    user, at, _ = rest.partition("/")[0].rpartition("@")
+    user, at, hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")
+    if not all(map(_HOST.fullmatch, hosts.split(","))):  # a part of a password that has a slash may stand for the port
+        raise InvalidOptionError(
+            f"This is no path of a database: its host must be NAME or NAME:PORT. Write {_EXAMPLE}; never put a "
+            "password into a path.",
+            option="path",
+        )
     options = rest.partition("?")[2].lower()
     if (at and ":" in user) or any(re.search(rf"(?:^|&){name}=", unquote(options)) for name in _SECRETS):
         shown = f"{SCHEME}{user.partition(':')[0]}{at}..."

@@ -35,10 +35,13 @@ class Connection:
         self._lock, self._busy = threading.RLock(), False
         self._connection: psycopg.Connection[Any] | None = None
 
-    def call(self, function: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
-        """Returns what ``function`` returns. Errors of the database are raised as RowtimeErrors."""
+    def call(self, function: Callable[[psycopg.Connection[Any]], _Result], *, repeats: bool = True) -> _Result:
+        """Returns what ``function`` returns. Errors of the database are raised as RowtimeErrors.
+
+        If ``repeats`` is false, the function is not run again when the connection is lost.
+        """
         with self._admitted():
-            for left in reversed(range(_ATTEMPTS)):
+            for left in reversed(range(_ATTEMPTS if repeats else 1)):
                 try:
                     return function(self._connected())
                 except psycopg.Error as error:
@@ -62,6 +65,19 @@ class Connection:
         """Returns the first row of a statement."""
         found = self.rows((sql, values))[0]
         return found[0] if found else None
+
+    @contextmanager
+    def lent(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yields the connection for a longer time, in which no other call is admitted. Nothing is repeated."""
+        with self._admitted():
+            try:
+                yield self._connected()
+            except psycopg.Error as error:
+                self._drop()
+                raise database_error(error, self._address.path) from None
+            except BaseException:
+                self._drop()
+                raise
 
     @property
     def open_here(self) -> bool:
@@ -155,6 +171,7 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
             f"The user of {path} lacks a privilege: {what}. Nothing of this call has landed. Grant it: the guide on "
             "PostgreSQL lists what readers, writers and owners need.",
             path=path,
+            lacks="privilege",
         )
     if isinstance(error, errors.LockNotAvailable):
         return StoreUnavailableError(

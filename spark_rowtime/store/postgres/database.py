@@ -156,7 +156,7 @@ def rename_postgres(path: str, to: str) -> None:
         for table, column in (("streams", "id"), ("heads", "stream")):
             cursor.execute(f"UPDATE rowtime.{table} SET name = %s WHERE {column} = %s", (target.stream, stream))  # noqa: S608
 
-    under_lock(where, run)
+    under_lock(where, run, repeats=False)
 
 
 def delete_postgres(path: str) -> None:
@@ -168,7 +168,7 @@ def delete_postgres(path: str) -> None:
         for table, column in (("streams", "id"), *((name, "stream") for name in tables.HISTORY)):
             cursor.execute(f"DELETE FROM rowtime.{table} WHERE {column} = %s", (stream,))  # noqa: S608
 
-    under_lock(where, run)
+    under_lock(where, run, repeats=False)
 
 
 def _locked(cursor: psycopg.Cursor[Any], where: Address) -> int:
@@ -192,10 +192,17 @@ def _require_unattached(cursor: psycopg.Cursor[Any], stream: int, path: str) -> 
         )
 
 
-def under_lock(where: Address, function: Callable[[psycopg.Cursor[Any]], _Result], *, creates: bool = False) -> _Result:
+def under_lock(
+    where: Address,
+    function: Callable[[psycopg.Cursor[Any]], _Result],
+    *,
+    creates: bool = False,
+    repeats: bool = True,
+) -> _Result:
     """Runs ``function`` in a transaction in which nobody else creates, renames or deletes a stream.
 
-    ``creates``: creates the tables first, if there are none.
+    ``creates``: creates the tables first, if there are none. ``repeats``: ``function`` may run again, after the
+    connection was lost.
     """
 
     def run(connection: psycopg.Connection[Any]) -> _Result:
@@ -207,13 +214,13 @@ def under_lock(where: Address, function: Callable[[psycopg.Cursor[Any]], _Result
                 raise _not_found(cursor, where)
             return function(cursor)
 
-    return once(where, run)
+    return once(where, run, repeats=repeats)
 
 
-def once(where: Address, function: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
+def once(where: Address, function: Callable[[psycopg.Connection[Any]], _Result], *, repeats: bool = True) -> _Result:
     """Runs ``function`` on a connection of its own."""
     connection = Connection(where)
     try:
-        return connection.call(function)
+        return connection.call(function, repeats=repeats)
     finally:
         connection.close()

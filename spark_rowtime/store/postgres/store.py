@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Detached, Event, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.errors import DataLostError, ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import DataLostError, ProducerFencedError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.store.admission import fenced, never_attached, redeclared, require_open
 from spark_rowtime.store.base import (
     Collected,
@@ -222,7 +223,12 @@ class PostgresStore(Store):
             transaction.changed()
             return Turn(self, transaction, log).expire()
 
-        return self._transact(run)
+        try:
+            return self._transact(run)
+        except StoreUnavailableError as error:
+            if error.values.get("lacks") == "privilege":  # a user who may only read: a writer does it
+                return False
+            raise
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         return self._trains.stage(rows, ends)
@@ -406,11 +412,16 @@ class PostgresStore(Store):
         """Runs ``function`` on the connection, with the stream's number. All its queries see one state."""
 
         def run(connection: psycopg.Connection[Any]) -> _Result:
-            with connection.transaction():
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            with _one_state(connection):
                 return function(connection, self._id)
 
         return self._connection.call(run)
+
+    @contextmanager
+    def state(self) -> Iterator[tuple[psycopg.Connection[Any], int]]:
+        """Yields the connection and the stream's number. All queries of the block see one state."""
+        with self._connection.lent() as connection, _one_state(connection):
+            yield connection, self._id
 
     def raised(self, bound: int) -> BoundOrigin | None:
         head = self._head_row()[0]
@@ -470,3 +481,11 @@ class PostgresStore(Store):
             last = self._holders == 0
         if last:
             self._connection.close()
+
+
+@contextmanager
+def _one_state(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        yield

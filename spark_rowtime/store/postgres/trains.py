@@ -77,11 +77,17 @@ class InlineTrains:
 
 def write(transaction: Transaction, seq: int, train: Staged) -> None:
     """Writes the bytes of a train."""
-    content = memoryview(train.location.content)
-    parts = range(0, max(len(content), 1), PART_BYTES)
-    rows = [(transaction.stream, seq, n, content[at : at + PART_BYTES]) for n, at in enumerate(parts)]
-    transaction.write_all(_INSERT, rows)
-    transaction.head.train_bytes += len(content)
+    transaction.write_all(_INSERT, [(transaction.stream, *part) for part in parts(seq, train)])
+    transaction.head.train_bytes += train.location.length
+
+
+def parts(seq: int, train: Staged) -> list[tuple[int, int, bytes]]:
+    """Returns the bytes of a train as rows of the table, apart from the stream."""
+    content: bytes = train.location.content
+    if len(content) <= PART_BYTES:
+        return [(seq, 0, content)]
+    starts = range(0, len(content), PART_BYTES)
+    return [(seq, number, content[at : at + PART_BYTES]) for number, at in enumerate(starts)]
 
 
 def slices_between(stream: int, after: Position, upto: Position) -> list[Statement]:
