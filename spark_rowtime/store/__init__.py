@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from spark_rowtime.store.local import LocalStore
-    from spark_rowtime.store.postgres import InlineTrains, PostgresStore
+    from spark_rowtime.store.postgres.inline import InlineTrains
+    from spark_rowtime.store.postgres.store import PostgresStore
     from spark_rowtime.store.report import Report
 
 _POSTGRES = "postgresql://"
@@ -98,7 +99,9 @@ def open_carried(path: str, schema: pa.Schema) -> "AbstractContextManager[Inline
 
     The bytes travel with what ``stage`` returns, and with what ``Store.carry`` returns.
     """
-    return nullcontext(_postgres().InlineTrains(path, schema))
+    from spark_rowtime.store.postgres.inline import InlineTrains  # noqa: PLC0415
+
+    return nullcontext(InlineTrains(path, schema))
 
 
 def check_store(path: str) -> "Report":
@@ -190,14 +193,14 @@ def in_database(path: str) -> bool:
 
 def _postgres() -> "ModuleType":
     try:
-        from spark_rowtime.store import postgres  # noqa: PLC0415  (psycopg only where it is used)
+        from spark_rowtime.store.postgres import streams  # noqa: PLC0415  (psycopg only where it is used)
     except ImportError as error:
         raise ExtraNotInstalledError(
             "A stream in PostgreSQL needs psycopg 3, which is not installed. Install it: pip install "
             "'spark-rowtime[postgres]'.",
             extra="postgres",
         ) from error
-    return postgres
+    return streams
 
 
 def _memory(path: str) -> MemoryStore:

@@ -24,6 +24,16 @@ _Result = TypeVar("_Result")
 Statement = tuple[str, Sequence[Any]]
 
 
+class _Quiet(psycopg.Connection[Any]):
+    """Does not warn if it is garbage collected: a sink that was not closed warns by itself, and a reader loses nothing.
+
+    The client library closes the connection then, in the process that made it.
+    """
+
+    def __del__(self, *_: Any) -> None:
+        pass
+
+
 class Connection:
     """``call`` runs a function on the connection, in the process that opened it, in one thread at a time.
 
@@ -124,7 +134,7 @@ class Connection:
                 "keepalives_idle": 30,
             }
             string = psycopg.conninfo.make_conninfo("", **{**defaults, **given})
-            connection = psycopg.connect(string, autocommit=True)
+            connection = _Quiet.connect(string, autocommit=True)
             try:
                 connection.execute(_SETTINGS)
             except BaseException:

@@ -17,6 +17,7 @@ from spark_rowtime.store.postgres import heads, records, rejections, trains
 from spark_rowtime.store.postgres.address import address
 from spark_rowtime.store.postgres.connection import run
 from spark_rowtime.store.postgres.database import insert_stream, is_there, open_postgres, under_lock
+from spark_rowtime.store.postgres.inline import InlineTrains
 from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.widths import width_class
@@ -163,7 +164,7 @@ class _Import:
         """Writes the log in portions, each followed by the bytes of its trains."""
         portion: list[tuple[Any, ...]] = []
         contents: list[tuple[Any, ...]] = []
-        encoder = trains.InlineTrains("", self._history.about.schema)
+        encoder = InlineTrains("", self._history.about.schema)
         size = 0
         for event in events:
             self._first, self._last = self._first or event, event

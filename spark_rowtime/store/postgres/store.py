@@ -35,12 +35,12 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.postgres import heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
 from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.inline import InlineTrains
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.members import sorted_members
 from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.removal import Collector
-from spark_rowtime.store.postgres.trains import InlineTrains
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.turn import Turn, expect
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
@@ -58,6 +58,7 @@ _KEEP = (
     "ON CONFLICT (stream, name) DO UPDATE SET seq = excluded.seq, cut = excluded.cut, seen = excluded.seen "
     "RETURNING name"
 )
+_FORGET = "DELETE FROM rowtime.readers WHERE stream = %s AND name = %s"
 _READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
 _KEYS = "SELECT content FROM rowtime.key_floors WHERE stream = %s AND producer = %s ORDER BY number"
 _NAMES = "SELECT name FROM rowtime.producers WHERE stream = %s"
@@ -354,10 +355,13 @@ class PostgresStore(Store):
             raise gone(self.path)
 
     def forget(self, reader: str) -> None:
-        deleted = self._connection.one(
-            "DELETE FROM rowtime.readers WHERE stream = %s AND name = %s RETURNING name", self._id, reader
-        )
-        if deleted is None:
+        attempts: list[bool] = []
+
+        def run(connection: psycopg.Connection[Any]) -> bool:
+            attempts.append(True)
+            return bool(connection.execute(_FORGET, (self._id, reader)).rowcount)
+
+        if not self._connection.call(run) and len(attempts) == 1:  # an attempt that was cut off may have deleted it
             raise never_registered(reader, self.readers())
 
     def readers(self) -> list[ReaderInfo]:
