@@ -322,6 +322,7 @@ class StoreUnavailableError(RowtimeError):
     - ``format``: the number of the stream's format, if it is newer than this version.
     - ``producer``: the producer that another process hosts.
     - ``pid``: the id of that process.
+    - ``lacks``: "privilege" if the user of the database may not do this.
     """
 
 

@@ -225,8 +225,9 @@ def createStream(
     that the bound has not released, nor rows that a query or a named reader has still to read.
 
     Args:
-        path: A directory that does not exist yet, also as a ``file://`` URL; or ``memory://name`` for a stream in
-            the memory of this process.
+        path: A directory that does not exist yet, also as a ``file://`` URL; or
+            ``postgresql://host:port/database/stream`` for a stream in a database, which needs the pip extra
+            ``postgres``; or ``memory://name`` for a stream in the memory of this process.
         schema: A DDL string, a Spark StructType or a pyarrow schema. It needs a column
             ``rowtime TIMESTAMP NOT NULL``.
         boundsBeforeRows: If False, the stream has no bound until its first row, whatever its producers promise.

@@ -16,8 +16,8 @@ def copyStream(path: str, to: str) -> None:
 
     Args:
         path: The path of the stream, as for ``createStream``.
-        to: The path of the copy, at which nothing may exist yet. It is in the same kind of store. If the call fails
-            or its process ends, there is no stream there.
+        to: The path of the copy, at which nothing may exist yet. A directory can be copied into a database, and back;
+            a stream in memory only within it. If the call fails or its process ends, there is no stream there.
 
     Raises:
         StreamNotFoundError: There is no stream at ``path``.

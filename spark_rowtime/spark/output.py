@@ -23,7 +23,7 @@ from spark_rowtime.errors import (
     StreamNotFoundError,
 )
 from spark_rowtime.spark.options import Options
-from spark_rowtime.store import open_store
+from spark_rowtime.store import open_carried, open_store
 from spark_rowtime.store.admission import admit, whose_bound
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store
 from spark_rowtime.types.ddl import from_spark_json
@@ -52,6 +52,11 @@ class Output:
         if self.column != ROWTIME:
             batch = batch.append_column(ROWTIME, batch.column(self.column))
         return batch_to_schema(batch, self.schema)
+
+    def staged_without_store(self, batches: Iterator[pa.RecordBatch]) -> list[Staged]:
+        """Stages each batch as one train, whose bytes travel with what is returned, as no task talks to a database."""
+        with open_carried(self.path, self.schema) as trains:
+            return [trains.stage(self.fit(rows)) for rows in batches if rows.num_rows]
 
     @contextmanager
     def opened(self, store: Store) -> Iterator[Store]:

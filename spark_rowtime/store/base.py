@@ -8,7 +8,7 @@ object belongs to one process, and several threads of that process may use it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -257,6 +257,13 @@ Renewal = bool | ProducerFencedError | StreamCompleteError
 """The result of one producer's ``renew``, or the error that it raises about this producer."""
 
 
+class TrainReader(Protocol):
+    """Reads trains. A Store is one; a process that cannot reach the store has one that reads what it was given."""
+
+    def read(self, piece: Slice | Staged) -> pa.RecordBatch:
+        """See ``Store.read``."""
+
+
 class Store(ABC):
     """One open stream.
 
@@ -400,6 +407,13 @@ class Store(ABC):
         Raises StoreCorruptError if the bytes are not those written, and DataLostError if ``gc`` has removed the
         train since.
         """
+
+    def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
+        """Returns the trains with what a process needs to ``read`` them that cannot reach the store.
+
+        Trains that were removed since are missing.
+        """
+        return list(pieces)
 
     @abstractmethod
     def keep(self, reader: str, position: Position) -> None:

@@ -75,8 +75,8 @@ def test_damage_in_an_account_is_found(new_stream: NewStream) -> None:
     import sqlite3
 
     store = new_stream()()
-    if store.path.startswith("memory://"):
-        pytest.skip("a stream in memory has no files")
+    if "://" in store.path:
+        pytest.skip("only a directory has files")
     store.report(READER, "q", "{}")
     with sqlite3.connect(Path(store.path) / "catalog.db") as catalog:
         catalog.execute("UPDATE accounts SET content = '{ }'")

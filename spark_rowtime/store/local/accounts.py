@@ -1,6 +1,7 @@
 """The accounts in the catalog: what queries and hosts of adapters last reported about themselves."""
 
 from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS, WRITER, Account
+from spark_rowtime.store.history import KnownAccount
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
 
@@ -17,5 +18,10 @@ def save(catalog: Catalog, role: str, name: str, content: str, now: int) -> None
 
 def everyone(catalog: Catalog, now: int) -> list[Account]:
     """Returns all accounts by role and name, as of the uptime ``now``."""
-    found = [intact(row, "accounts") for row in catalog.execute(f"{_COLUMNS} ORDER BY role, name")]
-    return [Account(role, name, content, max(now - seen, 0)) for role, name, seen, content in found]
+    return [Account(one.role, one.name, one.content, max(now - one.seen, 0)) for one in known(catalog)]
+
+
+def known(catalog: Catalog) -> list[KnownAccount]:
+    """Returns all accounts by role and name."""
+    rows = catalog.execute(f"{_COLUMNS} ORDER BY role, name")
+    return [KnownAccount(*intact(row, "accounts")) for row in rows]

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,23 +15,12 @@ from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERR
 from spark_rowtime.store.local.checked_log import CheckedLog
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, Location, SegmentReader
+from spark_rowtime.store.report import Report
 
 RANGE_EVENTS = 10_000
 """How many events are read, and kept in memory, at a time."""
 _OWN = {CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", SEGMENTS, FREE}
 _LAST = "SELECT seq, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
-
-
-@dataclass(slots=True)
-class Report:
-    """The result of a check: ``damage`` and harmless ``remarks``, one line each, and the totals and readable counts."""
-
-    trains: int = 0
-    rows: int = 0
-    readable_trains: int = 0
-    readable_rows: int = 0
-    damage: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
 
 
 class _Totals(NamedTuple):
