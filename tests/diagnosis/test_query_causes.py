@@ -8,7 +8,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import READER
+from spark_rowtime.store.base import HOST, READER
 from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.query_account import GONE_MICROS
 from spark_rowtime.testing.clock import TestClock
@@ -100,6 +100,18 @@ def test_without_an_account(pipeline: Pipeline) -> None:
     found = pipeline.why()
     assert (found.cause, found.holder) == (rt.Cause.NO_ACCOUNT, "1")
     assert [link.kind for link in found.chain] == ["producer", "stream"]
+
+
+OTHERS = ["no JSON", "{}", "[]", '{"query": "1", "sources": 5}', '{"query": "1", "sources": [7]}']
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_an_account_of_another_version_is_none(pipeline: Pipeline, text: str) -> None:
+    store = pipeline.writer.store
+    store.commit(pipeline.writer.commit([1], account=text))
+    for role in (READER, HOST):
+        store.report(role, "x", text)
+    assert pipeline.why().cause is rt.Cause.NO_ACCOUNT
 
 
 def test_an_output_that_lies_behind_asks_for_more_of_its_source(pipeline: Pipeline) -> None:

@@ -38,7 +38,7 @@ class Pipeline:
     def read(self, name: str, **options: str) -> DataFrame:
         return self.spark.readStream.format("rowtime").options(**options).load(self.path(name))
 
-    def run(self, frame: DataFrame, name: str, trigger: str = "0 s", **options: str) -> StreamingQuery:
+    def run(self, frame: DataFrame, name: str, trigger: str = "0 seconds", **options: str) -> StreamingQuery:
         """Runs a query of this name into the stream of this name."""
         writer = self._writer(frame, name).format("rowtime").trigger(processingTime=trigger)
         return self._ended(writer.options(**options).start(self.path(name)))
