@@ -67,7 +67,7 @@ def why(
         steps = Chain(silent).of_stream(stream, needs)
     else:
         account = _query(stream, query)
-        floor, moved = _output_floor(account), stream.now - account.unseen
+        floor, moved = account.output_floor, stream.now - account.unseen
         steps = Chain(silent).of_query(account, floor, needs, moved)
     return _explanation(stream.path, needs, steps)
 
@@ -87,12 +87,6 @@ def _query(stream: StreamState, query: str) -> QueryAccount:
         value=query,
         path=stream.path,
     )
-
-
-def _output_floor(account: QueryAccount) -> int | None:
-    """The weakest bound of the output; None while a column that has a time has none."""
-    floors = [floor for path, floor in account.output.items() if not path.endswith(".start")]
-    return None if account.lost or not floors else min(floors)
 
 
 def _explanation(path: str, needs: int | None, steps: list[Step]) -> Explanation:

@@ -86,6 +86,17 @@ class QueryAccount:
         return self.name or self.query
 
     @property
+    def output_floor(self) -> int | None:
+        """The bound of its output in the last batch, in microseconds; None if a time of the output has none.
+
+        It is that of the column that is the rowtime of the stream it writes; without such a stream, the weakest.
+        """
+        if self.column is not None:
+            return self.output.get(self.column)
+        floors = [floor for path, floor in self.output.items() if not path.endswith(".start")]
+        return None if self.lost or not floors else min(floors)
+
+    @property
     def gone(self) -> bool:
         """Whether its process has ended without saying so."""
         return self.state == RUNNING and self.unseen > GONE_MICROS

@@ -50,7 +50,8 @@ class Pipeline:
         store = open_store(self.orders)
         position = {"stream": store.stream, "seq": store.head().seq, "cut": None, "floor": read and us(read)}
         source = {"path": self.orders, "position": position, "place": []}
-        told = {"query": "1", "name": "hours", "batch": 1, "sources": [source], "column": "rowtime", **account}
+        told = {"query": "1", "name": "hours", "batch": 1, "sources": [source], "column": "rowtime"}
+        told |= {"output": {} if out is None else {"rowtime": us(out)}, **account}
         commit = self.writer.commit(account=json.dumps(told))
         self.writer.store.commit(commit.__class__(**{**_fields(commit), "floor": out and us(out)}))
         store.report(READER, "1", json.dumps({**told, "state": state, "error": account.get("error")}))
@@ -142,6 +143,16 @@ def test_an_output_that_is_rounded_is_not_blamed_on_the_feed(pipeline: Pipeline)
     assert pipeline.why("11:00").cause is rt.Cause.QUERY_BEHIND
 
 
+def test_a_lost_bound_is_blamed_although_earlier_batches_had_one(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("09:00", "09:00")
+    pipeline.promise("10:00")
+    pipeline.batch("10:00", "09:00", output={}, lost={"rowtime": "my_function(rowtime)"})
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.BOUND_LOST, "hours")
+    assert "lost at my_function(rowtime)" in found.note
+
+
 def test_operators_without_a_watermark_yet(pipeline: Pipeline) -> None:
     pipeline.promise("10:00")
     pipeline.batch("10:00", None, operators=[{"name": "sessionWindowStateStoreSaveExec"}], lost={})
@@ -170,7 +181,7 @@ def test_without_a_time_it_is_that_of_the_feeds(pipeline: Pipeline) -> None:
 
 def test_a_query_is_asked_about_at_its_source(pipeline: Pipeline) -> None:
     pipeline.promise("09:00")
-    pipeline.batch("09:00", None, output={"window.start": us("08:00"), "window.end": us("09:00")})
+    pipeline.batch("09:00", None, output={"window.start": us("08:00"), "window.end": us("09:00")}, column=None)
     found = rt.why(pipeline.orders, "2006-09-11T09:00:00Z", query="hours")
     assert (found.complete, found.chain[-1].kind, found.chain[-1].name) == (True, "query", "hours")
     assert not rt.why(pipeline.orders, "2006-09-11T10:00:00Z", query="1").complete
