@@ -26,9 +26,12 @@ class QueryState:
 
     @property
     def shift(self) -> int:
-        """By how much the output lies behind the input, in microseconds; 0 if one of the two has no bound."""
-        read = self.source.floor
-        return 0 if self.floor is None or read is None else read - self.floor
+        """By how much the output of the last batch lies behind its input, in microseconds.
+
+        It is 0 if one of the two has no bound: where the output's is lost, ``floor`` is that of an earlier batch.
+        """
+        read, out = self.source.floor, self.account.output_floor
+        return 0 if out is None or read is None else read - out
 
     @property
     def hold(self) -> int:

@@ -67,14 +67,15 @@ def why(
         steps = Chain(silent).of_stream(stream, needs)
     else:
         account = _query(stream, query)
-        floor, moved = _output_floor(account), stream.now - account.unseen
+        floor, moved = account.output_floor, stream.now - account.unseen
         steps = Chain(silent).of_query(account, floor, needs, moved)
     return _explanation(stream.path, needs, steps)
 
 
 def _query(stream: StreamState, query: str) -> QueryAccount:
     """The account of a query that reads the stream."""
-    found = [QueryAccount.of(a) for (role, _), a in stream.accounts.items() if role == READER]
+    read = [stream.reader(name) for role, name in stream.accounts if role == READER]
+    found = [account for account in read if account is not None]
     named = [account for account in found if query in (account.name, account.query)]
     if named:
         return min(named, key=lambda account: account.unseen)
@@ -86,12 +87,6 @@ def _query(stream: StreamState, query: str) -> QueryAccount:
         value=query,
         path=stream.path,
     )
-
-
-def _output_floor(account: QueryAccount) -> int | None:
-    """The weakest bound of the output; None while a column that has a time has none."""
-    floors = [floor for path, floor in account.output.items() if not path.endswith(".start")]
-    return None if account.lost or not floors else min(floors)
 
 
 def _explanation(path: str, needs: int | None, steps: list[Step]) -> Explanation:

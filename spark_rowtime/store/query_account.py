@@ -86,13 +86,31 @@ class QueryAccount:
         return self.name or self.query
 
     @property
+    def output_floor(self) -> int | None:
+        """The bound of its output in the last batch, in microseconds; None if a time of the output has none.
+
+        It is that of the column that is the rowtime of the stream it writes; without such a stream, the weakest.
+        """
+        if self.column is not None:
+            return self.output.get(self.column)
+        floors = [floor for path, floor in self.output.items() if not path.endswith(".start")]
+        return None if self.lost or not floors else min(floors)
+
+    @property
     def gone(self) -> bool:
         """Whether its process has ended without saying so."""
         return self.state == RUNNING and self.unseen > GONE_MICROS
 
     @classmethod
-    def of(cls, account: Account) -> "QueryAccount":
-        """Reads an account. A key that a later version may leave out is not needed."""
+    def of(cls, account: Account | None) -> "QueryAccount | None":
+        """Reads an account; None if there is none, or if it is not of a query of a version that is known."""
+        try:
+            return None if account is None else cls._parsed(account)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    @classmethod
+    def _parsed(cls, account: Account) -> "QueryAccount":
         given: dict[str, Any] = json.loads(account.content)
         return cls(
             given["query"],

@@ -8,7 +8,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import READER
+from spark_rowtime.store.base import HOST, READER
 from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.query_account import GONE_MICROS
 from spark_rowtime.testing.clock import TestClock
@@ -50,7 +50,8 @@ class Pipeline:
         store = open_store(self.orders)
         position = {"stream": store.stream, "seq": store.head().seq, "cut": None, "floor": read and us(read)}
         source = {"path": self.orders, "position": position, "place": []}
-        told = {"query": "1", "name": "hours", "batch": 1, "sources": [source], "column": "rowtime", **account}
+        told = {"query": "1", "name": "hours", "batch": 1, "sources": [source], "column": "rowtime"}
+        told |= {"output": {} if out is None else {"rowtime": us(out)}, **account}
         commit = self.writer.commit(account=json.dumps(told))
         self.writer.store.commit(commit.__class__(**{**_fields(commit), "floor": out and us(out)}))
         store.report(READER, "1", json.dumps({**told, "state": state, "error": account.get("error")}))
@@ -102,6 +103,18 @@ def test_without_an_account(pipeline: Pipeline) -> None:
     assert [link.kind for link in found.chain] == ["producer", "stream"]
 
 
+OTHERS = ["no JSON", "{}", "[]", '{"query": "1", "sources": 5}', '{"query": "1", "sources": [7]}']
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_an_account_of_another_version_is_none(pipeline: Pipeline, text: str) -> None:
+    store = pipeline.writer.store
+    store.commit(pipeline.writer.commit([1], account=text))
+    for role in (READER, HOST):
+        store.report(role, "x", text)
+    assert pipeline.why().cause is rt.Cause.NO_ACCOUNT
+
+
 def test_an_output_that_lies_behind_asks_for_more_of_its_source(pipeline: Pipeline) -> None:
     pipeline.promise("10:05")
     pipeline.batch("10:05", "09:55", operators=[{"name": "symmetricHashJoin"}])
@@ -128,6 +141,16 @@ def test_an_output_that_is_rounded_is_not_blamed_on_the_feed(pipeline: Pipeline)
     pipeline.batch("10:30", "10:00")
     pipeline.promise("11:15")
     assert pipeline.why("11:00").cause is rt.Cause.QUERY_BEHIND
+
+
+def test_a_lost_bound_is_blamed_although_earlier_batches_had_one(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("09:00", "09:00")
+    pipeline.promise("10:00")
+    pipeline.batch("10:00", "09:00", output={}, lost={"rowtime": "my_function(rowtime)"})
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.BOUND_LOST, "hours")
+    assert "lost at my_function(rowtime)" in found.note
 
 
 def test_operators_without_a_watermark_yet(pipeline: Pipeline) -> None:
@@ -158,7 +181,7 @@ def test_without_a_time_it_is_that_of_the_feeds(pipeline: Pipeline) -> None:
 
 def test_a_query_is_asked_about_at_its_source(pipeline: Pipeline) -> None:
     pipeline.promise("09:00")
-    pipeline.batch("09:00", None, output={"window.start": us("08:00"), "window.end": us("09:00")})
+    pipeline.batch("09:00", None, output={"window.start": us("08:00"), "window.end": us("09:00")}, column=None)
     found = rt.why(pipeline.orders, "2006-09-11T09:00:00Z", query="hours")
     assert (found.complete, found.chain[-1].kind, found.chain[-1].name) == (True, "query", "hours")
     assert not rt.why(pipeline.orders, "2006-09-11T10:00:00Z", query="1").complete

@@ -38,7 +38,7 @@ class Pipeline:
     def read(self, name: str, **options: str) -> DataFrame:
         return self.spark.readStream.format("rowtime").options(**options).load(self.path(name))
 
-    def run(self, frame: DataFrame, name: str, trigger: str = "0 s", **options: str) -> StreamingQuery:
+    def run(self, frame: DataFrame, name: str, trigger: str = "0 seconds", **options: str) -> StreamingQuery:
         """Runs a query of this name into the stream of this name."""
         writer = self._writer(frame, name).format("rowtime").trigger(processingTime=trigger)
         return self._ended(writer.options(**options).start(self.path(name)))
@@ -59,7 +59,7 @@ class Pipeline:
 
     def wait_for(self, name: str, cause: rt.Cause, **options: Any) -> rt.Explanation:
         """Waits until the stream has this cause, and returns the explanation."""
-        wait_for(lambda: self.why(name, **options).cause is cause, f"{cause}; it is {self.why(name)}")
+        wait_for(lambda: self.why(name, **options).cause is cause, f"{cause} of {name}")
         return self.why(name, **options)
 
 
@@ -207,19 +207,25 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     joined = orders.alias("o").join(trades.alias("t"), F.expr(within)).select("o.rowtime", "o.n")
     rate = pipeline.spark.readStream.format("rate").option("rowsPerSecond", 1).load()
     mixed = orders.union(rate.selectExpr("timestamp AS rowtime", "CAST(value AS INT) AS n"))
-    settled = [
-        pipeline.run(joined, "joined"),
-        pipeline.run(orders.union(trades), "both"),
-        pipeline.report(hours(orders), "report"),
-    ]
-    pipeline.run(mixed, "mixed", onDisorder="reject")
-    pipeline.run(pipeline.read("orders", maxRowsPerTrigger="1"), "limited", trigger="1 hour")
-    wait_for((Path(pipeline.path("limited")) / "catalog.db").exists, "the first batch")
-    wait_for(lambda: rt.describeStream(pipeline.path("limited")).rows, "the first batch")
+    settled: list[StreamingQuery] = []
 
     def settle() -> None:
         for query in settled:
             query.processAllAvailable()
+
+    for begun in (  # one after the other: each starts a Python process for each source
+        lambda: pipeline.run(joined, "joined"),
+        lambda: pipeline.run(orders.union(trades), "both"),
+        lambda: pipeline.report(hours(orders), "report"),
+    ):
+        settled.append(begun())
+        settle()
+    for frame, name, trigger in (
+        (mixed, "mixed", "0 seconds"),
+        (pipeline.read("orders", maxRowsPerTrigger="1"), "limited", "1 hour"),
+    ):
+        query = pipeline.run(frame, name, trigger, onDisorder="reject")
+        wait_for(lambda query=query: query.lastProgress, f"the first batch of {name}")
 
     send(shop, ("9:10", 1), promise="10:05")
     send(desk, promise="9:30")
