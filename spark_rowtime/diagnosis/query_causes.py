@@ -28,10 +28,12 @@ class QueryState:
     def shift(self) -> int:
         """By how much the output of the last batch lies behind its input, in microseconds.
 
-        It is 0 if one of the two has no bound: where the output's is lost, ``floor`` is that of an earlier batch.
+        It is 0 if one of the two has no bound: where the output's is lost, ``floor`` is that of an earlier batch. Of
+        several sources a slow one can lie behind the output, which says nothing about how times are moved.
         """
         read, out = self.source.floor, self.account.output_floor
-        return 0 if out is None or read is None else read - out
+        behind = 0 if out is None or read is None else read - out
+        return behind if len(self.account.sources) == 1 else max(behind, 0)
 
     @property
     def hold(self) -> int:

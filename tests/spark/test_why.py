@@ -227,7 +227,7 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
         query = pipeline.run(frame, name, trigger, onDisorder="reject")
         wait_for(lambda query=query: query.lastProgress, f"the first batch of {name}")
 
-    send(shop, ("9:10", 1), promise="10:05")
+    send(shop, ("9:10", 1), ("9:57", 1), promise="10:05")
     send(desk, promise="9:30")
     settle()
     for name, place, code in (
@@ -241,7 +241,7 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
         assert f"the {place}, {pipeline.path('trades')}" in query.note
     pipeline.wait_for("mixed", rt.Cause.ORDINARY_SOURCE)
     assert "maxRowsPerTrigger=1" in pipeline.wait_for("limited", rt.Cause.LIMIT).note
-    assert rt.why(pipeline.path("orders"), TEN, query="report").complete
+    wait_for(lambda: rt.why(pipeline.path("orders"), TEN, query="report").complete, "the account of the last batch")
     report = rt.why(pipeline.path("orders"), at("11:00"), query="report", silentAfter="0 s")
     assert (report.cause, report.holder, report.chain[-1].name) == (rt.Cause.SILENT, "shop", "report")
 
@@ -249,7 +249,7 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     settle()
     joins = pipeline.why("joined", silentAfter="0 s")
     assert joins.cause is rt.Cause.SILENT
-    assert "must promise 2006-09-11T10:10:00Z" in joins.remedy  # the join keeps orders for ten minutes
+    assert "must promise 2006-09-11T10:08:00Z" in joins.remedy  # the order of 9:57 is kept, eight minutes behind
     shop.sendRow((at("10:20"), 1))
     token = shop.flush()
     rt.wait(token, pipeline.path("both"), timeout="60 s")
