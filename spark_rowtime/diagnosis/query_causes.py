@@ -106,7 +106,8 @@ def _held_within(query: QueryState) -> Finding:
     account, source, name = query.account, query.source, query.account.shown
     if query.hold and (source.floor is None or source.floor < query.source_needs):
         needs = show_micros(query.source_needs + query.hold)
-        note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}: rows wait from {_at(source.floor)} on."
+        waiting = f"rows wait from {_at(source.floor)} on"
+        note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}: {waiting}."
         return Finding(Cause.HOLD, name, note, f"{query.stream.path} must reach {needs}; or read with a smaller hold.")
     if others := [other.other for other in account.sources if other.path is None]:
         note = f"Query {name!r} also reads {others[0]}, which has no bounds, so its output has none."
