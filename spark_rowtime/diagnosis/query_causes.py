@@ -28,10 +28,12 @@ class QueryState:
     def shift(self) -> int:
         """By how much the output of the last batch lies behind its input, in microseconds.
 
-        It is 0 if one of the two has no bound: where the output's is lost, ``floor`` is that of an earlier batch.
+        It is 0 if one of the two has no bound: where the output's is lost, ``floor`` is that of an earlier batch. Of
+        several sources a slow one can lie behind the output, which says nothing about how times are moved.
         """
         read, out = self.source.floor, self.account.output_floor
-        return 0 if out is None or read is None else read - out
+        behind = 0 if out is None or read is None else read - out
+        return behind if len(self.account.sources) == 1 else max(behind, 0)
 
     @property
     def hold(self) -> int:
@@ -104,7 +106,8 @@ def _held_within(query: QueryState) -> Finding:
     account, source, name = query.account, query.source, query.account.shown
     if query.hold and (source.floor is None or source.floor < query.source_needs):
         needs = show_micros(query.source_needs + query.hold)
-        note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}, so as of {source.hold} before."
+        waiting = f"rows wait from {_at(source.floor)} on"
+        note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}: {waiting}."
         return Finding(Cause.HOLD, name, note, f"{query.stream.path} must reach {needs}; or read with a smaller hold.")
     if others := [other.other for other in account.sources if other.path is None]:
         note = f"Query {name!r} also reads {others[0]}, which has no bounds, so its output has none."
