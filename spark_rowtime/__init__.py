@@ -54,6 +54,9 @@ from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.reader.rejected import rejectedRows
 from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
+from spark_rowtime.tables.open import openTableSink, readTableBound
+from spark_rowtime.tables.parquet import ParquetSink
+from spark_rowtime.tables.sink import TableSink
 
 if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
     from spark_rowtime.spark.output_bound import currentRowtimeBound
@@ -73,6 +76,7 @@ __all__ = [
     "ListedStream",
     "MultiAdapter",
     "NotSerializableError",
+    "ParquetSink",
     "ProducerDescription",
     "ProducerFencedError",
     "ReaderDescription",
@@ -94,6 +98,7 @@ __all__ = [
     "StreamInfo",
     "StreamNotFoundError",
     "StreamSink",
+    "TableSink",
     "Train",
     "UnknownOptionError",
     "__version__",
@@ -111,6 +116,8 @@ __all__ = [
     "openReader",
     "openSink",
     "openSinks",
+    "openTableSink",
+    "readTableBound",
     "rejectedRows",
     "renameStream",
     "runAdapter",
