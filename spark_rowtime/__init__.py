@@ -61,9 +61,15 @@ from spark_rowtime.tables.sink import TableSink
 if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
     from spark_rowtime.spark.output_bound import currentRowtimeBound
     from spark_rowtime.spark.session import configure, jarPath
+    from spark_rowtime.spark.table_writer import tableWriter
 
 __version__ = "0.1.0"
-_FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "output_bound"}
+_FROM_SPARK = {
+    "configure": "session",
+    "jarPath": "session",
+    "currentRowtimeBound": "output_bound",
+    "tableWriter": "table_writer",
+}
 
 __all__ = [
     "Adapter",
@@ -121,6 +127,7 @@ __all__ = [
     "rejectedRows",
     "renameStream",
     "runAdapter",
+    "tableWriter",
 ]
 
 

@@ -40,15 +40,15 @@ class DeltaTable(Table):
     def _make(self, path: str, schema: pa.Schema) -> None:
         """Makes the table if there is none; a writer that makes it at the same time is no error."""
         require_names(self.target, schema, " ,;{}()\n\t=", "Delta Lake")
-        if self._library.DeltaTable.is_deltatable(path):
-            return
+        errors = self._library.exceptions
         try:
-            self._library.DeltaTable.create(path, schema, mode="ignore")
-        except (self._library.exceptions.SchemaMismatchError, ValueError, TypeError) as error:
+            if not self._library.DeltaTable.is_deltatable(path):
+                self._library.DeltaTable.create(path, schema, mode="ignore")
+        except (errors.SchemaMismatchError, ValueError, TypeError) as error:
             raise SchemaMismatchError(
                 f"{self.target} cannot be made with the stream's columns: {error}", path=self.target
             ) from error
-        except (self._library.exceptions.DeltaError, OSError) as error:
+        except (errors.DeltaError, OSError) as error:
             raise _unavailable(self.target, error) from error
 
     def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
