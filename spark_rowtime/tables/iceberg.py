@@ -15,7 +15,8 @@ class IcebergTable(Table):
     """Rows and properties are one snapshot. The same properties are set on the table, in the same commit.
 
     The position is that of the newest snapshot that has one, back from the current one, so a rollback of the table
-    takes the position back with the rows. Where older snapshots have expired, it is that of the table's properties.
+    takes the position back with the rows. Where no snapshot has one, since they have expired, it is that of the
+    table's properties.
     """
 
     def __init__(self, target: str, schema: pa.Schema | None) -> None:
@@ -28,6 +29,8 @@ class IcebergTable(Table):
                 option="target",
                 value=target,
             )
+        if schema is not None:
+            _require_kept_nulls(target, schema)
         self._errors = required("pyiceberg.exceptions", "iceberg", target)
         self._catalog = self._opened(name)
         self._table = self._loaded(schema)
@@ -89,13 +92,38 @@ class IcebergTable(Table):
         self._table = self._catalog.load_table(self._name)
         snapshot = self._table.current_snapshot()
         while snapshot is not None:
-            if snapshot.summary is not None and (found := marked(snapshot.summary.additional_properties)):
+            if found := _marks(snapshot):
                 return found
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else self._table.snapshot_by_id(parent)
-            if parent is not None and snapshot is None:
-                return marked(self._table.properties)
-        return {}
+        rolled_back = any(_marks(snapshot) for snapshot in self._table.metadata.snapshots)
+        return {} if rolled_back else marked(self._table.properties)
+
+
+def _marks(snapshot: Any) -> dict[str, str]:
+    return marked(snapshot.summary.additional_properties) if snapshot.summary is not None else {}
+
+
+def _require_kept_nulls(target: str, schema: pa.Schema) -> None:
+    """Refuses types of which PyIceberg 0.12 writes null as an empty list or map."""
+    for field in schema:
+        if _loses_null(field):
+            raise SchemaMismatchError(
+                f"Column {field.name!r} cannot be kept in {target}: PyIceberg writes a null ARRAY of STRUCTs, or a "
+                "null MAP with STRUCTs as values, as an empty one. Declare it NOT NULL in the stream, or use Delta.",
+                path=target,
+                column=field.name,
+                type=str(field.type),
+            )
+
+
+def _loses_null(field: pa.Field) -> bool:
+    kind, types = field.type, pa.types
+    item = kind.value_field if types.is_list(kind) else kind.item_field if types.is_map(kind) else None
+    if item is not None and types.is_struct(item.type) and field.nullable:
+        return True
+    inside = [item] if item is not None else list(kind) if types.is_struct(kind) else []
+    return any(_loses_null(child) for child in inside)
 
 
 def _widened(schema: pa.Schema) -> pa.Schema:

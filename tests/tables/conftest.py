@@ -13,5 +13,6 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     made = Lake(tmp_path)
     for name, value in made.catalog.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())  # it is read once, when the module is imported
     return made

@@ -1,5 +1,6 @@
 """Where the tables of a test lie, and how those that did not write them read them: DuckDB and Polars."""
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import polars
 import pyarrow as pa
 
 import spark_rowtime as rt
+from spark_rowtime.types.timestamps import to_micros
 
 FORMATS = ("delta", "iceberg", "parquet")
 TRANSACTIONAL = ("delta", "iceberg")
@@ -76,6 +78,37 @@ class Lake:
             found = [s.summary.additional_properties for s in snapshots]
         ours = [{k: v for k, v in commit.items() if k.startswith("rowtime.")} for commit in found]
         return [commit for commit in ours if commit]
+
+    def made(self, kind: str) -> bool:
+        """Whether the table is there; a kill may come before that."""
+        if kind == "iceberg":
+            with sqlite3.connect(self.folder / "catalog.db") as catalog:
+                return bool(catalog.execute("SELECT count(*) FROM iceberg_tables").fetchone()[0])
+        place = {"delta": "delta/_delta_log/*.json", "parquet": "parquet/date=*/*/*.parquet"}[kind]
+        return any(self.folder.glob(place))
+
+    def bound(self, kind: str) -> int | None:
+        """The floor of the table's bound, as the newest commit's plain JSON has it."""
+        if kind == "parquet":
+            file = self.folder / "parquet/_rowtime/state.json"
+            found = json.loads(file.read_text()) if file.exists() else {}
+        elif kind == "delta":
+            logs = sorted((self.folder / "delta/_delta_log").glob("*.json"))
+            found = (
+                next(
+                    (
+                        json.loads(text)["commitInfo"]
+                        for text in logs[-1].read_text().splitlines()
+                        if "commitInfo" in text
+                    ),
+                    {},
+                )
+                if logs
+                else {}
+            )
+        else:
+            found = json.loads(Path(self._metadata()[7:]).read_text()).get("properties", {}) if self.made(kind) else {}
+        return to_micros(found["rowtime.bound"]) if "rowtime.bound" in found else None
 
     def _metadata(self) -> str:
         with sqlite3.connect(self.folder / "catalog.db") as catalog:

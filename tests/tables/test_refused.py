@@ -134,7 +134,7 @@ def test_a_column_that_the_table_has_not_null_must_be_so_in_the_stream(orders: L
 
 
 @pytest.mark.parametrize(("kind", "name"), [("delta", "a b"), ("iceberg", "a.b")])
-@pytest.mark.parametrize("schema", ["`{}` INT", "c STRUCT<`{}`: INT>", "c ARRAY<STRUCT<`{}`: INT>>"])
+@pytest.mark.parametrize("schema", ["`{}` INT", "c STRUCT<`{}`: INT>", "c ARRAY<STRUCT<`{}`: INT>> NOT NULL"])
 def test_a_name_that_the_format_does_not_allow_is_refused_by_column(
     lake: Lake, kind: str, name: str, schema: str
 ) -> None:
@@ -142,6 +142,28 @@ def test_a_name_that_the_format_does_not_allow_is_refused_by_column(
     with pytest.raises(rt.SchemaMismatchError, match=r"does not allow 'a.b' as a name") as caught:
         opened(lake, kind, columns)
     assert caught.value.values["column"] in (name, "c")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["ARRAY<STRUCT<x: INT>>", "MAP<STRING, STRUCT<x: INT>>", "STRUCT<a: ARRAY<STRUCT<x: INT>>>"],
+)
+def test_a_null_that_pyiceberg_does_not_keep_is_refused_by_column(lake: Lake, kind: str) -> None:
+    with pytest.raises(rt.SchemaMismatchError, match=r"as an empty one\. Declare it NOT NULL") as caught:
+        opened(lake, "iceberg", f"rowtime TIMESTAMP NOT NULL, c {kind}")
+    assert caught.value.values["column"] == "c"
+
+
+def test_pyiceberg_still_writes_such_a_null_as_an_empty_list(orders: Lake) -> None:
+    """Once this fails, the refusal can go."""
+    from pyiceberg.catalog import load_catalog
+
+    kind = pa.list_(pa.field("element", pa.struct([("x", pa.int32())])))
+    rows = pa.table({"c": pa.array([None], kind)})
+    load_catalog("lake").create_namespace("shop")
+    table = load_catalog("lake").create_table("shop.lists", rows.schema)
+    table.append(rows)
+    assert table.scan().to_arrow()["c"].to_pylist() == [[]]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
