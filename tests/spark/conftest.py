@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from tests.streams import Pipe
+from tests.tables.conftest import lake
+
+__all__ = ["lake", "pipe"]
 
 
 @pytest.fixture

@@ -40,8 +40,8 @@ class Lake:
         with rt.openReader(self.stream) as reader, rt.openTableSink(self.target(kind), reader.schema, **options) as to:
             reader.drainTo(to)
 
-    def read(self, kind: str) -> pa.Table:
-        """All rows, by DuckDB and its extensions, sorted by rowtime."""
+    def read(self, kind: str, order: str = "rowtime") -> pa.Table:
+        """All rows, by DuckDB and its extensions, sorted by a column."""
         connection = duckdb.connect(config={"extension_directory": f"{duckdb_ext.__path__[0]}/extensions"})
         for extension in ("parquet", "avro", "delta", "iceberg"):
             connection.execute(f"LOAD {extension}")
@@ -51,7 +51,7 @@ class Lake:
             "iceberg": lambda: f"iceberg_scan('{self._metadata()}')",
             "parquet": lambda: f"read_parquet('{self.folder}/parquet/*/*/*.parquet', hive_partitioning=false)",
         }[kind]()
-        return connection.execute(f"SELECT * FROM {what} ORDER BY rowtime").fetch_arrow_table()
+        return connection.execute(f"SELECT * FROM {what} ORDER BY {order}").fetch_arrow_table()
 
     def read_by_polars(self, kind: str) -> polars.DataFrame:
         frame = {
