@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
@@ -92,7 +93,7 @@ class GatheringSink:
         self._checkpoint = checkpoint if checkpoint is not None else self._checkpoint
         self._since = self._now() if self._since is None else self._since
         if self._rows >= self._max_rows:
-            self.commit()
+            self._commit_beside()
         else:
             self.commitDue()
 
@@ -118,6 +119,10 @@ class GatheringSink:
         self._ended = "a commit failed"
         self._write()
         self._since, self._ended = None, ""
+
+    def _commit_beside(self) -> None:
+        """Commits what is gathered; the sink may go on meanwhile."""
+        self.commit()
 
     def close(self) -> None:
         """Commits what ``flush`` was called for, and closes the sink."""
@@ -174,6 +179,8 @@ class TableSink(GatheringSink):
                 value=table.target,
             )
         self._table = table
+        self._thread = ThreadPoolExecutor(1, "rowtime-table")
+        self._beside: Future[None] | None = None
         self._bound = bound_in(table.properties)
         self._checkpoint = self.checkpoint
 
@@ -187,6 +194,35 @@ class TableSink(GatheringSink):
         """The bound of the table's last commit: no later row is below it. None while nothing is promised."""
         return bound_in(self._table.properties)
 
+    def commit(self) -> None:
+        """Commits now what ``flush`` was called for, if there is anything, and waits for it."""
+        self._require_open()
+        self._wait()
+        super().commit()
+
+    def abandon(self) -> None:
+        """Closes the sink without another commit. One that is under way is made."""
+        super().abandon()
+        if self._beside is not None:
+            self._beside.exception()
+        self._thread.shutdown()
+
+    def _commit_beside(self) -> None:
+        """Commits in the sink's thread, so that the reader reads the next rows meanwhile; at most one at a time."""
+        self._wait()
+        self._beside, self._since = self._thread.submit(self._table.append, *self._gathered()), None
+
+    def _wait(self) -> None:
+        """Waits for the commit that is under way; raises its error."""
+        if self._beside is not None:
+            self._ended = "a commit failed"
+            self._beside.result()
+            self._beside, self._ended = None, ""
+
     def _write(self) -> None:
+        self._table.append(*self._gathered())
+
+    def _gathered(self) -> tuple[pa.Table, dict[str, str]]:
+        """The rows and the properties of the next commit."""
         position = {} if self._checkpoint is None else {POSITION: self._checkpoint}
-        self._table.append(self._taken(), {**bound_properties(self._bound), **position})
+        return self._taken(), {**bound_properties(self._bound), **position}

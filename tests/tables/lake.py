@@ -83,7 +83,8 @@ class Lake:
         """Whether the table is there; a kill may come before that."""
         if kind == "iceberg":
             with sqlite3.connect(self.folder / "catalog.db") as catalog:
-                return bool(catalog.execute("SELECT count(*) FROM iceberg_tables").fetchone()[0])
+                tables = catalog.execute("SELECT name FROM sqlite_master WHERE name = 'iceberg_tables'").fetchall()
+                return bool(tables and catalog.execute("SELECT count(*) FROM iceberg_tables").fetchone()[0])
         place = {"delta": "delta/_delta_log/*.json", "parquet": "parquet/date=*/*/*.parquet"}[kind]
         return any(self.folder.glob(place))
 
