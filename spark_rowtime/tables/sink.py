@@ -19,6 +19,10 @@ EVERY, MAX_ROWS = "10 seconds", 1_000_000
 """The default interval between two commits, and the default number of rows that one gathers."""
 
 
+BESIDE_POLL_SECONDS = 0.1
+"""How often a sink of a quiet stream looks whether the commit that is under way has ended."""
+
+
 class GatheringSink:
     """The part of a table's sink that gathers: it commits when ``every`` has passed, or ``max_rows`` have come.
 
@@ -199,6 +203,18 @@ class TableSink(GatheringSink):
         self._require_open()
         self._wait()
         super().commit()
+
+    def commitDue(self) -> float | None:
+        """Commits if the interval has passed, and raises the error of a commit beside that has ended.
+
+        Returns:
+            The number of seconds until the next commit is due, or until one beside is looked at again; None if nothing
+            is gathered and nothing is under way.
+        """
+        if self._beside is not None and self._beside.done():
+            self._wait()
+        left = super().commitDue()
+        return left if self._beside is None else min(BESIDE_POLL_SECONDS, left or BESIDE_POLL_SECONDS)
 
     def abandon(self) -> None:
         """Closes the sink without another commit. One that is under way is made."""

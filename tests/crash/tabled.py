@@ -7,8 +7,8 @@ import spark_rowtime as rt
 from spark_rowtime.tables.sink import GatheringSink
 
 
-def drain_into(pipe: Any, stream: str, target: str, catalog: dict[str, str], follow: bool) -> None:
-    """Drains with small commits; says the position after each.
+def drain_into(pipe: Any, stream: str, target: str, catalog: dict[str, str], dying: bool) -> None:
+    """Drains in small commits for ever, and says the position after each; or, if it need not die, in large ones once.
 
     A process that imports PyIceberg reads the environment once, so the catalog is set before that.
     """
@@ -21,8 +21,9 @@ def drain_into(pipe: Any, stream: str, target: str, catalog: dict[str, str], fol
 
     GatheringSink.commit = commit  # type: ignore[method-assign]
     with (
-        rt.openReader(stream, follow=follow) as reader,
-        rt.openTableSink(target, reader.schema, every="0 s", maxRows=7) as sink,
+        rt.openReader(stream, follow=dying) as reader,
+        rt.openTableSink(target, reader.schema, **({"every": "0 s", "maxRows": 7} if dying else {})) as sink,
     ):
-        reader._how = type(reader._how)("rowtime", max_rows=50)
+        if dying:
+            reader._how = type(reader._how)("rowtime", max_rows=50)
         reader.drainTo(sink)

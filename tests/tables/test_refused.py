@@ -43,6 +43,17 @@ def test_of_two_drains_into_one_table_the_second_to_commit_is_fenced(orders: Lak
     assert orders.numbers(kind) == list(range(10, 16))
 
 
+def test_a_commit_beside_that_fails_is_said_while_the_stream_is_quiet(orders: Lake) -> None:
+    other = rt.openTableSink(orders.target("delta"), opened(orders, "delta")._schema, maxRows=1)
+    orders.drain("delta")
+    with rt.openReader(orders.stream) as reader:
+        other.sendRows(reader.read().rows)
+        other.flush(checkpoint=reader.position)
+    other._beside.exception(60)
+    with pytest.raises(rt.ProducerFencedError):
+        other.commitDue()
+
+
 def test_a_second_drain_into_folders_of_parquet_is_refused_when_it_starts(orders: Lake) -> None:
     with opened(orders, "parquet"), pytest.raises(rt.StoreUnavailableError, match="Another drain writes to parquet:"):
         opened(orders, "parquet")
