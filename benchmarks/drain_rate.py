@@ -66,9 +66,10 @@ def iceberg(place: str, tables: list[pa.Table]) -> None:
 
 
 def parquet(place: str, tables: list[pa.Table]) -> None:
-    """One hour more or less: the rows are a little over one, so a file as large as a drain's."""
-    Path(place.removeprefix("parquet:")).parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(place.removeprefix("parquet:"), tables[0].schema, compression="zstd") as writer:
+    """One file, as the drain writes: all rows are in one year."""
+    file = Path(place.removeprefix("parquet:").replace("%Y", "rows.parquet"))
+    file.parent.mkdir()
+    with pq.ParquetWriter(file, tables[0].schema, compression="zstd") as writer:
         for table in tables:
             writer.write_table(table, row_group_size=MAX_ROWS)
 
