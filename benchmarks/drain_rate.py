@@ -68,7 +68,7 @@ def iceberg(place: str, tables: list[pa.Table]) -> None:
 def parquet(place: str, tables: list[pa.Table]) -> None:
     """One file, as the drain writes: all rows are in one year."""
     file = Path(place.removeprefix("parquet:").replace("%Y", "rows.parquet"))
-    file.parent.mkdir()
+    file.parent.mkdir(exist_ok=True)
     with pq.ParquetWriter(file, tables[0].schema, compression="zstd") as writer:
         for table in tables:
             writer.write_table(table, row_group_size=MAX_ROWS)
@@ -91,7 +91,7 @@ def main(rows: int = ROWS, turns: int = TURNS) -> None:
         for what, write in zip(DRAINS, (delta, iceberg, parquet), strict=True):
             kind, ours, theirs = write.__name__, [], []
             for turn in range(turns + 1):
-                place = f"lake.shop.{{}}{turn}" if kind == "iceberg" else f"{root}/{{}}{turn}/%Y"
+                place = f"lake.shop.{{}}{turn}" if kind == "iceberg" else f"{root}/{kind}-{{}}{turn}/%Y"
                 seconds = drained(
                     stream, f"{kind}:{place.format('drained')}".replace("/%Y", "/%Y" * (kind == "parquet"))
                 )
