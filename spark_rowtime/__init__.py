@@ -62,13 +62,22 @@ from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.reader.rejected import rejectedRows
 from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
+from spark_rowtime.tables.open import openTableSink, readTableBound
+from spark_rowtime.tables.parquet import ParquetSink
+from spark_rowtime.tables.sink import TableSink
 
 if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
     from spark_rowtime.spark.output_bound import currentRowtimeBound
     from spark_rowtime.spark.session import configure, jarPath
+    from spark_rowtime.spark.table_writer import tableWriter
 
 __version__ = "0.1.0"
-_FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "output_bound"}
+_FROM_SPARK = {
+    "configure": "session",
+    "jarPath": "session",
+    "currentRowtimeBound": "output_bound",
+    "tableWriter": "table_writer",
+}
 
 __all__ = [
     "Adapter",
@@ -85,6 +94,7 @@ __all__ = [
     "ListedStream",
     "MultiAdapter",
     "NotSerializableError",
+    "ParquetSink",
     "Period",
     "ProducerDescription",
     "ProducerFencedError",
@@ -107,6 +117,7 @@ __all__ = [
     "StreamInfo",
     "StreamNotFoundError",
     "StreamSink",
+    "TableSink",
     "Train",
     "UnknownOptionError",
     "WaitTimeoutError",
@@ -126,9 +137,12 @@ __all__ = [
     "openReader",
     "openSink",
     "openSinks",
+    "openTableSink",
+    "readTableBound",
     "rejectedRows",
     "renameStream",
     "runAdapter",
+    "tableWriter",
     "wait",
     "why",
 ]

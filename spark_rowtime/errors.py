@@ -233,7 +233,7 @@ class SinkClosedError(RowtimeError):
     ``values`` has those of these that the message is about:
 
     - ``producer``: the name of the producer.
-    - ``path``: the path of the stream, where the stream was opened in another process.
+    - ``path``: the path of the stream, where the stream was opened in another process, or the table.
 
     Example:
         >>> import spark_rowtime as rt
@@ -273,12 +273,14 @@ class NotSerializableError(RowtimeError):
 class ProducerFencedError(RowtimeError):
     """Another sink took the producer over, or somebody closed it. Nothing of the call was committed.
 
+    Into a table: another drain or query has committed to it.
+
     ``values`` has those of these that the message is about:
 
     - ``producer``: the name of the producer.
     - ``epoch``: the epoch of the sink that was fenced.
     - ``current``: the epoch of the sink that has the producer now.
-    - ``path``: the path of the stream that a query writes to.
+    - ``path``: the path of the stream that a query writes to, or the table.
     - ``query``: the id of that query.
     - ``batch``: the number of the batch.
 

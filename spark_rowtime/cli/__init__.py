@@ -8,8 +8,9 @@ from spark_rowtime.cli.admin import copy, delete, list_streams, rename
 from spark_rowtime.cli.alter import alter
 from spark_rowtime.cli.announce import announce
 from spark_rowtime.cli.check import check
+from spark_rowtime.cli.drain import drain
 from spark_rowtime.cli.gc import gc
-from spark_rowtime.cli.host import drain, run
+from spark_rowtime.cli.host import run
 from spark_rowtime.cli.jar import jar
 from spark_rowtime.cli.producers import close, detach
 from spark_rowtime.cli.rejected import rejected

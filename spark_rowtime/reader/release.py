@@ -281,3 +281,19 @@ def load_position(
             found=order,
         )
     return Position(fields["seq"], fields["cut"], fields["floor"])
+
+
+def position_before(position: str, time: int) -> str:
+    """The position of the same reader before the rows at or after ``time``, in microseconds.
+
+    The bound at ``position`` must have reached ``time``, so that all rows below it have been handed out; the rows from
+    it on are handed out again. InvalidOptionError if the reader's order is not "rowtime".
+    """
+    fields = _position_fields(position)
+    if fields["order"] != "rowtime":
+        raise InvalidOptionError(
+            f"A position of order={fields['order']!r} cannot be taken back to a time. Read with order='rowtime'.",
+            option="order",
+            value=fields["order"],
+        )
+    return json.dumps({**fields, "cut": min(fields["cut"], time), "floor": min(fields["floor"], time)})

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from tests.streams import Pipe
+from tests.tables.conftest import lake
+
+__all__ = ["lake", "pipe"]
 
 IN_DATABASE = os.environ.get("ROWTIME_SPARK_STORE") == "postgres"
 """Whether the streams of all tests that take ``pipe`` are in PostgreSQL."""
