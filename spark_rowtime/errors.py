@@ -383,6 +383,8 @@ class InvalidOptionError(RowtimeError):
     - ``missing``: the methods that the adapter's class does not have.
     - ``provider``: the class of the session's state store.
     - ``stream``: the name of an input of a RowtimeTestStream.
+    - ``query``: the id of the query.
+    - ``operator``: the name of the query's operator.
 
     Example:
         >>> import spark_rowtime as rt
