@@ -13,6 +13,7 @@ from spark_rowtime.cli.jar import jar
 from spark_rowtime.cli.producers import close, detach
 from spark_rowtime.cli.rejected import rejected
 from spark_rowtime.cli.send import send
+from spark_rowtime.cli.serve import serve
 from spark_rowtime.cli.streams import create, describe
 from spark_rowtime.cli.tail import tail
 from spark_rowtime.errors import RowtimeError
@@ -63,6 +64,7 @@ for _command in (
     rename,
     delete,
     list_streams,
+    serve,
     jar,
 ):
     main.add_command(_command)

@@ -7,10 +7,12 @@ import click
 
 from spark_rowtime.admin.copy import copyStream
 from spark_rowtime.admin.delete import deleteStream
+from spark_rowtime.admin.description import bound_json, show_bound
 from spark_rowtime.admin.listing import ListedStream, listStreams
 from spark_rowtime.admin.rename import renameStream
-from spark_rowtime.cli.output import as_json, bound_json, dump, show_bound, table, text_width
+from spark_rowtime.cli.output import as_json, table, text_width
 from spark_rowtime.stream import describeStream
+from spark_rowtime.types.json_values import dump
 from spark_rowtime.types.schema import show_schema
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from spark_rowtime.cli.description import blocking
+from spark_rowtime.admin.description import blocking
 from spark_rowtime.cli.output import as_json, echo_json
 from spark_rowtime.store import open_store
 from spark_rowtime.stream import describeStream

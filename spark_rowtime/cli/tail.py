@@ -8,9 +8,10 @@ import click
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.last_rows import start_of_last
-from spark_rowtime.cli.output import dump, plain, styled
+from spark_rowtime.cli.output import styled
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.stream import StreamInfo, describeStream
+from spark_rowtime.types.json_values import dump, plain
 from spark_rowtime.types.schema import ROWTIME
 
 QUIET_SECONDS = 1.0

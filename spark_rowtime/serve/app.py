@@ -1,0 +1,86 @@
+"""The web application: the page, the JSON under /api, and /metrics. All of it is read only."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from spark_rowtime.admin.description import described
+from spark_rowtime.errors import RowtimeError, StreamNotFoundError
+from spark_rowtime.serve.guard import Guard
+from spark_rowtime.serve.metrics import registry_of
+from spark_rowtime.serve.served import Served
+from spark_rowtime.serve.watcher import Watcher
+from spark_rowtime.stream import describeStream
+from spark_rowtime.types.json_values import dump
+
+PAGE = Path(__file__).with_name("page")
+"""The folder with the page: HTML, style and scripts."""
+
+
+def make_app(served: Served, names: Iterable[str] = ()) -> Starlette:
+    """Returns the application. ``names`` are the host names by which it may be called, beside localhost."""
+    pages = _Pages(served)
+    routes = [
+        Route("/api/streams", pages.streams),
+        Route("/api/describe", pages.describe),
+        Route("/api/live", pages.live),
+        Route("/metrics", pages.metrics),
+        Mount("/", StaticFiles(directory=PAGE, html=True)),
+    ]
+    return Starlette(
+        routes=routes, middleware=[Middleware(Guard, names=tuple(names))], exception_handlers={RowtimeError: _error}
+    )
+
+
+class _Pages:
+    """What each address answers."""
+
+    def __init__(self, served: Served) -> None:
+        self._served, self._watcher, self._registry = served, Watcher(served), registry_of(served)
+
+    async def streams(self, request: Request) -> Response:
+        del request
+        return _json({"streams": self._served.paths()})
+
+    async def describe(self, request: Request) -> Response:
+        path = self._stream(request)
+        return _json(described(await run_in_threadpool(describeStream, path)))
+
+    async def live(self, request: Request) -> Response:
+        del request
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(self._watcher.events(), media_type="text/event-stream", headers=headers)
+
+    async def metrics(self, request: Request) -> Response:
+        del request
+        return Response(await run_in_threadpool(generate_latest, self._registry), media_type=CONTENT_TYPE_LATEST)
+
+    def _stream(self, request: Request) -> str:
+        """Returns the stream that a request names. Only streams that are served can be named."""
+        paths, named = self._served.paths(), request.query_params.get("stream")
+        if named in paths:
+            return named
+        if named is None and len(paths) == 1:
+            return paths[0]
+        raise StreamNotFoundError(
+            f"{named!r} is not served here. Name one of /api/streams, as ?stream=PATH.", path=str(named)
+        )
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(dump(value), status, {"Cache-Control": "no-store"}, "application/json")
+
+
+def _error(request: Request, error: Exception) -> Response:
+    del request
+    status = 404 if isinstance(error, StreamNotFoundError) else 503
+    return _json({"error": str(error), "kind": type(error).__name__}, status)

@@ -1,0 +1,117 @@
+"""Watches the streams while somebody looks, and tells each reader what has changed."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from spark_rowtime.serve.served import Served
+from spark_rowtime.serve.watched import WatchedStream
+from spark_rowtime.types.json_values import dump
+
+SHORTEST_PAUSE_SECONDS = 0.1
+"""The pause between two looks at streams in which nothing happens."""
+CPU_SHARE = 0.04
+"""The share of a core that looking may take. After a look that was expensive the pause is longer."""
+LONGEST_QUEUE = 50
+"""A reader that is so many messages behind is disconnected. Its browser connects again, and gets the whole state."""
+ALIVE_SECONDS = 15.0
+"""After this time without a message a comment is sent, by which a connection that is gone is noticed."""
+_COMMENT = b": nothing new\n\n"
+
+_Queue = asyncio.Queue[bytes | None]
+
+
+class Watcher:
+    """The streams that are served, and those who read about them as server-sent events."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._watched: dict[str, WatchedStream] = {}
+        self._queues: set[_Queue] = set()
+        self._looking = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yields the whole state of each stream, and then each change, until the reader disconnects."""
+        queue: _Queue = asyncio.Queue()
+        await self._add(queue)
+        try:
+            while (message := await self._next(queue)) is not None:
+                yield message
+        finally:
+            self._queues.discard(queue)
+
+    async def _next(self, queue: _Queue) -> bytes | None:
+        try:
+            return await asyncio.wait_for(queue.get(), ALIVE_SECONDS)
+        except TimeoutError:
+            return _COMMENT
+
+    async def _add(self, queue: _Queue) -> None:
+        """Adds a reader, between two looks: what it gets first is the state from which the next changes go on."""
+        async with self._looking:
+            if not self._queues:
+                await run_in_threadpool(self._look)
+            for message in await run_in_threadpool(self._whole):
+                queue.put_nowait(message)
+            self._queues.add(queue)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._queues:
+            async with self._looking:
+                messages, cost = await run_in_threadpool(self._measured_look)
+                self._tell(messages)
+            await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, cost / CPU_SHARE))
+        await run_in_threadpool(self.close)
+
+    def _tell(self, messages: Iterable[bytes]) -> None:
+        for message in messages:
+            for queue in list(self._queues):
+                if queue.qsize() < LONGEST_QUEUE + len(self._watched):
+                    queue.put_nowait(message)
+                else:
+                    self._queues.discard(queue)
+                    _end(queue)
+
+    def _measured_look(self) -> tuple[list[bytes], float]:
+        begin = time.thread_time()
+        return self._look(), time.thread_time() - begin
+
+    def _look(self) -> list[bytes]:
+        """Looks at each stream; returns the changes."""
+        paths = self._served.paths()
+        gone = [self._watched.pop(path) for path in list(self._watched) if path not in paths]
+        for stream in gone:
+            stream.close()
+        for path in paths:
+            self._watched.setdefault(path, WatchedStream(path))
+        removed = [event_of({"stream": stream.path, "removed": True}) for stream in gone]
+        return removed + self._each(WatchedStream.look)
+
+    def _whole(self) -> list[bytes]:
+        return self._each(WatchedStream.whole)
+
+    def _each(self, message_of: Callable[[WatchedStream], Any]) -> list[bytes]:
+        messages = (message_of(stream) for stream in self._watched.values())
+        return [event_of(message) for message in messages if message is not None]
+
+    def close(self) -> None:
+        """Closes the streams."""
+        for stream in self._watched.values():
+            stream.close()
+
+
+def _end(queue: _Queue) -> None:
+    while not queue.empty():
+        queue.get_nowait()
+    queue.put_nowait(None)
+
+
+def event_of(message: Any) -> bytes:
+    """Returns a message as a server-sent event. JSON has no line break."""
+    return f"data: {dump(message)}\n\n".encode()
