@@ -25,6 +25,9 @@ from spark_rowtime.admin.listing import ListedStream, listStreams
 from spark_rowtime.admin.rename import renameStream
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
+from spark_rowtime.diagnosis.causes import Cause
+from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
+from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import (
     BoundRegressionError,
     DataLostError,
@@ -65,8 +68,11 @@ _FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBoun
 __all__ = [
     "Adapter",
     "BoundRegressionError",
+    "Cause",
+    "ChainLink",
     "DataLostError",
     "DisorderedOutputError",
+    "Explanation",
     "ExtraNotInstalledError",
     "InvalidOptionError",
     "LateRowError",
@@ -114,6 +120,7 @@ __all__ = [
     "rejectedRows",
     "renameStream",
     "runAdapter",
+    "why",
 ]
 
 

@@ -450,6 +450,14 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def moved(self) -> int | None:
+        """Returns how many microseconds of uptime ago the stream's bound became what it is.
+
+        Returns None if there is no bound, or if ``gc`` may have removed the event that raised it. The cost grows
+        at most with the logarithm of the log.
+        """
+
+    @abstractmethod
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         """Yields the rejections that are kept, from the number ``after + 1`` to ``upto`` (None: the newest) in order.
 

@@ -446,6 +446,15 @@ class MemoryStore(Store):
             removed = first > 0 and found.seq == self._horizon
             return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, *_who(found.event))
 
+    def moved(self) -> int | None:
+        with self._changed:
+            kept = self._log[max(self._horizon - 1, 0) :]
+            floor = kept[-1].floor if kept else None
+            found = next((e for e in kept if floor is not None and e.floor == floor), None)
+            if found is None or (self._horizon > 0 and found.seq == self._horizon):
+                return None
+            return max(self._uptime() - found.time, 0)
+
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         with self._changed:
             found = list(self._rejections)

@@ -16,6 +16,8 @@ MODULES = [
     "spark_rowtime.adapter.sinks",
     "spark_rowtime.bounds.bound",
     "spark_rowtime.bounds.train",
+    "spark_rowtime.diagnosis.explanation",
+    "spark_rowtime.diagnosis.why",
     "spark_rowtime.errors",
     "spark_rowtime.producer.floors",
     "spark_rowtime.producer.lifecycle",

@@ -41,7 +41,7 @@ from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
-from spark_rowtime.store.local.raised import raised
+from spark_rowtime.store.local.raised import moved, raised
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import all_there, slices_between
@@ -419,6 +419,12 @@ class LocalStore(Store):
     def raised(self, bound: int) -> BoundOrigin | None:
         with self._transaction("DEFERRED"):
             return raised(self._catalog, bound)
+
+    def moved(self) -> int | None:
+        with self._transaction("DEFERRED"):
+            floor = self._log.last.floor
+            at = None if floor is None else moved(self._catalog, floor)
+            return None if at is None else max(self._uptime.look() - at, 0)
 
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         end = self.rejections_end() if upto is None else upto

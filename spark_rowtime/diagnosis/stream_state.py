@@ -1,0 +1,69 @@
+"""StreamState: what a stream tells about its bound and its producers, read once."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from spark_rowtime.bounds.clock import COUNTING, Status
+from spark_rowtime.bounds.key_order import declares_keys, weakest_first
+from spark_rowtime.store.base import LastSeen, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.current_state import clock_now, producers_now
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A stream at one moment. Floors are in microseconds, ages in microseconds of uptime."""
+
+    path: str
+    now: int
+    floor: int | None
+    rows: int
+    largest: int | None
+    settings: StreamSettings
+    producers: dict[str, ProducerInfo]
+    seen: dict[str, LastSeen]
+    holders: list[str]
+    moved: int | None
+    """How long ago the bound became what it is."""
+    weakest_keys: dict[str, list[tuple[object, int]]]
+    """The weakest values of each holder that has ``inOrderPer``, at most two."""
+
+    @classmethod
+    def of(cls, store: Store) -> Self:
+        """Reads the state of the stream, without writing to it."""
+        (clock, due), head, now = clock_now(store), store.head(), store.now()
+        infos = {info.name: info for info in producers_now(store, due)}
+        holders = [name for name in clock.holders() if name in infos]
+        return cls(
+            store.path,
+            now,
+            clock.floor,
+            head.rows,
+            head.largest,
+            store.settings,
+            infos,
+            store.last_seen(),
+            holders,
+            0 if clock.floor != head.floor else store.moved(),
+            {name: _weakest(store, infos[name]) for name in holders if declares_keys(infos[name].declaration)},
+        )
+
+    @property
+    def holder(self) -> ProducerInfo | None:
+        """The producer that holds the bound; None if the stream waits for nobody."""
+        return self.producers[self.holders[0]] if self.holders else None
+
+    @property
+    def strongest(self) -> int | None:
+        """The floor of the strongest producer that counts."""
+        floors = [p.floor for p in self.producers.values() if p.status in COUNTING and p.floor is not None]
+        return max(floors, default=None)
+
+    @property
+    def farthest(self) -> int | None:
+        """The farthest time that a producer has promised, or that a row has."""
+        floors = [p.floor for p in self.producers.values() if p.floor is not None and p.status is not Status.COMPLETE]
+        return max([*floors, *([] if self.largest is None else [self.largest])], default=None)
+
+
+def _weakest(store: Store, info: ProducerInfo) -> list[tuple[object, int]]:
+    return weakest_first(info.declaration, store.schema, store.keys(info.name))[:2]
