@@ -14,7 +14,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from spark_rowtime.admin.description import described
-from spark_rowtime.errors import RowtimeError, StreamNotFoundError
+from spark_rowtime.diagnosis.why import why
+from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamNotFoundError
 from spark_rowtime.serve.guard import Guard
 from spark_rowtime.serve.metrics import registry_of
 from spark_rowtime.serve.served import Served
@@ -26,12 +27,13 @@ PAGE = Path(__file__).with_name("page")
 """The folder with the page: HTML, style and scripts."""
 
 
-def make_app(served: Served, names: Iterable[str] = ()) -> Starlette:
+def make_app(served: Served, watcher: Watcher, names: Iterable[str] = ()) -> Starlette:
     """Returns the application. ``names`` are the host names by which it may be called, beside localhost."""
-    pages = _Pages(served)
+    pages = _Pages(served, watcher)
     routes = [
         Route("/api/streams", pages.streams),
         Route("/api/describe", pages.describe),
+        Route("/api/why", pages.why),
         Route("/api/live", pages.live),
         Route("/metrics", pages.metrics),
         Mount("/", StaticFiles(directory=PAGE, html=True)),
@@ -44,8 +46,8 @@ def make_app(served: Served, names: Iterable[str] = ()) -> Starlette:
 class _Pages:
     """What each address answers."""
 
-    def __init__(self, served: Served) -> None:
-        self._served, self._watcher, self._registry = served, Watcher(served), registry_of(served)
+    def __init__(self, served: Served, watcher: Watcher) -> None:
+        self._served, self._watcher, self._registry = served, watcher, registry_of(served)
 
     async def streams(self, request: Request) -> Response:
         del request
@@ -54,6 +56,10 @@ class _Pages:
     async def describe(self, request: Request) -> Response:
         path = self._stream(request)
         return _json(described(await run_in_threadpool(describeStream, path)))
+
+    async def why(self, request: Request) -> Response:
+        path, at = self._stream(request), request.query_params.get("at")
+        return _json((await run_in_threadpool(why, path, at)).toJson())
 
     async def live(self, request: Request) -> Response:
         del request
@@ -82,5 +88,5 @@ def _json(value: Any, status: int = 200) -> Response:
 
 def _error(request: Request, error: Exception) -> Response:
     del request
-    status = 404 if isinstance(error, StreamNotFoundError) else 503
+    status = 400 if isinstance(error, InvalidOptionError) else 404 if isinstance(error, StreamNotFoundError) else 503
     return _json({"error": str(error), "kind": type(error).__name__}, status)

@@ -69,10 +69,10 @@ def read_times(store: Store) -> dict[str, Value]:
 
 
 def _times(last: LastSeen, now: int) -> Value:
-    return {"sent": _second(now - last.silent), "seen": _second(now - last.unseen), "lease": _milliseconds(last.lease)}
+    return {"sent": second(now - last.silent), "seen": second(now - last.unseen), "lease": _milliseconds(last.lease)}
 
 
-def _second(micros: int) -> int:
+def second(micros: int) -> int:
     """Returns a time in milliseconds, rounded to a second: the reading of a clock must not look like a change."""
     return round(micros / 1_000_000) * 1000
 

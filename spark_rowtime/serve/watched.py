@@ -3,13 +3,14 @@
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pyarrow as pa
 
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import RowtimeError
+from spark_rowtime.serve.reasons import reasons_of
 from spark_rowtime.serve.state import Value, bound_value, changed, details_of, read_state, read_times
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Rejection, Store
@@ -19,7 +20,7 @@ from spark_rowtime.types.schema import ROWTIME
 TIMES_SECONDS = 5.0
 """How often it is read when the producers were last seen. Leases that have ended show then, too."""
 DETAILS_SECONDS = 30.0
-"""How often the rarely changing facts are read. The stream is then opened again, in case it was replaced."""
+"""How often the facts that change rarely are read."""
 LATE_ROWS = 50
 """The largest number of late rows that the page shows of a stream: the newest."""
 
@@ -29,7 +30,6 @@ class WatchedStream:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._store: Store | None = None
         self._error: str | None = None
         self._forget("")
 
@@ -38,6 +38,7 @@ class WatchedStream:
         self._stream = stream
         self._facts: Value = {}
         self._details: Value = {}
+        self._reasons: Value = {}
         self._producers: dict[str, Value] = {}
         self._times: dict[str, Value] = {}
         self._late: deque[Value] = deque(maxlen=LATE_ROWS)
@@ -45,60 +46,59 @@ class WatchedStream:
         self._times_due = self._details_due = 0.0
 
     def look(self) -> Value | None:
-        """Reads the stream, and returns what has changed; None if nothing has. Cheap if nothing was committed."""
+        """Reads the stream, and returns what has changed; None if nothing has. Cheap if nothing was committed.
+
+        The stream is open only meanwhile: a page that somebody leaves open keeps nobody from renaming or deleting it.
+        """
         try:
-            return self._look(time.monotonic())
+            with open_store(self.path) as store:
+                return self._look(store, time.monotonic())
         except RowtimeError as error:
             return self._failed(str(error))
 
     def whole(self) -> Value:
         """Returns all that was known after the last look."""
         producers = list(self._producers.values())
-        return {**self._message(producers, list(self._late)), "full": True, "details": self._details}
+        return {
+            **self._message(producers, list(self._late)),
+            "full": True,
+            "details": self._details,
+            "why": self._reasons,
+        }
 
-    def close(self) -> None:
-        """Closes the stream."""
-        if self._store is not None:
-            with suppress(RowtimeError):
-                self._store.close()
-        self._store, self._details_due = None, 0.0
-
-    def _look(self, now: float) -> Value | None:
-        detailed = self._store is None or now >= self._details_due
-        store = self._reopened() if detailed else self._store
-        assert store is not None
+    def _look(self, store: Store, now: float) -> Value | None:
         if store.stream != self._stream:  # the first look, or another stream is at the path now
             self._forget(store.stream)
             self._read(store, timed=True, detailed=True)
             return self.whole()
-        timed = detailed or now >= self._times_due
-        if not timed and store.head().seq == self._facts["seq"]:
+        timed, detailed = now >= self._times_due, now >= self._details_due
+        unchanged = store.head().seq == self._facts["seq"] and store.rejections_end() == self._rejection
+        if unchanged and not timed and not self._error:
             return None
         self._times_due = now + TIMES_SECONDS if timed else self._times_due
         self._details_due = now + DETAILS_SECONDS if detailed else self._details_due
         return self._read(store, timed, detailed)
 
-    def _reopened(self) -> Store:
-        self.close()
-        self._store = open_store(self.path)
-        return self._store
-
     def _read(self, store: Store, timed: bool, detailed: bool) -> Value | None:
-        failed_before, facts_before, producers_before = self._error, self._facts, self._producers
+        before = (self._facts, self._producers, self._details, self._reasons, self._error)
+        facts_before, producers_before, details_before, reasons_before, failed_before = before
         self._facts, found = read_state(store, self.path)
         self._times = read_times(store) if timed else self._moved(found)
         self._producers = {name: {**value, **self._times.get(name, {})} for name, value in found.items()}
         late, self._error = self._new_late(store), None
-        details_before = self._details
+        if timed or self._facts["holders"] != facts_before.get("holders"):
+            self._reasons = reasons_of(why(self.path))
         if detailed:
             self._details = details_of(describeStream(self.path))
         news = list(changed(producers_before, self._producers))
         gone = [name for name in producers_before if name not in self._producers]
-        new_details = self._details != details_before
-        if not (news or gone or late or new_details or failed_before or self._facts != facts_before):
+        more = {
+            **({"details": self._details} if self._details != details_before else {}),
+            **({"why": self._reasons} if self._reasons != reasons_before else {}),
+        }
+        if not (news or gone or late or more or failed_before or self._facts != facts_before):
             return None
-        message = {**self._message(news, late), "full": False, "gone": gone}
-        return {**message, "details": self._details} if new_details else message
+        return {**self._message(news, late), "full": False, "gone": gone, **more}
 
     def _moved(self, found: dict[str, Value]) -> dict[str, Value]:
         """Returns the known times; a producer that has moved since they were read has sent now."""
@@ -131,7 +131,6 @@ class WatchedStream:
 
     def _failed(self, error: str) -> Value | None:
         known, self._error = self._error, error
-        self.close()
         return None if error == known else {**self._message([], []), "full": False, "gone": []}
 
 

@@ -11,7 +11,7 @@ from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
 from spark_rowtime.types.json_values import dump
 
-SHORTEST_PAUSE_SECONDS = 0.1
+SHORTEST_PAUSE_SECONDS = 0.2
 """The pause between two looks at streams in which nothing happens."""
 CPU_SHARE = 0.04
 """The share of a core that looking may take. After a look that was expensive the pause is longer."""
@@ -67,7 +67,6 @@ class Watcher:
                 messages, cost = await run_in_threadpool(self._measured_look)
                 self._tell(messages)
             await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, cost / CPU_SHARE))
-        await run_in_threadpool(self.close)
 
     def _tell(self, messages: Iterable[bytes]) -> None:
         for message in messages:
@@ -85,12 +84,12 @@ class Watcher:
     def _look(self) -> list[bytes]:
         """Looks at each stream; returns the changes."""
         paths = self._served.paths()
-        gone = [self._watched.pop(path) for path in list(self._watched) if path not in paths]
-        for stream in gone:
-            stream.close()
+        gone = [path for path in self._watched if path not in paths]
         for path in paths:
             self._watched.setdefault(path, WatchedStream(path))
-        removed = [event_of({"stream": stream.path, "removed": True}) for stream in gone]
+        for path in gone:
+            del self._watched[path]
+        removed = [event_of({"stream": path, "removed": True}) for path in gone]
         return removed + self._each(WatchedStream.look)
 
     def _whole(self) -> list[bytes]:
@@ -100,10 +99,10 @@ class Watcher:
         messages = (message_of(stream) for stream in self._watched.values())
         return [event_of(message) for message in messages if message is not None]
 
-    def close(self) -> None:
-        """Closes the streams."""
-        for stream in self._watched.values():
-            stream.close()
+    def end(self) -> None:
+        """Disconnects all readers, so that the server can end."""
+        for queue in self._queues:
+            _end(queue)
 
 
 def _end(queue: _Queue) -> None:

@@ -14,9 +14,12 @@ export function make(tag, {text, name, children = []} = {}) {
   return element;
 }
 
-/** Fills the body of a table with rows of texts; the first cell is the head of its row. Hides a table without rows. */
-export function fill(table, rows) {
-  const key = JSON.stringify(rows);
+/**
+ * Fills the body of a table with rows of texts or elements, if `state`, from which they were made, is another than
+ * before. The first cell is the head of its row. Hides a table without rows.
+ */
+export function fill(table, rows, state = rows) {
+  const key = JSON.stringify(state);
   if (table.dataset.key === key) return;
   table.dataset.key = key;
   table.hidden = rows.length === 0;
@@ -24,9 +27,10 @@ export function fill(table, rows) {
   table.tBodies[0].replaceChildren(...rows.map(row => tableRow(row, titles)));
 }
 
-function tableRow(texts, titles) {
-  const cells = texts.map((text, index) => {
-    const cell = make(index ? "td" : "th", {text, name: titles[index].className});
+function tableRow(contents, titles) {
+  const cells = contents.map((content, index) => {
+    const cell = make(index ? "td" : "th", {name: titles[index].className});
+    cell.append(content);
     if (!index) cell.scope = "row";
     return cell;
   });

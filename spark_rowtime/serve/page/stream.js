@@ -3,6 +3,7 @@
 import {fill, make, setText, some} from "./elements.js";
 import {Lanes} from "./lanes.js";
 import {axisOf, clock, interval, windowsOf} from "./times.js";
+import {Reasons} from "./reasons.js";
 
 const LATE_ROWS = 50;
 /** A producer that holds the clock and is silent for longer is said to be silent. */
@@ -20,6 +21,7 @@ export class StreamView {
     heading.tabIndex = -1;
     this.section.setAttribute("aria-labelledby", heading.id);
     this.lanes = new Lanes(this.section);
+    this.reasons = new Reasons(path, this.section);
     this.producers = new Map();
     this.late = [];
     this.details = {};
@@ -36,6 +38,7 @@ export class StreamView {
     for (const producer of message.producers) this.producers.set(producer.name, producer);
     this.late = [...this.late, ...message.late].slice(-LATE_ROWS);
     this.details = message.details ?? this.details;
+    if (message.why) this.reasons.take(message.why);
     this.facts = message.facts;
     this.error = message.error;
   }
@@ -50,6 +53,7 @@ export class StreamView {
     this.showFacts();
     this.showWindows(this.axis ? windowsOf(this.axis, facts, known) : [], wished);
     this.lanes.show(this.producers, this.axis, this.late);
+    this.reasons.draw(this.axis);
     this.showTables();
   }
 
@@ -90,11 +94,12 @@ export class StreamView {
   }
 
   showWindows(windows, wished) {
-    const rows = windows.map(w => [w.name, w.closed ? "✓ complete" : "open", some(w.waits)]);
-    fill(this.part(".windows"), rows);
+    const rows = windows.map(w => [w.name, w.closed ? "✓ complete" : "open", some(w.waits),
+      w.closed ? "" : this.reasons.button(w)]);
+    fill(this.part(".windows"), rows, windows.map(w => [w.name, w.closed, w.waits]));
     this.announce(windows, wished);
     const {axis, facts} = this;
-    const style = this.part(".lanes").style;
+    const style = this.section.style;
     if (!axis) return;
     const closed = windows.filter(w => w.closed).length;
     style.setProperty("--windows", windows.length);
@@ -146,5 +151,6 @@ export class StreamView {
     const long = silence >= SILENT && !this.facts.complete;
     setText(this.part(".silence"), long ? `${holder.name} has sent nothing for ${interval(silence)}.` : "");
     this.lanes.tick();
+    this.reasons.tick();
   }
 }

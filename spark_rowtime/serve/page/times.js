@@ -27,11 +27,11 @@ export function clock(ms, length) {
   return time.slice(0, length < MINUTE ? 8 : 5);
 }
 
-/** "2026-01-05 10:00–11:00" */
+/** "2026-01-05 10:00-11:00" */
 export function windowName(start, length) {
   const date = new Date(start).toISOString().slice(0, 10);
-  if (length > DAY) return `${date} – ${new Date(start + length).toISOString().slice(0, 10)}`;
-  return length === DAY ? date : `${date} ${clock(start, length)}–${clock(start + length, length)}`;
+  if (length > DAY) return `${date} to ${new Date(start + length).toISOString().slice(0, 10)}`;
+  return length === DAY ? date : `${date} ${clock(start, length)}-${clock(start + length, length)}`;
 }
 
 /** The part of event time that is shown, from one window's start to another's end; null where there is no time. */
@@ -70,7 +70,8 @@ export function windowsOf(axis, facts, producers) {
     const end = start + axis.length;
     const closed = Boolean(facts.complete) || (facts.bound?.ms ?? -Infinity) >= end;
     const before = closed ? [] : waited.filter(p => !p.bound?.end && (p.bound?.ms ?? -Infinity) < end);
-    windows.push({start, name: windowName(start, axis.length), closed, waits: before.map(p => p.name)});
+    before.sort((a, b) => (a.bound?.ms ?? -Infinity) - (b.bound?.ms ?? -Infinity));
+    windows.push({start, end, name: windowName(start, axis.length), closed, waits: before.map(p => p.name)});
   }
   return windows;
 }
