@@ -29,6 +29,7 @@ function drawAll() {
   due = false;
   for (const path of changed) streams.get(path)?.draw(Number(chosen.value));
   changed.clear();
+  performance.mark("drawn");
 }
 
 function add(path) {
