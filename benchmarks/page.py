@@ -1,6 +1,6 @@
 """The page of ``rowtime serve`` with 1,000 producers, in headless Chromium: when it is drawn, and what it costs.
 
-Needs Chromium and the extra ``dev``. The server is a process of its own; its share of a core is that process's CPU time.
+Needs Chromium and the extra ``dev``. The server is a process of its own; its share of a core is its CPU time.
 """
 
 import random
@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -24,7 +23,11 @@ WHAT = "page of 1,000 producers"
 START = rt.RowtimeBound("2026-01-05T10:00:00Z").floor
 _SEEN = """([name, text]) => new Promise(done => {
   const row = [...document.querySelectorAll('.lanes tbody tr')].find(row => row.textContent.includes(name));
-  const look = () => { if (row.textContent.includes(text)) { watch.disconnect(); requestAnimationFrame(() => done(Date.now())); } };
+  const look = () => {
+    if (!row.textContent.includes(text)) return;
+    watch.disconnect();
+    requestAnimationFrame(() => done(Date.now()));
+  };
   const watch = new MutationObserver(look);
   watch.observe(row, {subtree: true, childList: true, characterData: true});
   look();
