@@ -4,13 +4,15 @@ What a commit changes is read at each refresh. What only time changes (when a pr
 left, the readers) costs more to read with many producers, and is read every few seconds.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from spark_rowtime.admin.description import blocking, show_bound
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.base import LastSeen, ProducerInfo, Store
-from spark_rowtime.store.current_state import clock_now, producers_now
+from spark_rowtime.store.current_state import clock_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.stream import StreamInfo, waits_for
 from spark_rowtime.types.schema import show_schema
@@ -25,32 +27,45 @@ def bound_value(bound: RowtimeBound | None) -> Value | None:
     return {"text": show_bound(bound), "ms": None if bound.isEnd else bound.floor / 1000, "end": bound.isEnd}
 
 
-def read_state(store: Store, path: str) -> tuple[Value, dict[str, Value]]:
-    """Returns the facts about a stream that commits change, and those about each of its producers, by name."""
+class State(NamedTuple):
+    """A stream at one moment: the facts about it, its producers by name, and who of them holds the clock back."""
+
+    facts: Value
+    producers: dict[str, ProducerInfo]
+    holding: frozenset[str]
+
+
+def read_state(store: Store, path: str) -> State:
+    """Reads what commits change."""
     (clock, due), head, summary = clock_now(store), store.head(), store.summary()
-    infos, holders = producers_now(store, due), clock.holders()
-    bound, holding = as_bound(clock.floor), frozenset(holders)
+    infos, holders = {info.name: _now(info, due) for info in store.producers()}, clock.holders()
+    bound, first = as_bound(clock.floor), [name for name in holders if name in infos][:_NAMED]
     complete = bound is not None and bound.isEnd
     facts = {
         "bound": bound_value(bound),
         "complete": complete,
-        "holders": holders[:_NAMED],
+        "holders": first,
         "holderCount": len(holders),
-        "waitsFor": waits_for(path, clock.holder(), infos, complete=complete),
+        "waitsFor": waits_for(path, clock.holder(), list(infos.values()), complete=complete),
         "largest": bound_value(as_bound(head.largest)),
         "rows": head.rows,
         "rejected": summary.rejected,
         "rowsHeldBack": rows_held_back(store),
         "seq": head.seq,
     }
-    return facts, {info.name: _producer(info, info.name in holding) for info in infos}
+    return State(facts, infos, frozenset(holders))
+
+
+def _now(info: ProducerInfo, due: Mapping[str, Status]) -> ProducerInfo:
+    return replace(info, status=due[info.name]) if info.name in due else info
 
 
 _NAMED = 3
 """The largest number of producers that hold the clock back which the facts name; each producer says whether it does."""
 
 
-def _producer(info: ProducerInfo, holds: bool) -> Value:
+def producer_value(info: ProducerInfo, holds: bool) -> Value:
+    """Returns the facts about a producer that commits change."""
     return {
         "name": info.name,
         "status": info.status.value,
@@ -94,8 +109,3 @@ def details_of(info: StreamInfo) -> Value:
         ],
         "warnings": blocking(info),
     }
-
-
-def changed(before: Mapping[str, Value], after: Mapping[str, Value]) -> Iterable[Value]:
-    """Yields the values that are new or differ."""
-    return (value for name, value in after.items() if before.get(name) != value)

@@ -11,18 +11,22 @@ from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.serve.reasons import reasons_of
-from spark_rowtime.serve.state import Value, bound_value, changed, details_of, read_state, read_times
+from spark_rowtime.serve.state import State, Value, bound_value, details_of, producer_value, read_state, read_times
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Rejection, Store
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.schema import ROWTIME
 
 TIMES_SECONDS = 5.0
-"""How often it is read when the producers were last seen. Leases that have ended show then, too."""
+"""How often it is read when the producers were last seen, and why the stream stands where it is. Leases that have
+ended show then, too."""
 DETAILS_SECONDS = 30.0
 """How often the facts that change rarely are read."""
+REASONS_SECONDS = 0.5
+"""How long after another producer has begun to hold the clock it is read why."""
 LATE_ROWS = 50
 """The largest number of late rows that the page shows of a stream: the newest."""
+_TIMES = ("sent", "seen", "lease")
 
 
 class WatchedStream:
@@ -36,11 +40,10 @@ class WatchedStream:
     def _forget(self, stream: str) -> None:
         """Begins anew, with the stream of this id."""
         self._stream = stream
-        self._facts: Value = {}
+        self._state = State({}, {}, frozenset())
+        self._producers: dict[str, Value] = {}
         self._details: Value = {}
         self._reasons: Value = {}
-        self._producers: dict[str, Value] = {}
-        self._times: dict[str, Value] = {}
         self._late: deque[Value] = deque(maxlen=LATE_ROWS)
         self._rejection = 0
         self._times_due = self._details_due = 0.0
@@ -52,69 +55,83 @@ class WatchedStream:
         """
         try:
             with open_store(self.path) as store:
-                return self._look(store, time.monotonic())
+                if store.stream == self._stream:
+                    return self._look(store, time.monotonic())
+                return self._first_look(store)
         except RowtimeError as error:
             return self._failed(str(error))
 
     def whole(self) -> Value:
         """Returns all that was known after the last look."""
-        producers = list(self._producers.values())
-        return {
-            **self._message(producers, list(self._late)),
-            "full": True,
-            "details": self._details,
-            "why": self._reasons,
-        }
+        known = self._message(list(self._producers.values()), list(self._late))
+        return {**known, "full": True, "details": self._details, "why": self._reasons}
+
+    def _first_look(self, store: Store) -> Value:
+        """Reads what the page needs to be drawn; the rest follows with the next look."""
+        self._forget(store.stream)
+        self._read(store, timed=True)
+        return self.whole()
 
     def _look(self, store: Store, now: float) -> Value | None:
-        if store.stream != self._stream:  # the first look, or another stream is at the path now
-            self._forget(store.stream)
-            self._read(store, timed=True, detailed=True)
-            return self.whole()
         timed, detailed = now >= self._times_due, now >= self._details_due
-        unchanged = store.head().seq == self._facts["seq"] and store.rejections_end() == self._rejection
-        if unchanged and not timed and not self._error:
+        if not timed and not self._error and self._is_known(store):
             return None
-        self._times_due = now + TIMES_SECONDS if timed else self._times_due
-        self._details_due = now + DETAILS_SECONDS if detailed else self._details_due
-        return self._read(store, timed, detailed)
+        message, more = self._read(store, timed), {}
+        if timed:
+            self._times_due = now + TIMES_SECONDS
+            more = self._answers(detailed)
+        if detailed:
+            self._details_due = now + DETAILS_SECONDS
+        if message is None and not more:
+            return None
+        return {**(message or self._changes([], [], [])), **more}
 
-    def _read(self, store: Store, timed: bool, detailed: bool) -> Value | None:
-        before = (self._facts, self._producers, self._details, self._reasons, self._error)
-        facts_before, producers_before, details_before, reasons_before, failed_before = before
-        self._facts, found = read_state(store, self.path)
-        self._times = read_times(store) if timed else self._moved(found)
-        self._producers = {name: {**value, **self._times.get(name, {})} for name, value in found.items()}
-        late, self._error = self._new_late(store), None
-        if timed or self._facts["holders"] != facts_before.get("holders"):
-            self._reasons = reasons_of(why(self.path))
+    def _is_known(self, store: Store) -> bool:
+        return store.head().seq == self._state.facts["seq"] and store.rejections_end() == self._rejection
+
+    def _read(self, store: Store, timed: bool) -> Value | None:
+        """Reads the state, and returns what has changed."""
+        before, failed_before, self._error = self._state, self._error, None
+        self._state = state = read_state(store, self.path)
+        times = read_times(store) if timed else {}
+        news = {name: self._producer(name, before, times.get(name)) for name in state.producers}
+        moved = [value for name, value in news.items() if value is not self._producers.get(name)]
+        gone = [name for name in self._producers if name not in news]
+        self._producers, late = news, self._new_late(store)
+        if state.facts.get("holders") != before.facts.get("holders"):
+            self._times_due = min(self._times_due, time.monotonic() + REASONS_SECONDS)
+        if not (moved or gone or late or failed_before or state.facts != before.facts):
+            return None
+        return self._changes(moved, gone, late)
+
+    def _producer(self, name: str, before: State, times: Value | None) -> Value:
+        """Returns what is known of a producer: the same object as before if nothing has changed.
+
+        If the times were not read, a producer that has moved has sent now.
+        """
+        known, info, holds = self._producers.get(name), self._state.producers[name], name in self._state.holding
+        if known is None or info != before.producers[name] or holds != known["holds"]:
+            value = producer_value(info, holds)
+            sent = known is None or any(value[key] != known[key] for key in ("bound", "accepted", "rejected"))
+            return {**value, **(times or _times_of(known, sent))}
+        return known if times is None or times.items() <= known.items() else {**known, **times}
+
+    def _answers(self, detailed: bool) -> Value:
+        """Reads why the stream stands where it is and, if they are due, the details; returns what has changed."""
+        reasons, details = self._reasons, self._details
+        self._reasons = reasons_of(why(self.path))
         if detailed:
             self._details = details_of(describeStream(self.path))
-        news = list(changed(producers_before, self._producers))
-        gone = [name for name in producers_before if name not in self._producers]
-        more = {
-            **({"details": self._details} if self._details != details_before else {}),
-            **({"why": self._reasons} if self._reasons != reasons_before else {}),
+        return {
+            **({"why": self._reasons} if self._reasons != reasons else {}),
+            **({"details": self._details} if self._details != details else {}),
         }
-        if not (news or gone or late or more or failed_before or self._facts != facts_before):
-            return None
-        return {**self._message(news, late), "full": False, "gone": gone, **more}
-
-    def _moved(self, found: dict[str, Value]) -> dict[str, Value]:
-        """Returns the known times; a producer that has moved since they were read has sent now."""
-        second = round(time.time()) * 1000
-        compared = ("bound", "accepted", "rejected")
-        for name, value in found.items():
-            before = self._producers.get(name)
-            if before is None or any(value[key] != before[key] for key in compared):
-                self._times[name] = {**self._times.get(name, {"lease": None}), "sent": second, "seen": second}
-        return self._times
 
     def _new_late(self, store: Store) -> list[Value]:
         end = store.rejections_end()
-        after = max(self._rejection, end - LATE_ROWS)
         if end <= self._rejection:
             return []
+        after = max(self._rejection, end - LATE_ROWS)
         found = [row for rejection in store.rejections(after, end) for row in _late_rows(rejection)][-LATE_ROWS:]
         self._rejection = end
         self._late.extend(found)
@@ -124,14 +141,24 @@ class WatchedStream:
         return {
             "stream": self.path,
             "error": self._error,
-            "facts": self._facts,
+            "facts": self._state.facts,
             "producers": producers,
             "late": late,
         }
 
+    def _changes(self, producers: list[Value], gone: list[str], late: list[Value]) -> Value:
+        return {**self._message(producers, late), "full": False, "gone": gone}
+
     def _failed(self, error: str) -> Value | None:
         known, self._error = self._error, error
-        return None if error == known else {**self._message([], []), "full": False, "gone": []}
+        return None if error == known else self._changes([], [], [])
+
+
+def _times_of(known: Value | None, sent: bool) -> Value:
+    """Returns the times that are known of a producer; if it ``sent``, then now."""
+    second = round(time.time()) * 1000
+    times = {key: known[key] if known else None for key in _TIMES}
+    return {**times, "sent": second, "seen": second} if sent else times
 
 
 def _late_rows(rejection: Rejection) -> Iterator[Value]:

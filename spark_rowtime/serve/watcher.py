@@ -14,7 +14,9 @@ from spark_rowtime.types.json_values import dump
 SHORTEST_PAUSE_SECONDS = 0.2
 """The pause between two looks at streams in which nothing happens."""
 CPU_SHARE = 0.04
-"""The share of a core that looking may take. After a look that was expensive the pause is longer."""
+"""The share of a core that looking may take."""
+MOST_CREDIT_SECONDS = 0.4
+"""How much CPU time looking may save up while nothing happens, so that a change is seen soon."""
 LONGEST_QUEUE = 50
 """A reader that is so many messages behind is disconnected. Its browser connects again, and gets the whole state."""
 ALIVE_SECONDS = 15.0
@@ -53,7 +55,7 @@ class Watcher:
     async def _add(self, queue: _Queue) -> None:
         """Adds a reader, between two looks: what it gets first is the state from which the next changes go on."""
         async with self._looking:
-            if not self._queues:
+            if not self._watched:
                 await run_in_threadpool(self._look)
             for message in await run_in_threadpool(self._whole):
                 queue.put_nowait(message)
@@ -62,11 +64,15 @@ class Watcher:
             self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
+        credit, earned_at = MOST_CREDIT_SECONDS, time.monotonic()
         while self._queues:
             async with self._looking:
                 messages, cost = await run_in_threadpool(self._measured_look)
                 self._tell(messages)
-            await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, cost / CPU_SHARE))
+            now = time.monotonic()
+            credit = min(credit + CPU_SHARE * (now - earned_at), MOST_CREDIT_SECONDS) - cost
+            earned_at = now
+            await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, -credit / CPU_SHARE))
 
     def _tell(self, messages: Iterable[bytes]) -> None:
         for message in messages:

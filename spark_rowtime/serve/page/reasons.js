@@ -16,10 +16,12 @@ export class Reasons {
     this.now = why;
   }
 
-  draw(axis) {
+  draw(axis, holders) {
     if (!this.now?.chain) return;
-    setText(this.part(".note"), this.now.note);
-    setText(this.part(".remedy"), this.now.remedy);
+    const holder = this.now.chain[0];  // where another producer holds the clock now, the answer follows soon
+    const current = !this.now.complete && (holder?.kind !== "producer" || !holders.length || holders.includes(holder.name));
+    setText(this.part(".note"), current ? this.now.note : "");
+    setText(this.part(".remedy"), current ? this.now.remedy : "");
     const key = JSON.stringify([this.now.chain, axis?.first, axis?.end]);
     if (this.table.dataset.key === key) return;
     this.table.dataset.key = key;

@@ -53,7 +53,7 @@ export class StreamView {
     this.showFacts();
     this.showWindows(this.axis ? windowsOf(this.axis, facts, known) : [], wished);
     this.lanes.show(this.producers, this.axis, this.late);
-    this.reasons.draw(this.axis);
+    this.reasons.draw(this.axis, facts.holders);
     this.showTables();
   }
 
