@@ -4,6 +4,8 @@ import shlex
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.stream import ProducerDescription, StreamInfo
 from spark_rowtime.types.timestamps import show_micros
@@ -28,7 +30,7 @@ def described(info: StreamInfo) -> dict[str, Any]:
     """The JSON of ``rowtime describe``; docs/cli.md has its keys."""
     return {
         "stream": info.path,
-        "columns": [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in info.schema],
+        "columns": columns_json(info.schema),
         "bound": bound_json(info.bound),
         "holders": info.holders,
         "waitsFor": info.waitsFor,
@@ -47,6 +49,11 @@ def described(info: StreamInfo) -> dict[str, Any]:
         ],
         "warnings": blocking(info),
     }
+
+
+def columns_json(schema: pa.Schema) -> list[dict[str, Any]]:
+    """The columns of a stream for JSON."""
+    return [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in schema]
 
 
 def _producer_json(producer: ProducerDescription) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import click
 from spark_rowtime.cli.admin import copy, delete, list_streams, rename
 from spark_rowtime.cli.alter import alter
 from spark_rowtime.cli.check import check
+from spark_rowtime.cli.completion import add_completion
 from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import drain, run
 from spark_rowtime.cli.jar import jar
@@ -68,3 +69,4 @@ for _command in (
     jar,
 ):
     main.add_command(_command)
+add_completion(main)

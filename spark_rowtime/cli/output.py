@@ -48,6 +48,18 @@ def fact(label: str, text: str, width: int) -> list[str]:
     )
 
 
+def parts_in_lines(parts: Sequence[str]) -> list[str]:
+    """The parts in one line; on a terminal in several, where one is too narrow. No part is broken."""
+    width = text_width() if sys.stdout.isatty() else sys.maxsize
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + 2 + len(part) <= width:
+            lines[-1] += f"  {part}"
+        else:
+            lines.append(f"    {part}")
+    return lines
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """The lines of the head and of each row, in columns.
 

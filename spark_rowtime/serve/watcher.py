@@ -13,7 +13,7 @@ from spark_rowtime.types.json_values import dump
 
 SHORTEST_PAUSE_SECONDS = 0.2
 """The pause between two looks at streams in which nothing happens."""
-CPU_SHARE = 0.04
+CPU_SHARE = 0.035
 """The share of a core that looking may take."""
 MOST_CREDIT_SECONDS = 0.4
 """How much CPU time looking may save up while nothing happens, so that a change is seen soon."""

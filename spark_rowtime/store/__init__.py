@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
@@ -76,8 +76,10 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
         return shared
 
 
-def check_store(path: str) -> "Report":
+def check_store(path: str, advance: Callable[[int, int | None], object] | None = None) -> "Report":
     """Verifies a whole stream in a directory and reports any damage.
+
+    ``advance`` is called with how many events are verified, and how many there are.
 
     Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
     """
@@ -86,11 +88,14 @@ def check_store(path: str) -> "Report":
         raise InvalidOptionError(f"{path} is in memory, and has no files to check.", path=path)
     from spark_rowtime.store.local import check_local  # noqa: PLC0415
 
-    return check_local(_local(path))
+    return check_local(_local(path), advance)
 
 
-def copy_store(path: str, to: str) -> None:
-    """Copies a stream, which others may write to meanwhile, to a new path of the same kind."""
+def copy_store(path: str, to: str, advance: Callable[[int, int | None], object] | None = None) -> None:
+    """Copies a stream, which others may write to meanwhile, to a new path of the same kind.
+
+    ``advance`` is called with how many bytes are copied, and how many there are.
+    """
     path, to = _text(path), _text(to)
     if _same_kind(path, to) == "memory":
         _require_free(to)
@@ -98,7 +103,7 @@ def copy_store(path: str, to: str) -> None:
         return
     from spark_rowtime.store.local import copy_local  # noqa: PLC0415
 
-    copy_local(_local(path), _local(to))
+    copy_local(_local(path), _local(to), advance)
 
 
 def rename_store(path: str, to: str) -> None:
