@@ -27,6 +27,7 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.diagnosis.causes import Cause
 from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
+from spark_rowtime.diagnosis.wait import wait
 from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import (
     BoundRegressionError,
@@ -50,6 +51,7 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
     UnknownOptionError,
+    WaitTimeoutError,
 )
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
@@ -102,6 +104,7 @@ __all__ = [
     "StreamSink",
     "Train",
     "UnknownOptionError",
+    "WaitTimeoutError",
     "__version__",
     "alterStream",
     "closeProducer",
@@ -120,6 +123,7 @@ __all__ = [
     "rejectedRows",
     "renameStream",
     "runAdapter",
+    "wait",
     "why",
 ]
 

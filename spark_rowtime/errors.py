@@ -20,6 +20,7 @@
     +-- ShimMissingError        Spark runs without the extension
     +-- ShimMismatchError       Spark's internals are not as the extension expects
     +-- ExtraNotInstalledError  a pip extra is needed
+    +-- WaitTimeoutError        what was flushed has not arrived in time
 
 There is one warning besides: SinkNotClosedWarning, for a sink that was not closed.
 
@@ -427,6 +428,18 @@ class ExtraNotInstalledError(RowtimeError):
     ``values``:
 
     - ``extra``: the name of the pip extra.
+    """
+
+
+class WaitTimeoutError(RowtimeError):
+    """``wait`` has ended before what was flushed was in the results of the stream.
+
+    ``values``:
+
+    - ``token``, ``path``: what was waited for, and where.
+    - ``holder``: the producer or the query that holds it; None if nobody does.
+    - ``cause``: the code of the cause, as ``why`` gives it.
+    - ``remedy``: what would release it.
     """
 
 

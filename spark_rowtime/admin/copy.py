@@ -34,7 +34,7 @@ def copyStream(path: str, to: str, *, progress: bool = False) -> None:
         >>> rt.createStream("memory://docs-copy", "rowtime TIMESTAMP NOT NULL, ticker STRING")
         >>> with rt.openSink("memory://docs-copy") as sink:
         ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
-        ...     sink.flush()
+        ...     _ = sink.flush()
         ...     rt.copyStream("memory://docs-copy", "memory://docs-copied")
         >>> rt.describeStream("memory://docs-copied").rows
         1

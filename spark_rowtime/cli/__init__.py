@@ -17,6 +17,8 @@ from spark_rowtime.cli.send import send
 from spark_rowtime.cli.serve import serve
 from spark_rowtime.cli.streams import create, describe
 from spark_rowtime.cli.tail import tail
+from spark_rowtime.cli.wait import wait
+from spark_rowtime.cli.why import why
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.types.arguments import did_you_mean, nearest
 
@@ -52,6 +54,8 @@ for _command in (
     create,
     alter,
     describe,
+    why,
+    wait,
     close,
     detach,
     send,

@@ -35,6 +35,34 @@ class Cause(StrEnum):
     """The stream waits for nobody: its producers have left."""
     MAX_LAG = "maxLag"
     """The stream follows its strongest producer at the distance ``maxLag``."""
+    ADAPTER_FAILING = "adapterFailing"
+    """The adapter that sends as the producer fails, and is restarted, or has been given up."""
+    QUERY_STOPPED = "queryStopped"
+    """The query was stopped, or has ended as its trigger says."""
+    QUERY_FAILED = "queryFailed"
+    """The query has failed; its error is named."""
+    QUERY_GONE = "queryGone"
+    """The process of the query has ended without saying so."""
+    QUERY_BEHIND = "queryBehind"
+    """The query runs, but has not read as far as its source has come."""
+    LIMIT = "limit"
+    """The query reads less in a batch than its source has, by maxRowsPerTrigger or maxBytesPerTrigger."""
+    HOLD = "hold"
+    """The query reads its source later by its option ``hold``."""
+    BOUND_LOST = "boundLost"
+    """The query's output has no bound: it was lost at an expression or an operator, which is named."""
+    OPERATOR = "operator"
+    """The query's operators keep rows, so its output lies behind its input."""
+    ORDINARY_SOURCE = "ordinarySource"
+    """The query also reads a source without bounds, and a watermark that Spark derives from its rows is no promise."""
+    JOIN_SIDE = "joinSide"
+    """Of a link: the query waits for one side of a join."""
+    UNION_INPUT = "unionInput"
+    """Of a link: the query waits for one input of a union."""
+    NO_ACCOUNT = "noAccount"
+    """The query that writes the stream has left no account: it runs without the extension, or an older version."""
+    SOURCE_UNREADABLE = "sourceUnreadable"
+    """A stream that the query reads cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +73,5 @@ class Finding:
     holder: str | None
     note: str
     remedy: str
+    about: str | None = None
+    """The producer that the finding is about, also where the stream waits for nobody."""

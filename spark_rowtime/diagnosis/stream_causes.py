@@ -1,12 +1,13 @@
 """The causes that lie in one stream and its producers."""
 
+import json
 import shlex
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.key_order import declares_keys
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
-from spark_rowtime.store.base import ProducerInfo
+from spark_rowtime.store.base import HOST, ProducerInfo
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import show_micros
 
@@ -25,7 +26,8 @@ def finding_of(stream: StreamState, needs: int, silent_after: int) -> Finding | 
         return _no_producers(stream)
     if stream.holder is None:
         return _nobody(stream)
-    return _of_settings(stream, needs) or _of_holder(stream, stream.holder, needs, silent_after)
+    failing = _adapter(stream, stream.holder.name)
+    return failing or _of_settings(stream, needs) or _of_holder(stream, stream.holder, needs, silent_after)
 
 
 def _no_producers(stream: StreamState) -> Finding:
@@ -45,8 +47,26 @@ def _nobody(stream: StreamState) -> Finding:
             name = max(names, key=lambda each: stream.producers[each].floor or 0)
             text, remedy = _NOBODY[cause]
             command = {"name": name, "end": _arguments(stream.path, name)}
-            return Finding(cause, None, text.format(**command), remedy.format(**command))
+            failing = _adapter(stream, name)
+            return failing or Finding(cause, None, text.format(**command), remedy.format(**command), name)
     return Finding(Cause.LEFT, None, "All producers are complete.", "")
+
+
+def _adapter(stream: StreamState, producer: str) -> Finding | None:
+    """The adapter that sends as ``producer`` has failed since the producer last sent."""
+    for (role, name), account in stream.accounts.items():
+        told = json.loads(account.content) if role == HOST else {}
+        if producer in told.get("producers", []) and account.unseen < stream.seen[producer].silent:
+            again = "is restarted again and again" if told["restarts"] else "was given up"
+            return Finding(
+                Cause.ADAPTER_FAILING,
+                producer,
+                f"The adapter {name!r}, which sends as producer {producer!r}, fails and {again}: {told['error']}",
+                f"Correct what the adapter failed with; it continues from its checkpoint. "
+                f"{_letting_go(stream.path, producer)}",
+                producer,
+            )
+    return None
 
 
 def _cause(stream: StreamState, producer: ProducerInfo) -> Cause:
@@ -114,7 +134,7 @@ def _of_holder(stream: StreamState, holder: ProducerInfo, needs: int, silent_aft
     cause, note = _why_held(stream, holder, silent_after)
     more = [name for name in stream.holders[1:] if (stream.producers[name].floor or 0) < needs]
     others = f" {len(more)} more producer(s) stand as low: {', '.join(map(repr, more[:3]))}." if more else ""
-    return Finding(cause, holder.name, note + others, _remedy(stream, cause, holder, needs))
+    return Finding(cause, holder.name, note + others, _remedy(stream, cause, holder, needs), holder.name)
 
 
 def _why_held(stream: StreamState, holder: ProducerInfo, silent_after: int) -> tuple[Cause, str]:

@@ -5,11 +5,15 @@ from typing import Any
 
 from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.diagnosis.causes import Cause, Finding
+from spark_rowtime.diagnosis.chain import Chain, Step
 from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
-from spark_rowtime.diagnosis.stream_causes import finding_of
+from spark_rowtime.diagnosis.farthest import farthest
 from spark_rowtime.diagnosis.stream_state import StreamState
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.store import open_store
-from spark_rowtime.types.arguments import known_keywords
+from spark_rowtime.store.base import READER
+from spark_rowtime.store.query_account import QueryAccount
+from spark_rowtime.types.arguments import did_you_mean, known_keywords, nearest
 from spark_rowtime.types.timestamps import END, from_micros, to_micros, to_required_interval
 
 SILENT_AFTER = timedelta(seconds=10)
@@ -17,15 +21,20 @@ SILENT_AFTER = timedelta(seconds=10)
 
 
 @known_keywords
-def why(path: str, at: Any = None, *, silentAfter: str | timedelta = SILENT_AFTER) -> Explanation:
+def why(
+    path: str, at: Any = None, *, query: str | None = None, silentAfter: str | timedelta = SILENT_AFTER
+) -> Explanation:
     """Names what holds a stream below a time, and what would release it.
 
-    It reads the stream and its producers, and writes nothing.
+    It walks from the stream back to its feeds, through the queries that write it, and names the first link of this
+    chain that has not come as far as it must. It reads the streams, and writes nothing.
 
     Args:
         path: The path of the stream, as for ``createStream``.
         at: A time, as for ``sendRowtimeBound``. None: the farthest time that a feed of the stream has promised or
             sent.
+        query: The name or the id of a query that reads the stream. The explanation is then about the output of this
+            query, wherever it is written. None: it is about the stream.
         silentAfter: An interval: a producer that has sent nothing for longer is called silent.
 
     Returns:
@@ -34,7 +43,8 @@ def why(path: str, at: Any = None, *, silentAfter: str | timedelta = SILENT_AFTE
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
         StoreCorruptError: The stream's files do not hold what was written.
-        InvalidOptionError: ``path`` names no kind of store that is known, or ``at`` is no time.
+        InvalidOptionError: ``path`` names no kind of store that is known, ``at`` is no time, or no query of that name
+            reads the stream.
 
     Example:
         >>> import spark_rowtime as rt
@@ -51,54 +61,70 @@ def why(path: str, at: Any = None, *, silentAfter: str | timedelta = SILENT_AFTE
     """
     silent, wanted = to_required_interval(silentAfter, "silentAfter"), None if at is None else to_micros(at)
     with open_store(path) as store:
-        stream = StreamState.of(store)
-    needs = stream.farthest if wanted is None else wanted
-    finding = None if needs is None and stream.producers else finding_of(stream, needs or END, silent)
-    return _explanation(stream, needs, finding)
+        stream = StreamState.of(store, str(path))
+    needs = farthest(stream, of_output=query is None) if wanted is None else wanted
+    if query is None:
+        steps = Chain(silent).of_stream(stream, needs)
+    else:
+        account = _query(stream, query)
+        floor, moved = _output_floor(account), stream.now - account.unseen
+        steps = Chain(silent).of_query(account, floor, needs, moved)
+    return _explanation(stream.path, needs, steps)
 
 
-def _explanation(stream: StreamState, needs: int | None, finding: Finding | None) -> Explanation:
-    found = finding or Finding(Cause.COMPLETE, None, "The stream is complete at this time.", "")
+def _query(stream: StreamState, query: str) -> QueryAccount:
+    """The account of a query that reads the stream."""
+    found = [QueryAccount.of(a) for (role, _), a in stream.accounts.items() if role == READER]
+    named = [account for account in found if query in (account.name, account.query)]
+    if named:
+        return min(named, key=lambda account: account.unseen)
+    names = [account.shown for account in found]
+    raise InvalidOptionError(
+        f"No query {query!r} that reads {stream.path} has reported.{did_you_mean(nearest(query, names))} Those that "
+        f"have are: {', '.join(map(repr, names)) or 'none'}.",
+        option="query",
+        value=query,
+        path=stream.path,
+    )
+
+
+def _output_floor(account: QueryAccount) -> int | None:
+    """The weakest bound of the output; None while a column that has a time has none."""
+    floors = [floor for path, floor in account.output.items() if not path.endswith(".start")]
+    return None if account.lost or not floors else min(floors)
+
+
+def _explanation(path: str, needs: int | None, steps: list[Step]) -> Explanation:
+    last = steps[-1]
+    reached = last.floor is not None and (needs is None or last.floor >= needs)
+    first = next((step.finding for step in steps if step.finding), None)
+    found = _COMPLETE if reached else first or _UNKNOWN
     return Explanation(
-        stream.path,
+        path,
         _time(needs),
-        finding is None,
-        as_bound(stream.floor),
+        reached,
+        as_bound(last.floor),
         found.holder,
         found.cause,
         found.note,
         found.remedy,
-        tuple(_chain(stream, needs, finding)),
+        tuple(_link(step, told=not reached) for step in steps),
     )
 
 
-def _chain(stream: StreamState, needs: int | None, finding: Finding | None) -> list[ChainLink]:
-    producers = [] if stream.holder is None else [_producer_link(stream, needs, finding)]
-    cause = None if producers or finding is None else finding
-    before = producers[0].bound if producers else None
-    here = ChainLink(
-        "stream",
-        stream.path,
-        as_bound(stream.floor),
-        _behind(stream.floor, before.floor if before else None),
-        _ago(stream.now, stream.moved),
-        _time(needs),
-        cause.cause if cause else None,
-        cause.note if cause else "",
-    )
-    return [*producers, here]
+_COMPLETE = Finding(Cause.COMPLETE, None, "It is complete at this time.", "")
+_UNKNOWN = Finding(Cause.OPERATOR, None, "All links have come as far as they must, but the output has not yet.", "")
 
 
-def _producer_link(stream: StreamState, needs: int | None, finding: Finding | None) -> ChainLink:
-    holder = stream.holder
-    assert holder is not None
+def _link(step: Step, *, told: bool) -> ChainLink:
+    finding = step.finding if told else None
     return ChainLink(
-        "producer",
-        holder.name,
-        as_bound(holder.floor),
-        _behind(holder.floor, stream.strongest),
-        _ago(stream.now, stream.seen[holder.name].silent),
-        _time(needs),
+        step.kind,
+        step.name,
+        as_bound(step.floor),
+        _behind(step.floor, step.before),
+        _time(step.moved),
+        _time(step.needs),
         finding.cause if finding else None,
         finding.note if finding else "",
     )
@@ -108,10 +134,6 @@ def _behind(floor: int | None, before: int | None) -> float | None:
     if floor is None or before is None or before >= END:
         return None
     return max(before - floor, 0) / 1_000_000
-
-
-def _ago(now: int, age: int | None) -> datetime | None:
-    return None if age is None else from_micros(now - age)
 
 
 def _time(micros: int | None) -> datetime | None:

@@ -1,5 +1,6 @@
 """Output: the rows of a Spark write, fitted to the stream, judged by its bound, and committed as a whole."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -60,9 +61,17 @@ class Output:
             yield store
 
     def commit(
-        self, store: Store, info: ProducerInfo, staged: list[Staged], floor: int | None, checkpoint: str | None
+        self,
+        store: Store,
+        info: ProducerInfo,
+        staged: list[Staged],
+        floor: int | None,
+        checkpoint: str | None,
+        account: str | None = None,
     ) -> None:
         """Commits the staged rows of a batch as ``info``'s next commit, with the ``floor`` that they are followed by.
+
+        ``account``: what the query tells about the batch.
 
         Raises DisorderedOutputError, and commits nothing, if a row is below a bound and ``onDisorder`` is fail.
         """
@@ -76,7 +85,18 @@ class Output:
             raise _disordered(self.path, rows, worst.bound, worst.origin)
         floor, rejected = stronger(stronger(info.floor, floor), implied), (*late, *disordered)
         number, state = info.number + 1, disorder.state()
-        commit = Commit(info.name, info.epoch, number, accepted, floor, rejected, checkpoint, state, self._whole)
+        commit = Commit(
+            info.name,
+            info.epoch,
+            number,
+            accepted,
+            floor,
+            rejected,
+            checkpoint,
+            state,
+            self._whole,
+            account=None if account is None else json.dumps({**json.loads(account), "column": self.column}),
+        )
         try:
             store.commit(commit)
         except LateRowError as error:  # the stream's bound has passed these rows since

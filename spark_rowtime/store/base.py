@@ -129,7 +129,8 @@ class Commit:
     floor after the commit. If ``checkpoint`` is None, the stored checkpoint stays. ``disorder`` is the
     state of the producer's disorder, from which its next commit continues; ``keys`` are the changes of that part of the
     state that is not written with every commit; None: there are none. If ``whole`` is true and a
-    row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised.
+    row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised. ``account`` replaces the
+    producer's account as a WRITER; None: it stays.
     """
 
     producer: str
@@ -142,6 +143,7 @@ class Commit:
     disorder: str = ""
     whole: bool = False
     keys: KeyChanges | None = None
+    account: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,27 @@ class Collected:
     size: int
     held: str | None
     forgotten: int = 0
+
+
+WRITER, READER, HOST = "writer", "reader", "host"
+"""The roles of an account: a query writes the stream, a query reads it, a process hosts an adapter for it."""
+FORGET_ACCOUNT_MICROS = 7 * 86_400_000_000
+"""An account of a reader or a host that was reported at least this long ago is removed: a week."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a query, or the host of an adapter, last reported about itself.
+
+    It is for people alone: no result, bound or position depends on it. ``role`` is WRITER, READER or HOST. ``name`` is
+    that of the producer under which the query or the adapter writes; of a READER, the id of the query. ``content`` is
+    a JSON object of a few KB, which the store does not interpret. ``unseen``: microseconds of uptime since then.
+    """
+
+    role: str
+    name: str
+    content: str
+    unseen: int
 
 
 Renewal = bool | ProducerFencedError | StreamCompleteError
@@ -392,6 +415,18 @@ class Store(ABC):
     @abstractmethod
     def readers(self) -> list[ReaderInfo]:
         """Returns the registered readers, by name."""
+
+    @abstractmethod
+    def report(self, role: str, name: str, content: str) -> None:
+        """Replaces the account of that role and name; see :class:`Account`. The log stays as it is.
+
+        It also removes accounts of readers and hosts that were reported at least ``FORGET_ACCOUNT_MICROS`` ago. Nobody
+        but the queries and hosts themselves calls it, so it takes no part in retention.
+        """
+
+    @abstractmethod
+    def accounts(self) -> list[Account]:
+        """Returns all accounts, by role and name. A stream of an older version has none."""
 
     @abstractmethod
     def horizon(self) -> Head:

@@ -29,7 +29,10 @@ from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
+    FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
+    WRITER,
+    Account,
     Collected,
     Commit,
     Head,
@@ -101,6 +104,7 @@ class MemoryStore(Store):
         self._producers: dict[str, _Producer] = {}
         self._rejections: list[Rejection] = []
         self._readers: dict[str, tuple[Position, int]] = {}
+        self._accounts: dict[tuple[str, str], tuple[str, int]] = {}
         self._horizon = 0
         self._rejected_removed = 0
         self._place: str | None = self.path
@@ -199,6 +203,8 @@ class MemoryStore(Store):
             )
             if commit.keys is not None:
                 record.keys = [*([] if commit.keys.whole else record.keys), commit.keys.content]
+            if commit.account is not None:
+                self._accounts[WRITER, commit.producer] = commit.account, self._uptime()
             record.receipt = Receipt(len(self._log), self._clock.floor, late)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
                 self._remove(None, None, False)
@@ -305,6 +311,7 @@ class MemoryStore(Store):
             vars(copy).update({name: _copied(value) for name, value in state.items()})
             vars(copy)["_producers"] = {name: replace(record) for name, record in self._producers.items()}
             vars(copy)["_clock"] = self.clock()
+            vars(copy)["_accounts"] = {key: value for key, value in self._accounts.items() if key[0] == WRITER}
             return copy
 
     def move(self, path: str | None) -> "MemoryStore":
@@ -363,6 +370,22 @@ class MemoryStore(Store):
         with self._changed:
             found, now = sorted(self._readers.items()), self._uptime()
             return [ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in found]
+
+    def report(self, role: str, name: str, content: str) -> None:
+        with self._changed:
+            self._require()
+            now = self._uptime()
+            kept = {
+                key: value
+                for key, value in self._accounts.items()
+                if key[0] == WRITER or value[1] >= now - FORGET_ACCOUNT_MICROS
+            }
+            vars(self)["_accounts"] = kept | {(role, name): (content, now)}
+
+    def accounts(self) -> list[Account]:
+        with self._changed:
+            found, now = sorted(self._accounts.items()), self._uptime()
+            return [Account(*key, content, max(now - seen, 0)) for key, (content, seen) in found]
 
     def horizon(self) -> Head:
         return self.at(self._horizon)

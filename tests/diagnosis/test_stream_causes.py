@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.adapter.adapter import host
 from spark_rowtime.store import open_store
 from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.testing.clock import TestClock
@@ -184,6 +185,40 @@ def test_max_lag() -> None:
     assert "the strongest producer 2006-09-11T11:00:00Z" in found.remedy
     feed.send(berlin, promise=120)
     assert feed.why().complete
+
+
+class Broken:
+    """Sends a row, and then fails in each run."""
+
+    schema = SCHEMA
+
+    def run(self, sink: Any) -> None:
+        sink.sendRow((time(30), "x"))
+        sink.flush()
+        raise ConnectionError("no feed at port 9000\nsecond line")
+
+
+def test_adapter_failing() -> None:
+    feed = Feed()
+    waits = iter([None, KeyboardInterrupt()])
+
+    def look(seconds: float) -> None:
+        found = feed.why()
+        assert (found.cause, found.holder) == (rt.Cause.ADAPTER_FAILING, "shop")
+        assert "is restarted again and again: ConnectionError: no feed at port 9000" in found.note
+        assert "second line" not in found.note
+        if (stop := next(waits)) is not None:
+            raise stop
+
+    with pytest.raises(KeyboardInterrupt):
+        host(Broken, feed.path, producer="shop", wait=look, onLate="reject")
+    feed.clock.advance(60_000_000)  # its lease has ended
+    assert (feed.why().cause, feed.why().holder) == (rt.Cause.ADAPTER_FAILING, "shop")
+    with pytest.raises(rt.RowtimeError, match="failed again after 0 restarts"):
+        host(Broken, feed.path, producer="shop", delays=(), onLate="reject")
+    assert "was given up" in feed.why().note
+    feed.sink("shop", 40, promise=50)
+    assert feed.why().cause is rt.Cause.PRODUCER_BEHIND
 
 
 def test_other_producers_that_stand_as_low_are_named() -> None:

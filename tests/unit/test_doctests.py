@@ -17,6 +17,7 @@ MODULES = [
     "spark_rowtime.bounds.bound",
     "spark_rowtime.bounds.train",
     "spark_rowtime.diagnosis.explanation",
+    "spark_rowtime.diagnosis.wait",
     "spark_rowtime.diagnosis.why",
     "spark_rowtime.errors",
     "spark_rowtime.producer.floors",

@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.local import key_floors, producers, readers, rejections
+from spark_rowtime.store.local import accounts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.checked_log import CheckedLog
 from spark_rowtime.store.local.seal import Damaged, intact
@@ -105,6 +105,7 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
             last, rows = catalog.execute(_LAST).fetchone() or (0, 0)
             newest, removed = rejections.newest(catalog), rejections.totals(catalog).removed
             readers.everyone(catalog, 0)
+            accounts.everyone(catalog, 0)
             for row in catalog.execute("SELECT boot, ahead, counted, seal FROM uptime"):
                 intact(row, "uptime")
             counted = producers.totals(catalog)

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store.base import WRITER
 from spark_rowtime.store.local import uptime
 from spark_rowtime.store.local.ancestors import become_copy
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, connect, storage_error
@@ -132,6 +133,7 @@ class _Copy:
                 own.execute("BEGIN IMMEDIATE")
                 uptime.stop(own, machine_reading())
                 become_copy(own.execute)
+                own.execute("DELETE FROM accounts WHERE role <> ?", (WRITER,))
                 own.execute("COMMIT")
             for folder in (SEGMENTS, FREE, "."):
                 sync_folder(self._folder / folder)

@@ -1,0 +1,176 @@
+"""why names what holds a stream behind queries: every cause is made for real."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+import spark_rowtime as rt
+from tests.sparksession import start, wait_for
+from tests.streams import at, opened, send
+
+TEN = at("10:00")
+
+
+class Pipeline:
+    """Streams and queries in a folder, all ended at the end of the test."""
+
+    def __init__(self, spark: SparkSession, folder: Path, ends: ExitStack) -> None:
+        self.spark, self.folder, self._ends = spark, folder, ends
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def create(self, name: str, **settings: Any) -> str:
+        rt.createStream(self.path(name), "rowtime TIMESTAMP NOT NULL, n INT", **settings)
+        return self.path(name)
+
+    def sink(self, name: str, producer: str, **options: Any) -> rt.StreamSink:
+        return self._ends.enter_context(opened(self.path(name), producer, lease=None, **options))
+
+    def read(self, name: str, **options: str) -> DataFrame:
+        return self.spark.readStream.format("rowtime").options(**options).load(self.path(name))
+
+    def run(self, frame: DataFrame, name: str, **options: str) -> StreamingQuery:
+        """Runs a query of this name into the stream of this name."""
+        query = start(frame, self.path(name), self.path(f"checkpoint-{name}"), queryName=name, **options)
+        self._ends.callback(query.stop)
+        return query
+
+    def why(self, name: str, at: str | None = TEN, **options: Any) -> rt.Explanation:
+        return rt.why(self.path(name), at=at, **options)
+
+    def wait_for(self, name: str, cause: rt.Cause, **options: Any) -> rt.Explanation:
+        """Waits until the stream has this cause, and returns the explanation."""
+        wait_for(lambda: self.why(name, **options).cause is cause, f"{cause}; it is {self.why(name)}")
+        return self.why(name, **options)
+
+
+@pytest.fixture
+def pipeline(spark: Any, tmp_path: Path) -> Iterator[Pipeline]:
+    with ExitStack() as ends:
+        yield Pipeline(spark, tmp_path, ends)
+
+
+def hours(frame: DataFrame) -> DataFrame:
+    counts = frame.groupBy(F.window("rowtime", "1 hour")).agg(F.count("*").cast("int").alias("n"))
+    return counts.select(F.col("window.end").alias("rowtime"), "n")
+
+
+class Trial:
+    """Two queries, one above the other, in which one thing at a time is broken and mended again."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline, self.hour = pipeline, 9
+        pipeline.create("orders")
+        self.feeds = [pipeline.sink("orders", name) for name in ("Berlin", "Oslo")]
+        self.both()
+        self.start_hours()
+        self.settle(self.hours)
+        self.start_copies()
+        self.settle(self.copies)
+
+    def start_hours(self) -> None:
+        self.hours = self.pipeline.run(hours(self.pipeline.read("orders")), "hours")
+
+    def start_copies(self, rowtime: str = "rowtime", n: str = "n", **options: str) -> None:
+        read = self.pipeline.read("hours", **options)
+        self.copies = self.pipeline.run(read.select(F.expr(rowtime).alias("rowtime"), F.expr(n).alias("n")), "copies")
+
+    def both(self) -> None:
+        """A row of the hour, and its end, from both feeds."""
+        for feed in self.feeds:
+            self.one(feed)
+
+    def one(self, feed: rt.StreamSink) -> None:
+        send(feed, (f"{self.hour - 1}:30", 1), promise=f"{self.hour}:00")
+
+    def settle(self, *queries: StreamingQuery) -> None:
+        for query in queries:
+            query.processAllAvailable()
+
+    def silent_feed(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.one(self.feeds[0])
+        self.settle(self.hours, self.copies)
+        return rt.Cause.SILENT, "Oslo", lambda: self.one(self.feeds[1])
+
+    def new_feed(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        rome = self.pipeline.sink("orders", "Rome")
+        self.both()
+        self.settle(self.hours, self.copies)
+        return rt.Cause.NOTHING_PROMISED, "Rome", rome.close
+
+    def stopped_first(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.hours.stop()
+        self.both()
+        return rt.Cause.QUERY_STOPPED, "hours", self.start_hours
+
+    def stopped_second(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.copies.stop()
+        self.both()
+        self.settle(self.hours)
+        return rt.Cause.QUERY_STOPPED, "copies", self.start_copies
+
+    def failed_second(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.copies.stop()
+        self.both()
+        self.settle(self.hours)
+        self.start_copies(n="CAST(raise_error('no such shop') AS INT)")
+        wait_for(lambda: not self.copies.isActive, "the query to fail")
+        return rt.Cause.QUERY_FAILED, "copies", self.start_copies
+
+    def held_second(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.copies.stop()
+        self.start_copies(hold="1 hour")
+        self.both()
+        self.settle(self.hours, self.copies)
+        return rt.Cause.HOLD, "copies", self.mended
+
+    def lost_second(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.copies.stop()
+        self.start_copies(rowtime="timestamp_micros(unix_micros(rowtime) + 0)")
+        self.both()
+        self.settle(self.hours, self.copies)
+        return rt.Cause.BOUND_LOST, "copies", self.mended
+
+    def mended(self) -> None:
+        self.copies.stop()
+        self.start_copies()
+
+
+@pytest.mark.parametrize("seed", [random.randrange(1 << 32)])
+def test_each_of_seven_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> None:
+    trial = Trial(pipeline)
+    breaks = [
+        trial.silent_feed,
+        trial.new_feed,
+        trial.stopped_first,
+        trial.stopped_second,
+        trial.failed_second,
+        trial.held_second,
+        trial.lost_second,
+    ]
+    random.Random(seed).shuffle(breaks)
+    for broken in breaks:
+        trial.hour += 1
+        time = at(f"{trial.hour}:00")
+        cause, holder, mend = broken()
+        found = pipeline.wait_for("copies", cause, at=time, silentAfter="0 s")
+        assert (found.complete, found.holder) == (False, holder), broken.__name__
+        assert found.remedy
+        if cause is rt.Cause.QUERY_FAILED:
+            assert "no such shop" in found.note
+        if cause is rt.Cause.BOUND_LOST:
+            assert "timestamp_micros((unix_micros(rowtime) + " in found.note
+        mend()
+        trial.settle(trial.hours, trial.copies)
+        assert pipeline.why("copies", time).complete, broken.__name__
+    kinds = [(link.kind, link.name.rpartition("/")[2]) for link in found.chain]
+    assert kinds[1:] == [("stream", "orders"), ("query", "hours"), ("stream", "hours"), ("query", "copies"),
+                         ("stream", "copies")]  # fmt: skip
