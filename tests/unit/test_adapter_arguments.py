@@ -137,7 +137,8 @@ def test_a_child_process_gets_arguments_through_its_pipe(tmp_path: Path, monkeyp
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
     process = spawn("sample_feed:Told", path, {"password": f"{SECRET}\n" + "x" * 100_000, "first": "3", "wait": "true"})
     with rt.openReader(path) as reader:
-        assert reader.read(timeout=30) is not None
+        while rt.describeStream(path).rows < 2:
+            assert reader.read(timeout=30) is not None
     command = Path(f"/proc/{process.pid}/cmdline").read_text()
     process.stop()
     assert "sample_feed:Told" in command
