@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import playwright.sync_api as playwright
 import pytest
 
 import spark_rowtime as rt
 
-playwright = pytest.importorskip("playwright.sync_api")
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
 

@@ -79,6 +79,7 @@ def test_an_hour_closes_while_its_bound_is_sent(orders, sinks, serve: Serve, ope
     expect(hour.get_by_role("cell").nth(0)).to_have_text("✓ complete")
     expect(page.get_by_role("log")).to_contain_text("2026-01-05 09:00-10:00 is complete.")
     expect(window(page, "2026-01-05 10:00-11:00").get_by_role("cell").nth(0)).to_have_text("open")
+    expect(page.locator(".facts")).to_contain_text("40 min of event time in the last")
 
 
 def test_the_end_of_a_stream_is_seen(orders, sinks, serve: Serve, open_page: Open) -> None:

@@ -2,13 +2,15 @@
 
 import {fill, make, setText, some} from "./elements.js";
 import {Lanes} from "./lanes.js";
-import {axisOf, clock, interval, windowsOf} from "./times.js";
+import {HOUR, axisOf, clock, interval, windowsOf} from "./times.js";
 import {Reasons} from "./reasons.js";
 
 const LATE_ROWS = 50;
 /** A producer that holds the clock and is silent for longer is said to be silent. */
 const SILENT = 10_000;
 const NEWS = 20;
+/** The largest number of moves of a stream's bound that are kept. */
+const MOVES = 1000;
 
 export class StreamView {
   constructor(path) {
@@ -24,6 +26,7 @@ export class StreamView {
     this.reasons = new Reasons(path, this.section);
     this.producers = new Map();
     this.late = [];
+    this.moves = [];
     this.details = {};
     this.complete = null;
   }
@@ -40,7 +43,24 @@ export class StreamView {
     this.details = message.details ?? this.details;
     if (message.why) this.reasons.take(message.why);
     this.facts = message.facts;
+    this.remember();
     this.error = message.error;
+  }
+
+  /** Keeps how the bound has moved in the last hour, as far as this page has seen it: one point before it, too. */
+  remember() {
+    const now = Date.now(), ms = this.facts.bound?.ms ?? null;
+    if (ms === null || this.moves.at(-1)?.ms === ms) return;
+    this.moves.push({now, ms});
+    while (this.moves.length > 1 && this.moves[1].now < now - HOUR) this.moves.shift();
+    if (this.moves.length > MOVES) this.moves.splice(1, 1);
+  }
+
+  /** "55 min of event time in 12 min": whether the stream catches up. */
+  progress() {
+    const first = this.moves[0], last = this.moves.at(-1);
+    if (this.moves.length < 2) return "";
+    return `${interval(last.ms - first.ms)} of event time in the last ${interval(Date.now() - first.now)}`;
   }
 
   draw(wished) {
@@ -80,6 +100,7 @@ export class StreamView {
     const settings = Object.entries(details.settings ?? {}).map(([name, value]) => `${name}=${value}`).join(", ");
     const pairs = [
       ["Bound", facts.bound?.text ?? "none"],
+      ["Moved", this.progress()],
       ["Rows", `${facts.rows} accepted, ${facts.rejected} rejected`],
       ["Waiting", facts.rowsHeldBack ? `${facts.rowsHeldBack} row(s) wait for the bound` : ""],
       ["Settings", settings],
