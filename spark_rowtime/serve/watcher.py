@@ -64,6 +64,13 @@ class Watcher:
             self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
+        """Looks until nobody reads. After an error that nobody expected, readers connect again rather than wait."""
+        try:
+            await self._look_again_and_again()
+        finally:
+            self.end()
+
+    async def _look_again_and_again(self) -> None:
         credit, earned_at = MOST_CREDIT_SECONDS, time.monotonic()
         while self._queues:
             async with self._looking:

@@ -3,21 +3,24 @@
 import {make, setText} from "./elements.js";
 import {interval} from "./times.js";
 
+/** Until the server has said why. */
+const NOTHING = {complete: true, note: "", remedy: "", chain: []};
+
 export class Reasons {
   constructor(path, section) {
     this.path = path;
     this.place = section.querySelector(".why");
     this.table = section.querySelector(".chain");
+    this.now = NOTHING;
     this.part = name => this.place.querySelector(name);
   }
 
   /** Takes the server's answer for the stream as it is now. */
   take(why) {
-    this.now = why;
+    this.now = why.chain ? why : NOTHING;
   }
 
   draw(axis, holders) {
-    if (!this.now?.chain) return;
     const holder = this.now.chain[0];  // where another producer holds the clock now, the answer follows soon
     const current = !this.now.complete && (holder?.kind !== "producer" || !holders.length || holders.includes(holder.name));
     setText(this.part(".note"), current ? this.now.note : "");
