@@ -1,6 +1,7 @@
 """Watches the streams while somebody looks, and tells each reader what has changed."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
@@ -9,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
-from spark_rowtime.types.json_values import dump
+from spark_rowtime.types.json_values import plain
 
 SHORTEST_PAUSE_SECONDS = 0.2
 """The pause between two looks at streams in which nothing happens."""
@@ -126,4 +127,5 @@ def _end(queue: _Queue) -> None:
 
 def event_of(message: Any) -> bytes:
     """Returns a message as a server-sent event. JSON has no line break."""
-    return f"data: {dump(message)}\n\n".encode()
+    text = json.dumps(message, ensure_ascii=False, allow_nan=False, default=plain)  # much faster than plain() on all
+    return f"data: {text}\n\n".encode()
