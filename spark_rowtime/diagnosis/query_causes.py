@@ -47,7 +47,7 @@ class QueryState:
 
         Where the query has not read all, the least time counts that can be enough: it may round times.
         """
-        return self.needs + (max(self.shift, 0) if self.has_read_all else min(self.shift, 0))
+        return self.needs + (self.shift if self.shift < 0 or self.has_read_all else 0)
 
     @property
     def is_to_blame(self) -> bool:

@@ -2,12 +2,13 @@
 
 import json
 import shlex
+from typing import Any
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.key_order import declares_keys
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
-from spark_rowtime.store.base import HOST, ProducerInfo
+from spark_rowtime.store.base import HOST, Account, ProducerInfo
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import show_micros
 
@@ -55,7 +56,7 @@ def _nobody(stream: StreamState) -> Finding:
 def _adapter(stream: StreamState, producer: str) -> Finding | None:
     """The adapter that sends as ``producer`` has failed since the producer last sent."""
     for (role, name), account in stream.accounts.items():
-        told = json.loads(account.content) if role == HOST else {}
+        told = _told(account) if role == HOST else {}
         if producer in told.get("producers", []) and account.unseen < stream.seen[producer].silent:
             again = "is restarted again and again" if told["restarts"] else "was given up"
             return Finding(
@@ -67,6 +68,15 @@ def _adapter(stream: StreamState, producer: str) -> Finding | None:
                 producer,
             )
     return None
+
+
+def _told(account: Account) -> dict[str, Any]:
+    """What the host of an adapter has told; empty if it is of another version."""
+    try:
+        told = json.loads(account.content)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) and {"producers", "restarts", "error"} <= told.keys() else {}
 
 
 def _cause(stream: StreamState, producer: ProducerInfo) -> Cause:

@@ -71,17 +71,16 @@ class StreamState:
     def queries(self) -> list[QueryAccount]:
         """The accounts of the queries that write the stream, without those that were closed."""
         left = {p.name for p in self.producers.values() if p.status is Status.LEFT}
-        return [QueryAccount.of(a) for (role, name), a in self.accounts.items() if role == WRITER and name not in left]
+        found = [self.writer(name) for role, name in self.accounts if role == WRITER and name not in left]
+        return [account for account in found if account is not None]
 
     def writer(self, producer: str | None) -> QueryAccount | None:
         """The account of the query that writes under the name ``producer``; None if it is no query."""
-        found = self.accounts.get((WRITER, producer or ""))
-        return None if found is None else QueryAccount.of(found)
+        return QueryAccount.of(self.accounts.get((WRITER, producer or "")))
 
     def reader(self, query: str) -> QueryAccount | None:
         """The account of the query with this id that reads the stream."""
-        found = self.accounts.get((READER, query))
-        return None if found is None else QueryAccount.of(found)
+        return QueryAccount.of(self.accounts.get((READER, query)))
 
     @property
     def is_fed(self) -> bool:

@@ -74,7 +74,8 @@ def why(
 
 def _query(stream: StreamState, query: str) -> QueryAccount:
     """The account of a query that reads the stream."""
-    found = [QueryAccount.of(a) for (role, _), a in stream.accounts.items() if role == READER]
+    read = [stream.reader(name) for role, name in stream.accounts if role == READER]
+    found = [account for account in read if account is not None]
     named = [account for account in found if query in (account.name, account.query)]
     if named:
         return min(named, key=lambda account: account.unseen)

@@ -91,8 +91,15 @@ class QueryAccount:
         return self.state == RUNNING and self.unseen > GONE_MICROS
 
     @classmethod
-    def of(cls, account: Account) -> "QueryAccount":
-        """Reads an account. A key that a later version may leave out is not needed."""
+    def of(cls, account: Account | None) -> "QueryAccount | None":
+        """Reads an account; None if there is none, or if it is not of a query of a version that is known."""
+        try:
+            return None if account is None else cls._parsed(account)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    @classmethod
+    def _parsed(cls, account: Account) -> "QueryAccount":
         given: dict[str, Any] = json.loads(account.content)
         return cls(
             given["query"],

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
+from tests.diagnosis.test_wait import Query
 from tests.serve.conftest import SCHEMA, Server, playwright
 
 expect = playwright.expect
@@ -68,6 +69,21 @@ def test_a_silent_producer_is_seen_as_the_holder(orders, sinks, serve: Serve, op
     send(sinks["Berlin"], "10:50")
     expect(page.locator(".waits")).to_have_text(f"Waiting for Oslo, at {at('10:40')}.")
     expect(rows.nth(0)).to_contain_text("Oslo")
+
+
+def test_the_chain_goes_through_the_query_to_the_feed_that_holds_it(
+    tmp_path: Path, orders, sinks, serve: Serve, open_page: Open
+) -> None:
+    hourly = str(tmp_path / "hourly.rowtime")
+    rt.createStream(hourly, SCHEMA)
+    Query(orders, hourly, "hourly counts").batch()
+    page = open_page(serve(hourly).url)
+    chain = page.get_by_role("table", name="From the feed that holds").get_by_role("rowheader")
+    expect(chain).to_have_count(4)
+    links = (("producer", "Berlin"), ("stream", orders), ("query", "hourly counts"), ("stream", hourly))
+    for place, (kind, name) in enumerate(links):
+        expect(chain.nth(place)).to_contain_text(kind)
+        expect(chain.nth(place)).to_contain_text(name)
 
 
 def test_an_hour_closes_while_its_bound_is_sent(orders, sinks, serve: Serve, open_page: Open) -> None:

@@ -1,6 +1,7 @@
 """why names what holds a stream behind queries: every cause is made for real."""
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
-from tests.sparksession import start, wait_for
-from tests.streams import at, opened, send
+from tests.sparksession import wait_for
+from tests.streams import at, drained, opened, send
 
 TEN = at("10:00")
 
@@ -37,9 +38,19 @@ class Pipeline:
     def read(self, name: str, **options: str) -> DataFrame:
         return self.spark.readStream.format("rowtime").options(**options).load(self.path(name))
 
-    def run(self, frame: DataFrame, name: str, **options: str) -> StreamingQuery:
+    def run(self, frame: DataFrame, name: str, trigger: str = "0 seconds", **options: str) -> StreamingQuery:
         """Runs a query of this name into the stream of this name."""
-        query = start(frame, self.path(name), self.path(f"checkpoint-{name}"), queryName=name, **options)
+        writer = self._writer(frame, name).format("rowtime").trigger(processingTime=trigger)
+        return self._ended(writer.options(**options).start(self.path(name)))
+
+    def report(self, frame: DataFrame, name: str) -> StreamingQuery:
+        """Runs a query of this name without a rowtime sink."""
+        return self._ended(self._writer(frame, name).foreachBatch(lambda batch, _: batch.collect()).start())
+
+    def _writer(self, frame: DataFrame, name: str) -> Any:
+        return frame.writeStream.queryName(name).option("checkpointLocation", self.path(f"checkpoint-{name}"))
+
+    def _ended(self, query: StreamingQuery) -> StreamingQuery:
         self._ends.callback(query.stop)
         return query
 
@@ -171,6 +182,83 @@ def test_each_of_seven_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> N
         mend()
         trial.settle(trial.hours, trial.copies)
         assert pipeline.why("copies", time).complete, broken.__name__
+    trial.feeds[0].sendRow((at(f"{trial.hour}:10"), 7))
+    token = trial.feeds[0].flush()
+    with pytest.raises(rt.WaitTimeoutError) as caught:
+        rt.wait(token, pipeline.path("copies"), timeout="0 s")
+    assert caught.value.values["holder"] in ("Berlin", "Oslo")
+    trial.hour += 1
+    for feed in trial.feeds:
+        send(feed, promise=f"{trial.hour}:00")
+    rt.wait(token, pipeline.path("copies"), timeout="60 s")
+    with rt.openReader(pipeline.path("copies")) as reader:
+        assert drained(reader)[-1][0] == f"{trial.hour}:00"
     kinds = [(link.kind, link.name.rpartition("/")[2]) for link in found.chain]
     assert kinds[1:] == [("stream", "orders"), ("query", "hours"), ("stream", "hours"), ("query", "copies"),
                          ("stream", "copies")]  # fmt: skip
+
+
+def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
+    shop, desk = (pipeline.create(stream) and pipeline.sink(stream, who) for stream, who in FEEDS)
+    for sink in (shop, desk):
+        send(sink, ("8:30", 1), promise="9:00")
+    orders, trades = pipeline.read("orders"), pipeline.read("trades")
+    within = "o.n = t.n AND t.rowtime BETWEEN o.rowtime AND o.rowtime + INTERVAL 10 MINUTES"
+    joined = orders.alias("o").join(trades.alias("t"), F.expr(within)).select("o.rowtime", "o.n")
+    rate = pipeline.spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    mixed = orders.union(rate.selectExpr("timestamp AS rowtime", "CAST(value AS INT) AS n"))
+    settled = [
+        pipeline.run(joined, "joined"),
+        pipeline.run(orders.union(trades), "both"),
+        pipeline.report(hours(orders), "report"),
+    ]
+    pipeline.run(mixed, "mixed", onDisorder="reject")
+    pipeline.run(pipeline.read("orders", maxRowsPerTrigger="1"), "limited", trigger="1 hour")
+    wait_for((Path(pipeline.path("limited")) / "catalog.db").exists, "the first batch")
+    wait_for(lambda: rt.describeStream(pipeline.path("limited")).rows, "the first batch")
+
+    def settle() -> None:
+        for query in settled:
+            query.processAllAvailable()
+
+    send(shop, ("9:10", 1), promise="10:05")
+    send(desk, promise="9:30")
+    settle()
+    for name, place, code in (
+        ("joined", "right side of the INNER JOIN", rt.Cause.JOIN_SIDE),
+        ("both", "input 2 of the UNION", rt.Cause.UNION_INPUT),
+    ):
+        found = pipeline.why(name, silentAfter="0 s")
+        assert (found.cause, found.holder) == (rt.Cause.SILENT, "desk")
+        [_, _, query, _] = found.chain
+        assert (query.kind, query.name, query.cause) == ("query", name, code)
+        assert f"the {place}, {pipeline.path('trades')}" in query.note
+    pipeline.wait_for("mixed", rt.Cause.ORDINARY_SOURCE)
+    assert "maxRowsPerTrigger=1" in pipeline.wait_for("limited", rt.Cause.LIMIT).note
+    assert rt.why(pipeline.path("orders"), TEN, query="report").complete
+    report = rt.why(pipeline.path("orders"), at("11:00"), query="report", silentAfter="0 s")
+    assert (report.cause, report.holder, report.chain[-1].name) == (rt.Cause.SILENT, "shop", "report")
+
+    send(desk, promise="10:05")
+    settle()
+    joins = pipeline.why("joined", silentAfter="0 s")
+    assert joins.cause is rt.Cause.SILENT
+    assert "must promise 2006-09-11T10:10:00Z" in joins.remedy  # the join keeps orders for ten minutes
+    shop.sendRow((at("10:20"), 1))
+    token = shop.flush()
+    rt.wait(token, pipeline.path("both"), timeout="60 s")
+    with pytest.raises(rt.WaitTimeoutError) as caught:
+        rt.wait(token, pipeline.path("joined"), timeout="0 s")
+    assert caught.value.values["holder"] in ("shop", "desk")
+    send(shop, promise="11:30")
+    send(desk, promise="11:00")
+    rt.wait(token, pipeline.path("joined"), timeout="60 s")
+    for query in settled:
+        query.stop()
+    desk.close()
+    shutil.move(pipeline.path("trades"), pipeline.path("elsewhere"))
+    moved = pipeline.why("both", at("12:00"))
+    assert (moved.cause, moved.holder) == (rt.Cause.SOURCE_UNREADABLE, "both")
+
+
+FEEDS = (("orders", "shop"), ("trades", "desk"))

@@ -1,11 +1,13 @@
 package sparkrowtime.bounds;
 
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import sparkrowtime.support.Scala;
@@ -23,13 +25,19 @@ public final class WindowGrid {
 
   private final Definitions definitions;
   private final List<LogicalPlan> nodes;
+  private final Map<ExprId, Optional<Map<String, Long>>> found = new HashMap<>();
 
   public WindowGrid(Definitions definitions, LogicalPlan plan) {
     this.definitions = definitions;
     this.nodes = Scala.list(plan.collect(Scala.only(LogicalPlan.class)));
   }
 
+  /** The numbers of one window column; they are the same in each batch. */
   public Optional<Map<String, Long>> of(Attribute window) {
+    return found.computeIfAbsent(window.exprId(), id -> find(window));
+  }
+
+  private Optional<Map<String, Long>> find(Attribute window) {
     boolean slides = nodes.stream().anyMatch(n -> n instanceof Expand && n.outputSet().contains(window));
     return nodes.stream()
         .filter(n -> n.outputSet().contains(window) && !slides)

@@ -28,7 +28,7 @@ import sparkrowtime.support.Scala;
  * What a query tells about one of its batches, as a JSON object of a few KB: its sources and how far it has
  * read them, its stateful operators, the bounds of its output, and where a column has lost its bound. It is for
  * people who ask why there is no output; java-shim/README.md lists its keys. Made in the query's thread when a
- * batch is planned.
+ * batch is planned. One object serves all batches of a run.
  *
  * <p>Law: nothing that the query computes depends on an account.
  */
@@ -37,16 +37,21 @@ final class Account {
   private static final int MOST_CHARACTERS = 300;
 
   private final MicroBatchExecution spark;
-  private final ObjectNode json = MAPPER.createObjectNode();
+  private final LogicalPlan written;
+  private final SourcePlaces places;
+  private final WindowGrid grid;
 
-  private Account(MicroBatchExecution spark) {
+  Account(MicroBatchExecution spark, Definitions definitions) {
     this.spark = spark;
-    json.put("query", spark.id().toString()).put("name", spark.name()).put("run", spark.runId().toString());
+    this.written = spark.logicalPlan().children().apply(0);
+    this.places = new SourcePlaces(spark.logicalPlan());
+    this.grid = new WindowGrid(definitions, spark.logicalPlan());
   }
 
   /** The account of a run that has not planned a batch. */
-  static String of(MicroBatchExecution spark) {
-    return new Account(spark).json.toString();
+  static ObjectNode ofRun(MicroBatchExecution spark) {
+    ObjectNode json = MAPPER.createObjectNode();
+    return json.put("query", spark.id().toString()).put("name", spark.name()).put("run", spark.runId().toString());
   }
 
   /**
@@ -55,21 +60,18 @@ final class Account {
    * @param floors the bounds of the output columns, by path
    * @param bounds the bounds of all columns in the batch
    */
-  static String of(
-      MicroBatchExecution spark, long batchId, SparkPlan plan, Propagation batch, Map<String, Long> floors,
-      PlanBounds bounds) {
-    Account account = new Account(spark);
-    account.json.put("batch", batchId);
-    new SourcePlaces(spark.logicalPlan()).forEach(account::source);
-    account.operators(plan, batch);
-    account.json.set("output", MAPPER.valueToTree(floors));
-    account.lost(spark.logicalPlan().children().apply(0), bounds);
-    return account.json.toString();
+  String of(long batchId, SparkPlan plan, Propagation batch, Map<String, Long> floors, PlanBounds bounds) {
+    ObjectNode json = ofRun(spark).put("batch", batchId);
+    ArrayNode sources = json.putArray("sources");
+    places.forEach((stream, above) -> source(sources.addObject(), stream, above));
+    operators(json.putArray("operators"), plan, batch);
+    json.set("output", MAPPER.valueToTree(floors));
+    lost(json.putObject("lost"), bounds);
+    return json.toString();
   }
 
-  private void source(SparkDataStream stream, List<String> places) {
+  private void source(ObjectNode source, SparkDataStream stream, List<String> above) {
     Offset end = Scala.orNull(spark.getLatestExecutionContext().endOffsets().get(stream));
-    ObjectNode source = json.withArray("sources").addObject();
     if (stream instanceof BoundedStream ours) {
       ours.described().forEach(source::put);
       if (end != null) {
@@ -78,10 +80,10 @@ final class Account {
     } else {
       source.put("other", cut(stream.toString()));
     }
-    source.set("place", MAPPER.valueToTree(places));
+    source.set("place", MAPPER.valueToTree(above));
   }
 
-  private void operators(SparkPlan plan, Propagation batch) {
+  private void operators(ArrayNode array, SparkPlan plan, Propagation batch) {
     List<StateStoreWriter> operators =
         Scala.list(plan.collect(Scala.only(SparkPlan.class))).stream()
             .filter(StateStoreWriter.class::isInstance)
@@ -89,17 +91,15 @@ final class Account {
             .toList();
     StreamingQueryProgress last = spark.lastProgress();
     StateOperatorProgress[] progress = last == null ? new StateOperatorProgress[0] : last.stateOperators();
-    WindowGrid grid = new WindowGrid(new Definitions(spark.logicalPlan()), spark.logicalPlan());
-    ArrayNode array = json.withArray("operators");
     for (int i = 0; i < operators.size(); i++) {
-      ObjectNode node = operator(array.addObject(), operators.get(i), batch, grid);
+      ObjectNode node = operator(array.addObject(), operators.get(i), batch);
       if (progress.length == operators.size()) {
         node.put("rows", progress[i].numRowsTotal());
       }
     }
   }
 
-  private static ObjectNode operator(ObjectNode node, StateStoreWriter operator, Propagation batch, WindowGrid grid) {
+  private ObjectNode operator(ObjectNode node, StateStoreWriter operator, Propagation batch) {
     long id = operator.stateInfo().get().operatorId();
     Long watermark = batch.inputs().get(id);
     node.put("name", operator.shortName());
@@ -119,9 +119,8 @@ final class Account {
   }
 
   /** The output's times that have no bound, each with the expression or the operator that it comes from. */
-  private void lost(LogicalPlan written, PlanBounds bounds) {
+  private void lost(ObjectNode lost, PlanBounds bounds) {
     Columns columns = bounds.of(written);
-    ObjectNode lost = json.putObject("lost");
     for (Attribute a : Scala.list(written.output())) {
       if (a.dataType() instanceof TimestampType && columns.get(a) == null) {
         lost.put(a.name(), cut(Origin.of(a, written, plan -> bounds.of(plan).get(a) != null)));

@@ -199,7 +199,7 @@ public final class BoundedQuery {
 
   /** What the query tells about its last batch that was planned, or only about its run; see {@link Account}. */
   public String account() {
-    return account != null ? account : Account.of(execution);
+    return account != null ? account : Account.ofRun(execution).toString();
   }
 
   void reported(String account) {

@@ -35,11 +35,13 @@ final class OutputBounds {
 
   private final BoundedQuery query;
   private final Definitions definitions;
+  private final Account account;
   private boolean warned;
 
   OutputBounds(BoundedQuery query) {
     this.query = query;
     this.definitions = new Definitions(query.spark().logicalPlan());
+    this.account = new Account(query.spark(), definitions);
   }
 
   void publish(long batchId, SparkPlan plan, Propagation batch) {
@@ -51,9 +53,9 @@ final class OutputBounds {
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
     set(PROPERTY, OffsetJson.write(floors));
     set("rowtime.batchEnd", end());
-    String account = Account.of(spark, batchId, plan, batch, floors, bounds);
-    query.reported(account);
-    set("rowtime.account", account);
+    String told = account.of(batchId, plan, batch, floors, bounds);
+    query.reported(told);
+    set("rowtime.account", told);
     set("rowtime.query", spark.id().toString()); // a query that a foreachBatch starts inherits all these
   }
 

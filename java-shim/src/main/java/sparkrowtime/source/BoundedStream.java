@@ -197,7 +197,9 @@ public class BoundedStream
   public void stop() {
     try {
       BoundedQuery query = BoundedQuery.ofThisThread();
-      Offset done = query == null ? null : query.committed(this);
+      Offset logged = query == null ? null : query.committed(this);
+      // Before the first batch of a run it is still as the log has it, which Spark's stream does not take.
+      Offset done = logged == null ? null : stream.deserializeOffset(logged.json());
       if (done != null) {
         stream.commit(done);
       }
