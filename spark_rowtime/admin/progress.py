@@ -3,9 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import Progress
-
 Advance = Callable[[int, int | None], object]
 """Called with how much is done, and how much there is to do; None: not known."""
 
@@ -13,6 +10,9 @@ Advance = Callable[[int, int | None], object]
 @contextmanager
 def progress_bar(what: str) -> Iterator[Advance | None]:
     """Shows a bar on standard error until the block ends. Yields None where there is nobody to look at it."""
+    from rich.console import Console  # noqa: PLC0415  (every adapter imports this module, and few show a bar)
+    from rich.progress import Progress  # noqa: PLC0415
+
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         yield None

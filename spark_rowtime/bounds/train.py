@@ -48,13 +48,11 @@ class Train:
 
     def _repr_html_(self) -> str:
         """The train in a notebook: its first rows, and its bound."""
-        shown = self.rows.slice(0, _SHOWN_ROWS)
-        count = f"{self.rows.num_rows} row(s)" + (
-            f", the first {_SHOWN_ROWS}" if self.rows.num_rows > _SHOWN_ROWS else ""
-        )
+        shown, count = self.rows.slice(0, _SHOWN_ROWS), self.rows.num_rows
+        title = f"{count} row(s)" + (f", the first {_SHOWN_ROWS}" if count > _SHOWN_ROWS else "")
         cells = [[_cell(value) for value in row.values()] for row in shown.to_pylist()]
         bound = "none" if self.bound is None else str(self.bound)
-        return html_table(count, self.rows.schema.names, cells) + html_facts("and behind them", [("bound", bound)])
+        return html_table(title, self.rows.schema.names, cells) + html_facts("and behind them", [("bound", bound)])
 
     def split(self, at: int) -> tuple["Train", "Train"]:
         """Splits the train in two.
@@ -105,10 +103,10 @@ class Train:
 
 def _cell(value: Any) -> str:
     """A value as a text for a table; long ones are cut."""
-    if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
-        return value
+    if value is None:
+        return "null"
     known = plain(value)
-    return "null" if known is None else known if isinstance(known, str) and value is not known else short_repr(known)
+    return known if isinstance(known, str) and len(known) <= _LONGEST_TEXT else short_repr(known)
 
 
 _LONGEST_TEXT = 100

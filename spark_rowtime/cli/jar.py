@@ -11,4 +11,7 @@ def jar(as_json: bool) -> None:
     """Print the path of the jar with Spark's extension, for spark.jars."""
     from spark_rowtime import jarPath  # noqa: PLC0415  (the only command that needs PySpark)
 
-    echo_json({"jar": str(jarPath())}) if as_json else click.echo(jarPath())
+    if as_json:
+        echo_json({"jar": str(jarPath())})
+    else:
+        click.echo(jarPath())
