@@ -56,6 +56,7 @@ $(VENV)/.installed $(OLD_VENV)/.installed: %/.installed: $(SOURCES)
 	@[ -d $* ] || "$$(scripts/need-python.sh)" -m venv $*
 	@$*/bin/python $(PIP) "$(if $(findstring oldest,$*),$(OLDEST),$(NEWEST))" hatchling editables
 	@$*/bin/python $(PIP) --no-build-isolation -e '.[dev]'
+	@[ $* = $(OLD_VENV) ] || scripts/need-chromium.sh
 	@touch $@
 
 clean:

@@ -25,6 +25,7 @@ PROGRAMS = (
     "reader_latency",
     "drain_rate",
     "growth",
+    "page",
     "sliding",
 )
 

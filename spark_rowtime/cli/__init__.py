@@ -8,6 +8,7 @@ from spark_rowtime.cli.admin import copy, delete, list_streams, rename
 from spark_rowtime.cli.alter import alter
 from spark_rowtime.cli.announce import announce
 from spark_rowtime.cli.check import check
+from spark_rowtime.cli.completion import add_completion
 from spark_rowtime.cli.drain import drain
 from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import run
@@ -15,6 +16,7 @@ from spark_rowtime.cli.jar import jar
 from spark_rowtime.cli.producers import close, detach
 from spark_rowtime.cli.rejected import rejected
 from spark_rowtime.cli.send import send
+from spark_rowtime.cli.serve import serve
 from spark_rowtime.cli.streams import create, describe
 from spark_rowtime.cli.tail import tail
 from spark_rowtime.cli.wait import wait
@@ -70,6 +72,8 @@ for _command in (
     rename,
     delete,
     list_streams,
+    serve,
     jar,
 ):
     main.add_command(_command)
+add_completion(main)

@@ -12,9 +12,10 @@ from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.host import terminable
-from spark_rowtime.cli.output import dump, show_bound
+from spark_rowtime.cli.output import show_bound
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.stream import describeStream
+from spark_rowtime.types.json_values import dump
 
 
 @click.command()

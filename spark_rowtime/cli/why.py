@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from spark_rowtime.cli.output import as_json, duration, echo_json, fact, show_bound, styled, table, text_width
+from spark_rowtime.admin.description import show_bound
+from spark_rowtime.cli.output import as_json, duration, echo_json, fact, styled, table, text_width
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.why import why as explain
 from spark_rowtime.errors import RowtimeError

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, cast
@@ -104,8 +104,10 @@ def open_carried(path: str, schema: pa.Schema) -> "AbstractContextManager[Inline
     return nullcontext(InlineTrains(path, schema))
 
 
-def check_store(path: str) -> "Report":
+def check_store(path: str, advance: Callable[[int, int | None], object] | None = None) -> "Report":
     """Verifies a whole stream in a directory and reports any damage.
+
+    ``advance`` is called with how many events are verified, and how many there are.
 
     Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
     """
@@ -117,11 +119,14 @@ def check_store(path: str) -> "Report":
         return report
     from spark_rowtime.store.local import check_local  # noqa: PLC0415
 
-    return check_local(_local(path))
+    return check_local(_local(path), advance)
 
 
-def copy_store(path: str, to: str) -> None:
-    """Copies a stream, which others may write to meanwhile, to a new path. One in memory stays in memory."""
+def copy_store(path: str, to: str, advance: Callable[[int, int | None], object] | None = None) -> None:
+    """Copies a stream, which others may write to meanwhile, to a new path. One in memory stays in memory.
+
+    ``advance`` is called with how many bytes are copied, and how many there are.
+    """
     path, to = _text(path), _text(to)
     if "memory" in (_kind(path), _kind(to)):
         _same_kind(path, to)
@@ -138,7 +143,7 @@ def copy_store(path: str, to: str) -> None:
             else:
                 local.import_local(history, _local(to))
         return
-    local.copy_local(_local(path), _local(to))
+    local.copy_local(_local(path), _local(to), advance)
 
 
 def rename_store(path: str, to: str) -> None:

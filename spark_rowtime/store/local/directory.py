@@ -129,14 +129,14 @@ def open_local(
         raise storage_error(error, str(place)) from error
 
 
-def check_local(path: str) -> Report:
+def check_local(path: str, advance: Callable[[int, int | None], object] | None = None) -> Report:
     """Verifies the stream at ``path`` and reports any damage.
 
     Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
     """
     place = Path(path).absolute()
     require_stream(place)
-    return check_stream(place)
+    return check_stream(place, advance)
 
 
 def require_stream(place: Path) -> None:
