@@ -6,13 +6,13 @@ from typing import Any
 import click
 
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, restart_seconds
+from spark_rowtime.admin.description import show_bound
 from spark_rowtime.announce.announcer import announcements
 from spark_rowtime.announce.http_call import is_secret
 from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.host import terminable
-from spark_rowtime.cli.output import show_bound
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.json_values import dump

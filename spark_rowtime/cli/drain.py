@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
+from spark_rowtime.admin.description import show_bound
 from spark_rowtime.cli.host import terminable
-from spark_rowtime.cli.output import show_bound
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store

@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.types.json_values import dump
-from spark_rowtime.types.timestamps import show_micros
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LABEL_WIDTH = 10
@@ -26,13 +24,6 @@ def as_json(command: Command) -> Command:
 def echo_json(value: Any) -> None:
     """Prints a value as one line of JSON."""
     click.echo(dump(value))
-
-
-def show_bound(bound: RowtimeBound | None) -> str:
-    """Returns the bound's floor as a time; "none" and "the end of time" for what is no time."""
-    if bound is not None and bound.isEnd:
-        return "the end of time"
-    return show_micros(bound.floor if bound is not None else None)
 
 
 def text_width() -> int:
