@@ -49,8 +49,8 @@ def _listening(host: str, port: int) -> socket.socket:
         raise InvalidOptionError(
             f"Cannot listen on {host}, port {port}: {error.strerror or error}. Choose another --port (0: any that is "
             "free), or another --host.",
-            host=host,
-            port=port,
+            option="port",
+            value=str(port),
         ) from error
 
 
