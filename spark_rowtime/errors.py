@@ -456,7 +456,8 @@ class WaitTimeoutError(RowtimeError):
 
     ``values``:
 
-    - ``token``, ``path``: what was waited for, and where.
+    - ``token``: the token of what was flushed.
+    - ``path``: the path of the stream that was waited for.
     - ``holder``: the producer or the query that holds it; None if nobody does.
     - ``cause``: the code of the cause, as ``why`` gives it.
     - ``remedy``: what would release it.
