@@ -385,8 +385,6 @@ class InvalidOptionError(RowtimeError):
     - ``stream``: the name of an input of a RowtimeTestStream.
     - ``query``: the id of the query.
     - ``operator``: the name of the query's operator.
-    - ``host``: the address at which the page was to be served.
-    - ``port``: the port at which the page was to be served.
 
     Example:
         >>> import spark_rowtime as rt
