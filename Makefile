@@ -20,8 +20,9 @@ OPERATORS := $(wildcard tests/spark/test_operators_*.py)
 JOB_streams := tests/conformance tests/crash tests/golden tests/hostile tests/law7 tests/load tests/documents tests/test_examples.py $(OPERATORS)
 JOB_spark := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
 JOB_oldest := tests -m smoke
-JOB_quick := $(filter-out $(JOB_streams) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
-JOBS := streams spark oldest quick
+JOB_store := tests/store
+JOB_quick := $(filter-out $(JOB_streams) $(JOB_store) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+JOBS := streams spark oldest store quick
 test: $(VENV)/.installed $(OLD_VENV)/.installed lint docs
 	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.query_causes import QueryState, closing, finding_of_query, waiting_for
 from spark_rowtime.diagnosis.stream_causes import finding_of
@@ -92,7 +93,8 @@ class Chain:
 
 
 def _producer(stream: StreamState, producer: ProducerInfo, needs: int | None, finding: Finding | None) -> Step:
-    moved = _ago(stream, stream.seen[producer.name].silent)
+    came = producer.status is not Status.EXPECTED
+    moved = _ago(stream, stream.seen[producer.name].silent) if came else None
     holds = finding if producer.name in stream.holders else None
     return Step("producer", producer.name, producer.floor, stream.strongest, moved, needs, holds)
 

@@ -10,7 +10,7 @@ from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.base import HOST, Account, ProducerInfo
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import END, show_micros
 
 UNANSWERED_SHARE = 2
 """A process is taken not to answer after one half of its producer's lease, which it renews after one third."""
@@ -176,7 +176,7 @@ def _rows(holder: ProducerInfo) -> str:
 
 
 def _remedy(stream: StreamState, cause: Cause, holder: ProducerInfo, needs: int) -> str:
-    name, time, path = holder.name, show_micros(needs), stream.path
+    name, time, path = holder.name, _wanted(needs), stream.path
     if cause is Cause.EXPECTED:
         return f"Start {name}; it must promise {time}. {_letting_go(path, name)}"
     if cause is Cause.LEASE:
@@ -189,6 +189,11 @@ def _remedy(stream: StreamState, cause: Cause, holder: ProducerInfo, needs: int)
         )
     promise = f"{name} must promise {time}: by sendRowtimeBound, or by a row if its rows are in order."
     return f"{promise} {_letting_go(path, name)}"
+
+
+def _wanted(needs: int) -> str:
+    """The time that a producer must promise; any, if no feed has come to a time yet."""
+    return "a time" if needs >= END else show_micros(needs)
 
 
 def _letting_go(path: str, name: str) -> str:

@@ -71,8 +71,16 @@ def test_expected() -> None:
     found = feed.why()
     assert (found.cause, found.holder) == (rt.Cause.EXPECTED, "Oslo")
     assert f"rowtime detach {feed.path} Oslo" in found.remedy
+    assert found.chain[0].lastMoved is None, "it has never come"
     rt.detachProducer(feed.path, "Oslo")
     assert feed.why().complete
+
+
+def test_without_a_time_nothing_is_complete_before_a_feed_has_come_to_one() -> None:
+    feed = Feed(producers=["Oslo"])
+    found = rt.why(feed.path)
+    assert (found.complete, found.cause) == (False, rt.Cause.EXPECTED)
+    assert "Start Oslo; it must promise a time." in found.remedy
 
 
 def test_nothing_promised() -> None:
