@@ -42,6 +42,7 @@ rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, units INT")
 with rt.openSink(orders, producer="shop", rowsImplyBounds=False) as shop:
     shop.sendRows([(DAY.format("10:05"), 2), (DAY.format("11:10"), 4), (DAY.format("10:50"), 1)])
     shop.sendRowtimeBound(DAY.format("11:00"))
+    shop.flush()
     drain(orders, table)
     print(f"in the table: {DeltaTable(table).to_pyarrow_table().num_rows} orders")
     print("complete below {}: {} orders".format(*complete(table)))

@@ -228,6 +228,7 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     for frame, name, trigger in (
         (mixed, "mixed", "0 seconds"),
         (pipeline.read("orders", maxRowsPerTrigger="1"), "limited", "1 hour"),
+        (orders, "rare", "1 hour"),
     ):
         query = pipeline.run(frame, name, trigger, onDisorder="reject")
         wait_for(lambda query=query: query.lastProgress, f"the first batch of {name}")
@@ -246,6 +247,7 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
         assert f"the {place}, {pipeline.path('trades')}" in query.note
     pipeline.wait_for("mixed", rt.Cause.ORDINARY_SOURCE)
     assert "maxRowsPerTrigger=1" in pipeline.wait_for("limited", rt.Cause.LIMIT).note
+    assert "runs, but has read" in pipeline.wait_for("rare", rt.Cause.QUERY_BEHIND).note
     wait_for(lambda: rt.why(pipeline.path("orders"), TEN, query="report").complete, "the account of the last batch")
     report = rt.why(pipeline.path("orders"), at("11:00"), query="report", silentAfter="0 s")
     assert (report.cause, report.holder, report.chain[-1].name) == (rt.Cause.SILENT, "shop", "report")
