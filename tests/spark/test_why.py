@@ -87,8 +87,8 @@ class Trial:
         self.start_copies()
         self.settle(self.copies)
 
-    def start_hours(self, **options: str) -> None:
-        self.hours = self.pipeline.run(hours(self.pipeline.read("orders", **options)), "hours")
+    def start_hours(self) -> None:
+        self.hours = self.pipeline.run(hours(self.pipeline.read("orders")), "hours")
 
     def start_copies(self, rowtime: str = "rowtime", n: str = "n", **options: str) -> None:
         read = self.pipeline.read("hours", **options)
@@ -136,17 +136,12 @@ class Trial:
         wait_for(lambda: not self.copies.isActive, "the query to fail")
         return rt.Cause.QUERY_FAILED, "copies", self.start_copies
 
-    def held_first(self) -> tuple[rt.Cause, str, Callable[[], None]]:
-        self.hours.stop()
-        self.start_hours(hold="1 hour")
+    def stranger(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        """Somebody opens the stream of the results, which then waits for him, too."""
+        stranger = self.pipeline.sink("copies", "stranger")
         self.both()
         self.settle(self.hours, self.copies)
-
-        def mend() -> None:
-            self.hours.stop()
-            self.start_hours()
-
-        return rt.Cause.HOLD, "hours", mend
+        return rt.Cause.NOTHING_PROMISED, "stranger", stranger.close
 
     def lost_second(self) -> tuple[rt.Cause, str, Callable[[], None]]:
         self.copies.stop()
@@ -156,8 +151,12 @@ class Trial:
         return rt.Cause.BOUND_LOST, "copies", self.mended
 
     def mended(self) -> None:
+        """A batch that has been written has no bound: the next one has."""
         self.copies.stop()
         self.start_copies()
+        for feed in self.feeds:
+            send(feed, promise=f"{self.hour}:01")
+        self.settle(self.hours)
 
 
 @pytest.mark.parametrize("seed", [random.randrange(1 << 32)])
@@ -169,7 +168,7 @@ def test_each_of_seven_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> N
         trial.stopped_first,
         trial.stopped_second,
         trial.failed_second,
-        trial.held_first,
+        trial.stranger,
         trial.lost_second,
     ]
     random.Random(seed).shuffle(breaks)
@@ -229,6 +228,7 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
         (mixed, "mixed", "0 seconds"),
         (pipeline.read("orders", maxRowsPerTrigger="1"), "limited", "1 hour"),
         (orders, "rare", "1 hour"),
+        (pipeline.read("orders", hold="1 hour"), "held", "0 seconds"),
     ):
         query = pipeline.run(frame, name, trigger, onDisorder="reject")
         wait_for(lambda query=query: query.lastProgress, f"the first batch of {name}")
@@ -246,6 +246,7 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
         assert (query.kind, query.name, query.cause) == ("query", name, code)
         assert f"the {place}, {pipeline.path('trades')}" in query.note
     pipeline.wait_for("mixed", rt.Cause.ORDINARY_SOURCE)
+    assert "with hold='1 hour'" in pipeline.wait_for("held", rt.Cause.HOLD).note
     assert "maxRowsPerTrigger=1" in pipeline.wait_for("limited", rt.Cause.LIMIT).note
     assert "runs, but has read" in pipeline.wait_for("rare", rt.Cause.QUERY_BEHIND).note
     wait_for(lambda: rt.why(pipeline.path("orders"), TEN, query="report").complete, "the account of the last batch")
