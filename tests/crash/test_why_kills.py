@@ -22,4 +22,5 @@ def test_a_query_whose_driver_was_killed_is_gone(tmp_path: Path) -> None:
     with Driver(tmp_path) as driver:
         driver.do("go")
         assert rt.why(sink, moment(10)).complete
+        assert driver.ended() == 0
     feed.close()
