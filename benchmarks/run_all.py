@@ -17,7 +17,17 @@ from harness import RESULTS
 HERE = Path(__file__).parent
 LAST = HERE / "last.jsonl"
 README, PERFORMANCE = HERE / "README.md", HERE.parent / "docs" / "performance.md"
-PROGRAMS = ("bound_to_result", "settings", "source_throughput", "send_rate", "reader_latency", "growth", "sliding")
+PROGRAMS = (
+    "bound_to_result",
+    "settings",
+    "source_throughput",
+    "send_rate",
+    "reader_latency",
+    "drain_rate",
+    "growth",
+    "page",
+    "sliding",
+)
 
 
 def measure(programs: list[str]) -> None:

@@ -24,7 +24,16 @@ BLOB, TWICE = "SQLite blob, one sync", "file and SQLite row, two syncs"
 SAME, BOTH = "bound to result, both as Spark comes", "bound to result, both as rt.configure sets up"
 AT_REST, READING = "rows at rest, minute count and sum", "rows at rest, reading only"
 SENDS = [f"sendRows, {rows} rows a train" for rows in ("1", "100", "10,000", "100,000")]
+DRAINS = {f"drain into {kind}": f"{kind}'s library alone" for kind in ("delta", "iceberg", "parquet")}
 BESIDE, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
+PAGE = (
+    ("first lanes drawn", "500 ms"),
+    ("commit to seen, 200 lanes", "500 ms"),
+    ("commit to seen, all lanes", "500 ms"),
+    ("core of the server, nothing sent", "5 %"),
+    ("core of the server, all send each second", "5 %"),
+    ("core of the server, nobody looks", "5 %"),
+)
 LINES = (
     Line(SAME, HEARTBEAT, "0.5", "0.35"),
     Line(BOTH, HEARTBEAT, "0.5", "0.35"),
@@ -52,6 +61,8 @@ LINES = (
     Line("sendRow, 100 devices in a sink", "rows in order", "0.5", ""),
     Line("bytes of a commit of ten devices, of 100,000", "of 100", "1", ""),
     Line("memory of a device, of 100,000", None, "300 bytes", ""),
+    *(Line(what, base, "0.8", "") for what, base in DRAINS.items()),
+    *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),
     Line("sliding hour, 100 keys", "SQL window function in batch", "", ""),
     Line("sliding hour, 10,000 keys", "SQL window function in batch", "", ""),
 )

@@ -23,9 +23,16 @@ from spark_rowtime.admin.copy import copyStream
 from spark_rowtime.admin.delete import deleteStream
 from spark_rowtime.admin.listing import ListedStream, listStreams
 from spark_rowtime.admin.rename import renameStream
+from spark_rowtime.announce.announcer import announceTo
+from spark_rowtime.announce.period import Period
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Train
+from spark_rowtime.diagnosis.causes import Cause
+from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
+from spark_rowtime.diagnosis.wait import wait
+from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import (
+    AnnouncementError,
     BoundRegressionError,
     DataLostError,
     DisorderedOutputError,
@@ -47,6 +54,7 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
     UnknownOptionError,
+    WaitTimeoutError,
 )
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
@@ -54,25 +62,40 @@ from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.reader.rejected import rejectedRows
 from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
+from spark_rowtime.tables.open import openTableSink, readTableBound
+from spark_rowtime.tables.parquet import ParquetSink
+from spark_rowtime.tables.sink import TableSink
 
 if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
     from spark_rowtime.spark.output_bound import currentRowtimeBound
     from spark_rowtime.spark.session import configure, jarPath
+    from spark_rowtime.spark.table_writer import tableWriter
 
 __version__ = "0.1.0"
-_FROM_SPARK = {"configure": "session", "jarPath": "session", "currentRowtimeBound": "output_bound"}
+_FROM_SPARK = {
+    "configure": "session",
+    "jarPath": "session",
+    "currentRowtimeBound": "output_bound",
+    "tableWriter": "table_writer",
+}
 
 __all__ = [
     "Adapter",
+    "AnnouncementError",
     "BoundRegressionError",
+    "Cause",
+    "ChainLink",
     "DataLostError",
     "DisorderedOutputError",
+    "Explanation",
     "ExtraNotInstalledError",
     "InvalidOptionError",
     "LateRowError",
     "ListedStream",
     "MultiAdapter",
     "NotSerializableError",
+    "ParquetSink",
+    "Period",
     "ProducerDescription",
     "ProducerFencedError",
     "ReaderDescription",
@@ -94,10 +117,13 @@ __all__ = [
     "StreamInfo",
     "StreamNotFoundError",
     "StreamSink",
+    "TableSink",
     "Train",
     "UnknownOptionError",
+    "WaitTimeoutError",
     "__version__",
     "alterStream",
+    "announceTo",
     "closeProducer",
     "configure",
     "copyStream",
@@ -111,9 +137,14 @@ __all__ = [
     "openReader",
     "openSink",
     "openSinks",
+    "openTableSink",
+    "readTableBound",
     "rejectedRows",
     "renameStream",
     "runAdapter",
+    "tableWriter",
+    "wait",
+    "why",
 ]
 
 

@@ -16,10 +16,12 @@
     +-- DataLostError           rows that a position still needs were removed
     +-- UnknownOptionError      no such option; the message names the nearest
     +-- InvalidOptionError      an option's value cannot be used
+    +-- AnnouncementError       a scheduler has not taken an announcement
     +-- DisorderedOutputError   a row of a query's output is below the bound that its sink published
     +-- ShimMissingError        Spark runs without the extension
     +-- ShimMismatchError       Spark's internals are not as the extension expects
     +-- ExtraNotInstalledError  a pip extra is needed
+    +-- WaitTimeoutError        what was flushed has not arrived in time
 
 There is one warning besides: SinkNotClosedWarning, for a sink that was not closed.
 
@@ -231,7 +233,7 @@ class SinkClosedError(RowtimeError):
     ``values`` has those of these that the message is about:
 
     - ``producer``: the name of the producer.
-    - ``path``: the path of the stream, where the stream was opened in another process.
+    - ``path``: the path of the stream, where the stream was opened in another process, or the table.
 
     Example:
         >>> import spark_rowtime as rt
@@ -271,12 +273,14 @@ class NotSerializableError(RowtimeError):
 class ProducerFencedError(RowtimeError):
     """Another sink took the producer over, or somebody closed it. Nothing of the call was committed.
 
+    Into a table: another drain or query has committed to it.
+
     ``values`` has those of these that the message is about:
 
     - ``producer``: the name of the producer.
     - ``epoch``: the epoch of the sink that was fenced.
     - ``current``: the epoch of the sink that has the producer now.
-    - ``path``: the path of the stream that a query writes to.
+    - ``path``: the path of the stream that a query writes to, or the table.
     - ``query``: the id of that query.
     - ``batch``: the number of the batch.
 
@@ -320,6 +324,7 @@ class StoreUnavailableError(RowtimeError):
     - ``format``: the number of the stream's format, if it is newer than this version.
     - ``producer``: the producer that another process hosts.
     - ``pid``: the id of that process.
+    - ``lacks``: "privilege" if the user of the database may not do this.
     """
 
 
@@ -378,6 +383,8 @@ class InvalidOptionError(RowtimeError):
     - ``missing``: the methods that the adapter's class does not have.
     - ``provider``: the class of the session's state store.
     - ``stream``: the name of an input of a RowtimeTestStream.
+    - ``query``: the id of the query.
+    - ``operator``: the name of the query's operator.
 
     Example:
         >>> import spark_rowtime as rt
@@ -385,6 +392,18 @@ class InvalidOptionError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.InvalidOptionError: 'yesterday' is not a time: ...
+    """
+
+
+class AnnouncementError(RowtimeError):
+    """A target has refused an announcement, or has not taken it after all repetitions. It stays the next one.
+
+    ``values``:
+
+    - ``stream``: the path of the stream.
+    - ``period``: the key of the period.
+    - ``status``: the status of the last HTTP answer; None if there was none.
+    - ``attempts``: how many calls were made.
     """
 
 
@@ -427,6 +446,19 @@ class ExtraNotInstalledError(RowtimeError):
     ``values``:
 
     - ``extra``: the name of the pip extra.
+    """
+
+
+class WaitTimeoutError(RowtimeError):
+    """``wait`` has ended before what was flushed was in the results of the stream.
+
+    ``values``:
+
+    - ``token``: the token of what was flushed.
+    - ``path``: the path of the stream that was waited for.
+    - ``holder``: the producer or the query that holds it; None if nobody does.
+    - ``cause``: the code of the cause, as ``why`` gives it.
+    - ``remedy``: what would release it.
     """
 
 

@@ -17,6 +17,7 @@ from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.retention import checkpoint_gone, lost
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
+from spark_rowtime.types.html import html_facts, html_table
 from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import from_micros, to_interval
@@ -143,6 +144,10 @@ class StreamInfo:
             f"{self.rejected} rejected, {len(self.producers)} producers, {len(self.readers)} readers, seq {self.seq}>"
         )
 
+    def _repr_html_(self) -> str:
+        """The state of the stream in a notebook."""
+        return stream_html(self)
+
     @property
     def waitsFor(self) -> str:
         """The producer that the stream waits for, in words.
@@ -162,6 +167,39 @@ class StreamInfo:
         """
         complete = self.bound is not None and self.bound.isEnd
         return waits_for(self.path, self.holder, self.producers, complete=complete)
+
+
+def stream_html(info: StreamInfo) -> str:
+    """A stream as two tables: its facts, and its producers, those that hold the bound back first."""
+    facts = [
+        ("columns", show_schema(info.schema)),
+        ("bound", "none" if info.bound is None else str(info.bound)),
+        ("waits for", info.waitsFor),
+        ("rows", f"{info.rows} accepted, {info.rejected} rejected, {info.rowsHeldBack} waiting for the bound"),
+    ]
+    holders = frozenset(info.holders)
+    ordered = sorted(info.producers, key=lambda producer: producer.name not in holders)
+    rows = [_producer_cells(producer, producer.name in holders) for producer in ordered[:_SHOWN]]
+    more = f", {_SHOWN} of {len(ordered)}" if len(ordered) > _SHOWN else ""
+    head = ("producer", "", "status", "bound", "rows", "rejected", "last sent")
+    return html_facts(info.path, facts) + (html_table(f"producers{more}", head, rows) if rows else "")
+
+
+_SHOWN = 50
+"""The largest number of producers that a notebook shows."""
+
+
+def _producer_cells(producer: ProducerDescription, holds: bool) -> tuple[str, ...]:
+    came = producer.status is not Status.EXPECTED
+    return (
+        producer.name,
+        "holds the bound" if holds else "",
+        producer.status.value,
+        "none" if producer.bound is None else str(producer.bound),
+        str(producer.accepted),
+        str(producer.rejected),
+        f"{producer.sent:%Y-%m-%d %H:%M:%SZ}" if came else "",
+    )
 
 
 def waits_for(
@@ -225,8 +263,9 @@ def createStream(
     that the bound has not released, nor rows that a query or a named reader has still to read.
 
     Args:
-        path: A directory that does not exist yet, also as a ``file://`` URL; or ``memory://name`` for a stream in
-            the memory of this process.
+        path: A directory that does not exist yet, also as a ``file://`` URL; or
+            ``postgresql://host:port/database/stream`` for a stream in a database, which needs the pip extra
+            ``postgres``; or ``memory://name`` for a stream in the memory of this process.
         schema: A DDL string, a Spark StructType or a pyarrow schema. It needs a column
             ``rowtime TIMESTAMP NOT NULL``.
         boundsBeforeRows: If False, the stream has no bound until its first row, whatever its producers promise.

@@ -29,6 +29,20 @@ def quakes() -> Path:
 
 
 @pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """One PostgreSQL server for all tests that need one; see tests/postgresserver.py."""
+    from tests.postgresserver import NO_SERVER, PostgresServer, programs
+
+    place = programs()
+    if place is None:
+        pytest.skip(NO_SERVER)
+    pytest.importorskip("psycopg")
+    server = PostgresServer(place)
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One Spark session for all tests that need one; a test stops its queries and drops its views."""
     from tests.sparksession import make_session

@@ -55,14 +55,17 @@ def drained(reader: rt.RowReader) -> list[tuple[Any, ...]]:
 
 
 class Pipe:
-    """Streams in a folder, and a query from them into the stream ``out``."""
+    """Streams in a folder, or in the ``database`` of that URL, and a query from them into the stream ``out``."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, database: str | None = None) -> None:
         self.spark, self.folder, self.query = spark, folder, None
+        self._database = database
         self._reader: rt.RowReader | None = None
 
     def path(self, name: str) -> str:
         """The path of the stream of that name."""
+        if self._database is not None:
+            return f"{self._database}/{self.folder.name}/{name}"
         return str(self.folder / f"{name}.rowtime")
 
     def create(self, name: str, columns: str, **settings: Any) -> str:

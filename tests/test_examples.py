@@ -55,7 +55,7 @@ def test_02_earthquakes(quakes: Path) -> None:
     assert "as the batch over the CSV: True" in said
 
 
-@pytest.mark.parametrize("example", ["03_adapter.py", "04_consumer.py"])
+@pytest.mark.parametrize("example", ["03_adapter.py", "04_consumer.py", "11_announce.py", "12_complete_hours.py"])
 def test_an_example_in_a_process_of_its_own(example: str) -> None:
     assert output_of(example) == promised(example)
 

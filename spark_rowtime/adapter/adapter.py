@@ -1,6 +1,7 @@
 """runAdapter runs an adapter in this process; ``host``, behind it, restarts it when it fails."""
 
 import inspect
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import ProducerInfo
+from spark_rowtime.store.base import HOST, ProducerInfo
 from spark_rowtime.stream import createStream, require_stream
 from spark_rowtime.types.arguments import to_count, unknown_option
 from spark_rowtime.types.short_repr import short_repr
@@ -24,6 +25,8 @@ from spark_rowtime.types.short_repr import short_repr
 LOG = logging.getLogger("spark_rowtime.adapter")
 RESTART_SECONDS = tuple(float(min(2**failure, 60)) for failure in range(10))
 """Seconds before each restart of an adapter that fails repeatedly; after the last one the host gives up."""
+ERROR_CHARACTERS = 300
+"""How many characters of an adapter's error are recorded in the stream."""
 _NAMED = 3
 """The largest number of producers whose checkpoints an error names."""
 
@@ -164,16 +167,32 @@ class _Host:
                 if not self._running:
                     raise
                 if is_program_error(error, self._adapter):
+                    self._report(error, restarts=False)
                     error.add_note(self._not_restarted(error))
                     raise
                 if self._came_further():
                     left = iter(delays)
                 delay = next(left, None)
+                self._report(error, restarts=delay is not None)
                 if delay is None:
                     raise self._given_up(len(delays), error) from error
                 LOG.warning("Adapter %s failed; restarting it in %s s.", self._name, delay, exc_info=error)
             wait(delay)
             self._came_further()
+
+    def _report(self, error: Exception, *, restarts: bool) -> None:
+        """Records in the stream, for who asks why it stands, that the adapter failed, and whether it is restarted."""
+        first = next(iter(str(error).splitlines()), "")
+        told = {
+            "producers": sorted(self._last),
+            "error": f"{type(error).__name__}: {first}"[:ERROR_CHARACTERS],
+            "restarts": restarts,
+        }
+        try:
+            with open_store(self._path) as store:
+                store.report(HOST, self._name, json.dumps(told, ensure_ascii=False))
+        except RowtimeError:
+            LOG.debug("The failure of adapter %s could not be recorded", self._name, exc_info=True)
 
     def is_complete(self) -> bool:
         """Whether the producer of the adapter's name has declared that it never sends again."""

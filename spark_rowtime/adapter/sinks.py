@@ -23,7 +23,7 @@ class Sinks:
         >>> with rt.openSinks("memory://docs-sinks", lease="1 minute") as sinks:
         ...     berlin, oslo = sinks.open("Berlin"), sinks.open("Oslo", lateness="1 hour")
         ...     berlin.sendRow(("2026-01-05T14:30:00Z", 1))
-        ...     berlin.flush(checkpoint="1")
+        ...     _ = berlin.flush(checkpoint="1")
         ...     oslo.close()
         ...     sinks.producers
         ('Berlin',)

@@ -1,9 +1,12 @@
 """copyStream copies a stream that is in use."""
 
+from contextlib import nullcontext
+
+from spark_rowtime.admin.progress import progress_bar
 from spark_rowtime.store import copy_store
 
 
-def copyStream(path: str, to: str) -> None:
+def copyStream(path: str, to: str, *, progress: bool = False) -> None:
     """Copies the stream at ``path`` to ``to``, as it is at one moment. Others may write and read meanwhile.
 
     The copy has everything that was committed up to that moment: rows, bounds, producers with their checkpoints,
@@ -16,8 +19,9 @@ def copyStream(path: str, to: str) -> None:
 
     Args:
         path: The path of the stream, as for ``createStream``.
-        to: The path of the copy, at which nothing may exist yet. It is in the same kind of store. If the call fails
-            or its process ends, there is no stream there.
+        to: The path of the copy, at which nothing may exist yet. A directory can be copied into a database, and back;
+            a stream in memory only within it. If the call fails or its process ends, there is no stream there.
+        progress: If True, a terminal or a notebook shows a bar with how far the copy is.
 
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
@@ -30,9 +34,10 @@ def copyStream(path: str, to: str) -> None:
         >>> rt.createStream("memory://docs-copy", "rowtime TIMESTAMP NOT NULL, ticker STRING")
         >>> with rt.openSink("memory://docs-copy") as sink:
         ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
-        ...     sink.flush()
+        ...     _ = sink.flush()
         ...     rt.copyStream("memory://docs-copy", "memory://docs-copied")
         >>> rt.describeStream("memory://docs-copied").rows
         1
     """
-    copy_store(path, to)
+    with progress_bar("copying") if progress else nullcontext() as advance:
+        copy_store(path, to, advance)

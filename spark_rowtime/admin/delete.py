@@ -10,7 +10,7 @@ def deleteStream(path: str, *, force: bool = False) -> None:
     """Deletes the stream at ``path`` with all its rows.
 
     It is refused while a producer is attached, while a query or a named reader is registered that could go on, and
-    while some process of the machine has the stream open.
+    while some process of the machine has the stream open; of a stream in a database the last is not known.
 
     Args:
         path: The path of the stream, as for ``createStream``.

@@ -28,7 +28,8 @@ def listStreams(folder: str) -> list[ListedStream]:
     A stream that is damaged, or that this version cannot read, is listed with its error.
 
     Args:
-        folder: A directory; or ``memory://`` for the streams of this process, or for those whose path begins so.
+        folder: A directory; a database, ``postgresql://host:port/database``; or ``memory://`` for the streams of this
+            process. If the path of the latter two goes on, only the streams whose path begins so.
 
     Returns:
         The streams, each as a ListedStream.

@@ -6,13 +6,13 @@ from spark_rowtime.store import rename_store
 def renameStream(path: str, to: str) -> None:
     """Renames the stream at ``path`` to ``to``. It stays the same stream, with all its producers and readers.
 
-    A stream that some process of the machine has open is not renamed. Of a stream in memory this is known of attached
-    producers only; readers that are open raise DataLostError then. A query that is not running goes on from its
-    checkpoint when it is given the new path.
+    A stream that some process of the machine has open is not renamed. Of a stream in memory or in a database this is
+    known of attached producers only; readers that are open raise DataLostError then. A query that is not running goes
+    on from its checkpoint when it is given the new path.
 
     Args:
         path: The path of the stream, as for ``createStream``.
-        to: The new path, at which nothing may exist yet, on the same file system.
+        to: The new path, at which nothing may exist yet, on the same file system or in the same database.
 
     Raises:
         StreamNotFoundError: There is no stream at ``path``.

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.arguments import to_flag
+from spark_rowtime.types.html import html_facts
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import END, LARGEST, from_micros, is_skipped, show_micros, to_micros
 
@@ -161,6 +162,10 @@ class RowtimeBound:
         if self.isEnd:
             return "RowtimeBound.END"
         return f"RowtimeBound({show_micros(self._micros)!r}{', strict=True' if self._strict else ''})"
+
+    def _repr_html_(self) -> str:
+        """The bound in a notebook."""
+        return html_facts("RowtimeBound", [("bound", str(self))])
 
 
 def _of_bound(t: Any) -> tuple[int, bool] | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.key_floors import KeyChanges
+from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.train import Timed
 
 

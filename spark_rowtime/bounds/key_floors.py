@@ -1,6 +1,7 @@
 """KeyFloors: the floor of each value of a key column, in arrays, and what of it has changed since the last commit."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -8,26 +9,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spark_rowtime.bounds.key_parts import UNKNOWN, Floors, KeyChanges, KeyParts
 from spark_rowtime.bounds.value_index import ValueIndex, indexable
-from spark_rowtime.errors import StoreCorruptError
 
-UNKNOWN = int(np.iinfo(np.int64).max)
-"""The floor of a value that is not known: it does not count. It is above every time."""
 MOST_PARTS = 1024
-"""After this many parts, or as many entries as there are values, the state is written as a whole again."""
+"""After this many parts, the state is written as a whole again."""
+MOST_BYTES_PER_BYTE = 4
+"""The state is also written as a whole again where the parts after it have more than so many bytes per byte of it."""
 FEW = 16
 """Fewer values than this are looked up one by one."""
-Floors = npt.NDArray[np.int64]
 
 
-class KeyChanges(NamedTuple):
-    """What a commit stores of the floors: the values that have changed, or all values if it is ``whole``.
+class _Made(NamedTuple):
+    """Changes that were returned, the slots and floors in them, and the numbers of the slots' values in the parts."""
 
-    ``content`` is an Arrow record batch of values and floors; a floor that is null removes its value.
-    """
-
-    whole: bool
-    content: bytes
+    changes: KeyChanges
+    slots: Floors
+    floors: Floors
+    numbers: Floors
 
 
 class KeyFloors:
@@ -38,7 +37,7 @@ class KeyFloors:
     """
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._schema = pa.schema([pa.field("value", kind), pa.field("floor", pa.int64())])
+        self._packing = KeyParts(kind)
         self.slots: dict[Any, int] = {}
         """The slot of each value, also of values that were let go."""
         self._values = pa.array([], kind)
@@ -46,9 +45,12 @@ class KeyFloors:
         self._weakest = 0, UNKNOWN
         self._indexable, self._index = indexable(kind), ValueIndex()
         self.floors: Floors = np.full(64, UNKNOWN, np.int64)
+        self._one_by_one: list[timedelta | None] = []
         self._stored, self._restored = self.floors.copy(), self.floors.copy()
-        self._parts, self._entries = 0, 0
-        self._built: tuple[KeyChanges, Floors, Floors] | None = None
+        self._numbers: npt.NDArray[np.int32] = np.full(64, -1, np.int32)
+        """The number of each value in the parts that are stored; -1: it is in none of them."""
+        self._count = self._parts = self._whole_bytes = self._later_bytes = 0
+        self._made: _Made | None = None
 
     def __len__(self) -> int:
         """The number of values known."""
@@ -69,8 +71,9 @@ class KeyFloors:
 
     def at(self, slots: Floors) -> Floors:
         """Returns the floors at ``slots``; 0 for a value that is not known."""
-        found = self.floors[slots]
-        found[(slots < 0) | (found == UNKNOWN)] = 0
+        found: Floors = self.floors.take(slots, mode="clip")
+        if slots.min(initial=0) < 0 or found.max(initial=0) == UNKNOWN:
+            found[(slots < 0) | (found == UNKNOWN)] = 0
         return found
 
     def of(self, value: Any) -> int | None:
@@ -94,17 +97,37 @@ class KeyFloors:
             self._place(strangers.unique().to_pylist())
             slots[new] = self._find_by_one(strangers)
         self.floors[slots] = floors
+        self._forget(slots)
         self._look_at(slots)
+
+    def rise(self, slots: Floors, floors: Floors) -> None:
+        """Raises the floors of known values, as the rows of ``one_by_one`` did; the last floor of a value counts."""
+        self.floors[slots] = floors
+
+    def one_by_one(self) -> list[timedelta | None]:
+        """Returns a list in which rows that come one by one keep the floors of their values, by slot.
+
+        None stands where ``floors`` has the floor. The caller passes the others to ``rise`` before any other call.
+        """
+        if not self._one_by_one:
+            self._one_by_one = [None] * len(self.floors)
+        return self._one_by_one
+
+    def forget_one_by_one(self) -> None:
+        """Lets ``floors`` have all floors again."""
+        self._one_by_one = []
 
     def set_one(self, value: Any, floor: int) -> None:
         """Sets the floor of one value."""
         slot = self.slots[value] if value in self.slots else self._place([value])[0]
         self.floors[slot] = floor
+        self._forget([slot])
         self._look_at(np.array([slot]))
 
     def let_go(self, slots: Any) -> None:
         """Lets values go, which are no longer known."""
         self.floors[slots] = UNKNOWN
+        self._forget(np.atleast_1d(slots))
 
     def weakest(self) -> int | None:
         """Returns the least floor of a known value; None if no value is known.
@@ -122,29 +145,39 @@ class KeyFloors:
         changed = np.flatnonzero(self.floors != self._stored)
         if not len(changed):
             return None
-        most = max(len(self), MOST_PARTS)
-        whole = not 0 < self._parts < MOST_PARTS or self._entries + len(changed) > most
-        made = KeyChanges(whole, self._content(np.flatnonzero(self.floors != UNKNOWN) if whole else changed))
-        self._built = made, changed, self.floors[changed]
-        return made
+        outgrown = self._later_bytes > MOST_BYTES_PER_BYTE * self._whole_bytes
+        whole = outgrown or not 0 < self._parts < MOST_PARTS
+        self._made = self._pack_all() if whole else self._pack(changed)
+        return self._made.changes
 
     def landed(self, changes: KeyChanges) -> None:
         """Records that a commit has stored ``changes``, the last that were returned."""
-        assert self._built is not None
-        made, slots, floors = self._built
-        assert made is changes
-        self._built, self._stored[slots] = None, floors
-        self._count(changes.whole, len(slots))
+        assert self._made is not None
+        made, self._made = self._made, None
+        assert made.changes is changes
+        if changes.whole:
+            self._numbers[:] = -1
+            self._stored[:] = UNKNOWN
+        self._count = 0 if changes.whole else self._count
+        self._stored[made.slots], new = made.floors, int(np.searchsorted(made.numbers, self._count))
+        self._numbers[made.slots[new:]] = made.numbers[new:]
+        self._count += len(made.numbers) - new
+        self._grow([len(changes.content)], whole=changes.whole)
         if len(self.slots) > len(self.floors) // 2 and len(self) < len(self.floors) // 4:
             self._compact()
 
     def restore(self, parts: Sequence[bytes]) -> None:
-        """Continues from the parts that were stored, in their order."""
-        for number, batch in enumerate(self._read(part) for part in parts):
-            values = batch.column(0)
-            self.set(values, self.find(values), batch.column(1).fill_null(UNKNOWN).to_numpy())
-            self._count(number == 0, batch.num_rows)
+        """Continues from the parts that were stored, in their order. Nothing is known before."""
+        if not parts:
+            return
+        values, floors = self._packing.unpack(parts)
+        numbers = np.flatnonzero(floors != UNKNOWN)
+        self._place(values.take(pa.array(numbers)).to_pylist())
+        slots = slice(len(numbers))
+        self.floors[slots], self._numbers[slots] = floors[numbers], numbers
         self._stored, self._restored = self.floors.copy(), self.floors.copy()
+        self._weakest, self._count = (0, -1), len(values)
+        self._grow([len(part) for part in parts], whole=True)
 
     def known(self) -> list[tuple[Any, int]]:
         """Returns the known values and their floors."""
@@ -158,27 +191,42 @@ class KeyFloors:
         found: Floors = slots[coded.indices.to_numpy()]
         return found
 
+    def _forget(self, slots: Any) -> None:
+        if len(slots) >= FEW:
+            self.forget_one_by_one()
+        for slot in slots if self._one_by_one else ():
+            self._one_by_one[slot] = None
+
     def _look_at(self, slots: Floors) -> None:
         """Makes the least of ``slots`` the weakest, if it is below: a value that becomes known may be."""
         if len(slots):
             slot = int(slots[self.floors[slots].argmin()])
             self._weakest = min(self._weakest, (slot, int(self.floors[slot])), key=lambda place: place[1])
 
-    def _read(self, part: bytes) -> pa.RecordBatch:
-        try:
-            return pa.ipc.read_record_batch(pa.py_buffer(part), self._schema)
-        except pa.ArrowException as error:
-            raise StoreCorruptError(f"The bounds of a producer's values cannot be read ({error}).") from error
+    def _pack(self, slots: Floors) -> _Made:
+        """The floors at ``slots``, after what is stored already."""
+        numbers = self._numbers[slots].astype(np.int64)
+        new = np.flatnonzero(numbers < 0)
+        numbers[new] = np.arange(self._count, self._count + len(new))
+        if not (numbers[1:] > numbers[:-1]).all():
+            order = np.argsort(numbers)
+            slots, numbers = slots[order], numbers[order]
+        return self._packed(slots, numbers, slots[len(slots) - len(new) :], whole=False)
 
-    def _count(self, whole: bool, entries: int) -> None:
-        self._parts, self._entries = (1, 0) if whole else (self._parts + 1, self._entries + entries)
+    def _pack_all(self) -> _Made:
+        slots = np.flatnonzero(self.floors != UNKNOWN)
+        return self._packed(slots, np.arange(len(slots)), slots, whole=True)
 
-    def _content(self, slots: Floors) -> bytes:
+    def _packed(self, slots: Floors, numbers: Floors, new: Floors, *, whole: bool) -> _Made:
         floors = self.floors[slots]
-        column = pa.array(floors, pa.int64(), mask=floors == UNKNOWN)
-        batch = pa.RecordBatch.from_arrays([self._every().take(pa.array(slots)), column], schema=self._schema)
-        content: bytes = batch.serialize().to_pybytes()
-        return content
+        content = self._packing.pack(self._every().take(pa.array(new)), numbers, floors)
+        return _Made(KeyChanges(whole, content), slots, floors, numbers)
+
+    def _grow(self, sizes: list[int], *, whole: bool) -> None:
+        """Counts parts that are stored, by their sizes; the first is ``whole``, or none is."""
+        if whole:
+            self._parts, self._whole_bytes, self._later_bytes = 0, sizes[0], -sizes[0]
+        self._parts, self._later_bytes = self._parts + len(sizes), self._later_bytes + sum(sizes)
 
     def _every(self) -> pa.Array:
         """Returns all values, by slot."""
@@ -201,7 +249,7 @@ class KeyFloors:
         count = len(self.slots)
         kept = np.flatnonzero((self.floors[:count] != UNKNOWN) | (self._stored[:count] != UNKNOWN))
         self._values = self._every().take(pa.array(kept))
-        self._index = ValueIndex()
+        self._index, self._numbers, self._one_by_one = ValueIndex(), self._numbers[kept], []
         self.slots.clear()
         self.slots.update(zip(self._values.to_pylist(), range(len(kept)), strict=True))
         self._resize(kept)
@@ -209,6 +257,8 @@ class KeyFloors:
     def _resize(self, kept: Any) -> None:
         """Makes room for all slots; the first ones are those ``kept``."""
         size, self._weakest = max(64, 1 << len(self.slots).bit_length()), (0, -1)
+        self._numbers = np.concatenate([self._numbers, np.full(size - len(self._numbers), -1, np.int32)])
+        self._one_by_one += [None] * (size - len(self._one_by_one)) if self._one_by_one else []
         self.floors, self._stored, self._restored = (
             np.concatenate([array[kept], np.full(size - len(array[kept]), UNKNOWN, np.int64)])
             for array in (self.floors, self._stored, self._restored)

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.judge import Disorder, Verdict
-from spark_rowtime.bounds.key_floors import Floors, KeyChanges, KeyFloors
+from spark_rowtime.bounds.key_floors import KeyFloors
+from spark_rowtime.bounds.key_parts import Floors, KeyChanges
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.schema import ROWTIME

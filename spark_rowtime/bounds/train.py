@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound, stronger
+from spark_rowtime.types.html import html_facts, html_table
+from spark_rowtime.types.json_values import plain
 from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.short_repr import short_repr
+
+_SHOWN_ROWS = 20
+"""The largest number of rows that a notebook shows of a train."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,14 @@ class Train:
 
     rows: pa.RecordBatch
     bound: RowtimeBound | None
+
+    def _repr_html_(self) -> str:
+        """The train in a notebook: its first rows, and its bound."""
+        shown, count = self.rows.slice(0, _SHOWN_ROWS), self.rows.num_rows
+        title = f"{count} row(s)" + (f", the first {_SHOWN_ROWS}" if count > _SHOWN_ROWS else "")
+        cells = [[_cell(value) for value in row.values()] for row in shown.to_pylist()]
+        bound = "none" if self.bound is None else str(self.bound)
+        return html_table(title, self.rows.schema.names, cells) + html_facts("and behind them", [("bound", bound)])
 
     def split(self, at: int) -> tuple["Train", "Train"]:
         """Splits the train in two.
@@ -84,6 +99,17 @@ class Train:
             True
         """
         return Train(one_batch(pa.Table.from_batches([self.rows, later.rows])), later.bound or self.bound)
+
+
+def _cell(value: Any) -> str:
+    """A value as a text for a table; long ones are cut."""
+    if value is None:
+        return "null"
+    known = plain(value)
+    return known if isinstance(known, str) and len(known) <= _LONGEST_TEXT else short_repr(known)
+
+
+_LONGEST_TEXT = 100
 
 
 def one_batch(rows: pa.Table) -> pa.RecordBatch:

@@ -7,21 +7,28 @@ import click
 
 from spark_rowtime.admin.copy import copyStream
 from spark_rowtime.admin.delete import deleteStream
+from spark_rowtime.admin.description import bound_json, show_bound
 from spark_rowtime.admin.listing import ListedStream, listStreams
 from spark_rowtime.admin.rename import renameStream
-from spark_rowtime.cli.output import as_json, bound_json, dump, show_bound, table, text_width
+from spark_rowtime.cli.output import as_json, echo_json, table, text_width
 from spark_rowtime.stream import describeStream
+from spark_rowtime.types.json_values import dump
 from spark_rowtime.types.schema import show_schema
 
 
 @click.command()
 @click.argument("stream")
 @click.argument("to")
-def copy(stream: str, to: str) -> None:
-    """Copy a stream, as it is at one moment, while others write to it."""
-    copyStream(stream, to)
+@as_json
+def copy(stream: str, to: str, as_json: bool) -> None:
+    """Copy a stream, as it is at one moment, while others write to it. A terminal shows how far it is."""
+    copyStream(stream, to, progress=True)
     info = describeStream(to)
-    click.echo(f"{to}: {info.rows - info.removed} rows, up to event {info.seq} of {stream}")
+    rows = info.rows - info.removed
+    if as_json:
+        echo_json({"stream": stream, "to": to, "rows": rows, "seq": info.seq})
+    else:
+        click.echo(f"{to}: {rows} rows, up to event {info.seq} of {stream}")
 
 
 @click.command()

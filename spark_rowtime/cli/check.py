@@ -2,6 +2,7 @@
 
 import click
 
+from spark_rowtime.admin.progress import progress_bar
 from spark_rowtime.cli.output import as_json, echo_json
 from spark_rowtime.store import check_store
 
@@ -11,7 +12,8 @@ from spark_rowtime.store import check_store
 @as_json
 def check(stream: str, as_json: bool) -> None:
     """Verify every checksum of a stream, and that all its parts are consistent. If not, the exit code is 1."""
-    report = check_store(stream)
+    with progress_bar("checking") as advance:
+        report = check_store(stream, advance)
     if as_json:
         echo_json(
             {

@@ -1,19 +1,16 @@
-"""What ``rowtime describe`` shows of a stream, as text and for JSON."""
+"""What ``rowtime describe`` shows of a stream, as text."""
 
-import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
+from spark_rowtime.admin.description import blocking, show_bound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.cli.output import bound_json, duration, fact, show_bound, styled, table
+from spark_rowtime.cli.output import duration, fact, styled, table
 from spark_rowtime.cli.producers import releasing
 from spark_rowtime.stream import ProducerDescription, StreamInfo
 from spark_rowtime.types.schema import show_schema
 from spark_rowtime.types.short_repr import short_repr
 
-ABSENT_DAYS = 1
-"""A reader that was not seen for at least this long, and has unread rows, causes a warning."""
 SILENT = timedelta(minutes=1)
 """Of a producer that holds the bound back and has not sent for this long, the text says so."""
 _NAMED = 3
@@ -22,42 +19,6 @@ _MEANING = {False: ": no later row is before that", True: ": no row follows"}
 _STATUS = {Status.EXPECTED: "expected, has not opened"}
 _PRODUCER = ("producer", "status", "bound", "rows", "rejected", "seen ago", "lease")
 _READER = ("reader", "seq", "unread", "seen ago")
-
-
-def described(info: StreamInfo) -> dict[str, Any]:
-    """The JSON of ``rowtime describe``; docs/cli.md has its keys."""
-    return {
-        "stream": info.path,
-        "columns": [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in info.schema],
-        "bound": bound_json(info.bound),
-        "holders": info.holders,
-        "waitsFor": info.waitsFor,
-        "rows": info.rows,
-        "rejected": info.rejected,
-        "rowsHeldBack": info.rowsHeldBack,
-        "seq": info.seq,
-        "removed": info.removed,
-        "rejectedRemoved": info.rejectedRemoved,
-        "forgotten": info.forgotten,
-        "settings": dict(info.settings),
-        "producers": [_producer_json(producer) for producer in info.producers],
-        "readers": [
-            {"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen, "checkpointGone": r.checkpointGone}
-            for r in info.readers
-        ],
-        "warnings": blocking(info),
-    }
-
-
-def _producer_json(producer: ProducerDescription) -> dict[str, Any]:
-    names = ("name", "status", "accepted", "rejected", "epoch", "checkpoint", "seen", "sent", "lease", "leaseLeft")
-    weakest = [{"value": value, "bound": bound_json(bound)} for value, bound in producer.weakestKeys]
-    return {
-        **{name: getattr(producer, name) for name in names},
-        "bound": bound_json(producer.bound),
-        "keys": producer.keys,
-        "weakestKeys": weakest,
-    }
 
 
 def lines_of(info: StreamInfo, width: int, now: datetime) -> list[str]:
@@ -155,17 +116,3 @@ def _cut(text: str, width: int) -> str:
 def _readers(info: StreamInfo, width: int, now: datetime) -> list[str]:
     rows = [(reader.name, str(reader.seq), str(reader.unread), duration(now - reader.seen)) for reader in info.readers]
     return ["", *[line for lines in table(_READER, rows, width) for line in lines]] if rows else []
-
-
-def blocking(info: StreamInfo) -> list[str]:
-    """Returns a warning for each reader that prevents the removal of rows and may not come back."""
-    found = []
-    for reader in info.readers:
-        days = (datetime.now(UTC) - reader.seen).days
-        gone = ", and its checkpoint is gone" if reader.checkpointGone else ""
-        if reader.unread and (gone or days >= ABSENT_DAYS):
-            found.append(
-                f"{reader.unread} rows are kept for reader {reader.name!r}: it was last seen {days} days ago"
-                f"{gone}. If it will not come back, run rowtime gc {info.path} --forget {shlex.quote(reader.name)}"
-            )
-    return found

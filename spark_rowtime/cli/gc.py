@@ -2,8 +2,9 @@
 
 import click
 
-from spark_rowtime.cli.description import blocking
+from spark_rowtime.admin.description import blocking
 from spark_rowtime.cli.output import as_json, echo_json
+from spark_rowtime.cli.removal_progress import removal_progress
 from spark_rowtime.store import open_store
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.timestamps import to_interval
@@ -53,7 +54,8 @@ def gc(
             store.forget(reader)
             if not as_json:
                 click.echo(f"{stream}: forgot reader {reader!r}")
-        done = store.gc(to_interval(age, "age"), size, force)
+        with removal_progress(stream):
+            done = store.gc(to_interval(age, "age"), size, force)
         kept_from = store.horizon().seq
     warnings = blocking(describeStream(stream)) if done.held else []
     if as_json:

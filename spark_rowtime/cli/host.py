@@ -1,4 +1,4 @@
-"""The commands ``rowtime run`` and ``rowtime drain``, which host adapters and consumers."""
+"""The command ``rowtime run``, which hosts an adapter."""
 
 import logging
 import os
@@ -7,17 +7,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
-from spark_rowtime.adapter.arguments import from_texts, required
-from spark_rowtime.adapter.loading import load, load_class
+from spark_rowtime.adapter.arguments import from_texts
+from spark_rowtime.adapter.loading import load
 from spark_rowtime.cli.argument_texts import texts_from_stdin, texts_of
 from spark_rowtime.cli.uncreated import uncreated
-from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
-from spark_rowtime.reader.reader import openReader
+from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.stream import describeStream
 
 _GRACE_SECONDS = 4.0
@@ -66,7 +64,7 @@ def run(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     texts = {**texts_of(arguments), **(texts_from_stdin() if arguments_from_stdin else {})}
     keywords = from_texts(load(adapter), adapter, texts)
-    with _terminable() as heard:
+    with terminable() as heard:
         if until_stdin_ends:
             threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
         patience = _PATIENCE_SECONDS if until_stdin_ends else 0
@@ -83,41 +81,6 @@ def run(
         )
 
 
-@click.command()
-@click.argument("stream")
-@click.argument("consumer", metavar="MODULE:CLASS")
-@click.option("--follow", "-f", is_flag=True, help="Wait for more at the end of the stream.")
-@click.option("--order", type=click.Choice(["rowtime", "arrival"]), default="rowtime", show_default=True)
-@click.option("--start", default="earliest", show_default=True, help="earliest, latest, or a time.")
-@click.option("--name", help="Register under this name: retention then keeps what is still to be drained.")
-def drain(stream: str, consumer: str, follow: bool, order: str, start: str, name: str | None) -> None:
-    """Send a stream's rows and bounds to a consumer: a class with sendRows and sendRowtimeBound.
-
-    A consumer that has flush and checkpoint resumes where it stopped. The class is called without arguments; it may
-    read what it needs from environment variables.
-    """
-    sink = _made(consumer)
-    with _terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
-        reader.drainTo(sink)
-        if hasattr(sink, "close"):
-            sink.close()
-
-
-def _made(consumer: str) -> Any:
-    """Returns a consumer of the class that ``consumer`` names. Raises InvalidOptionError if it needs arguments."""
-    found = load_class(consumer, "a consumer", ("sendRows", "sendRowtimeBound"))
-    needed = required(found)
-    if needed:
-        raise InvalidOptionError(
-            f"The constructor of {consumer!r} needs {' and '.join(needed)}, but `rowtime drain` calls it without "
-            "arguments. Give each a default, such as the value of an environment variable, or drain from Python: "
-            "reader.drainTo(consumer).",
-            spec=consumer,
-            missing=needed,
-        )
-    return found()
-
-
 def _require_there(stream: str) -> None:
     try:
         describeStream(stream)
@@ -126,7 +89,7 @@ def _require_there(stream: str) -> None:
 
 
 @contextmanager
-def _terminable() -> Iterator[threading.Event]:
+def terminable() -> Iterator[threading.Event]:
     """Makes SIGTERM raise SystemExit in the main thread, once, so that it shuts down in order.
 
     The event is set when the signal was received.

@@ -1,19 +1,16 @@
 """How commands show things: as JSON, or as text in columns that fit the terminal."""
 
-import json
-import math
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import click
 
-from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.json_values import dump
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LABEL_WIDTH = 10
@@ -27,44 +24,6 @@ def as_json(command: Command) -> Command:
 def echo_json(value: Any) -> None:
     """Prints a value as one line of JSON."""
     click.echo(dump(value))
-
-
-def dump(value: Any) -> str:
-    """Returns a value as JSON."""
-    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
-
-
-def plain(value: Any) -> Any:
-    """Converts a value for JSON: times to ISO 8601, intervals to seconds, and what JSON does not have to text."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, datetime):
-        return _time(value)
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _time(value: datetime) -> str:
-    if value.tzinfo is None:
-        return value.isoformat()
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def bound_json(bound: RowtimeBound | None) -> Any:
-    """A bound for JSON: its time, at or after which every later row is; ``end``: no row follows."""
-    return None if bound is None else {"time": bound.time, "strict": bound.strict, "end": bound.isEnd}
-
-
-def show_bound(bound: RowtimeBound | None) -> str:
-    """Returns the bound's floor as a time; "none" and "the end of time" for what is no time."""
-    if bound is not None and bound.isEnd:
-        return "the end of time"
-    return show_micros(bound.floor if bound is not None else None)
 
 
 def text_width() -> int:
@@ -87,6 +46,18 @@ def fact(label: str, text: str, width: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def parts_in_lines(parts: Sequence[str]) -> list[str]:
+    """The parts in one line; on a terminal in several, where one is too narrow. No part is broken."""
+    width = text_width() if sys.stdout.isatty() else sys.maxsize
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + 2 + len(part) <= width:
+            lines[-1] += f"  {part}"
+        else:
+            lines.append(f"    {part}")
+    return lines
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:

@@ -4,9 +4,10 @@ import shlex
 
 import click
 
+from spark_rowtime.admin.description import bound_json, show_bound
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.cli.output import as_json, bound_json, echo_json, show_bound
+from spark_rowtime.cli.output import as_json, echo_json
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.stream import StreamInfo
 

@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.cli.output import as_json, dump, plain
+from spark_rowtime.cli.output import as_json
 from spark_rowtime.store import open_store
 from spark_rowtime.store.views import REJECTED_COLUMNS
+from spark_rowtime.types.json_values import dump, plain
 from spark_rowtime.types.schema import ROWTIME
 
 _OWN_COLUMNS = len(REJECTED_COLUMNS)

@@ -9,10 +9,11 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from spark_rowtime.admin.description import bound_json
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
-from spark_rowtime.cli.output import as_json, bound_json, echo_json
+from spark_rowtime.cli.output import as_json, echo_json
 from spark_rowtime.cli.sorted_runs import SortedRuns
 from spark_rowtime.cli.uncreated import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import click
 
-from spark_rowtime.cli.description import described, lines_of
+from spark_rowtime.admin.description import described
+from spark_rowtime.cli.description import lines_of
 from spark_rowtime.cli.output import as_json, echo_json, text_width
 from spark_rowtime.store.base import REJECTED_BYTES
 from spark_rowtime.stream import createStream, describeStream

@@ -8,9 +8,10 @@ import click
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.last_rows import start_of_last
-from spark_rowtime.cli.output import dump, plain, styled
+from spark_rowtime.cli.output import parts_in_lines, styled
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.stream import StreamInfo, describeStream
+from spark_rowtime.types.json_values import dump, plain
 from spark_rowtime.types.schema import ROWTIME
 
 QUIET_SECONDS = 1.0
@@ -80,8 +81,8 @@ def _echo(lines: Iterable[str]) -> None:
 
 def _lines(train: Train) -> Iterator[str]:
     for row in train.rows.to_pylist():
-        rest = (f"{name}={dump(value)}" for name, value in row.items() if name != ROWTIME)
-        yield f"{plain(row[ROWTIME])}  {'  '.join(rest)}".rstrip()
+        rest = [f"{name}={dump(value)}" for name, value in row.items() if name != ROWTIME]
+        yield from parts_in_lines([str(plain(row[ROWTIME])), *rest])
     if train.bound is not None:
         yield styled(f"-- {train.bound}", dim=True)
 

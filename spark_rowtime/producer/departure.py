@@ -68,7 +68,7 @@ def detachProducer(path: str, producer: str) -> RowtimeBound | None:
         >>> rt.createStream("memory://docs-detach", schema, producers=["nyse", "xetra"])
         >>> with rt.openSink("memory://docs-detach", producer="nyse") as sink:
         ...     sink.sendRowtimeBound("2026-01-05T14:30:00Z")
-        ...     sink.flush()
+        ...     _ = sink.flush()
         ...     rt.detachProducer("memory://docs-detach", "xetra")
         RowtimeBound('2026-01-05T14:30:00Z')
     """

@@ -14,6 +14,7 @@ from spark_rowtime.producer.floors import Floors
 from spark_rowtime.producer.interrupt_guard import InterruptGuard
 from spark_rowtime.producer.row_buffer import RowBuffer
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Store
+from spark_rowtime.store.token import FlushMark
 
 SMALL_BATCH_ROWS = 4096
 """Batches with fewer rows are joined to longer trains, if their schemas agree; larger ones are not copied."""
@@ -51,6 +52,8 @@ class Outbox:
         self._rejected: list[Rejected] = []
         self._touches = self._committed_touches = 0
         self._attempt: Attempt | None = None
+        self._seq: int | None = None
+        self._largest: int | None = None
         self.checkpoint = info.checkpoint
         """The checkpoint that was stored last."""
         self.interrupt_guard = InterruptGuard()
@@ -94,6 +97,7 @@ class Outbox:
     def record_implied_floor(self) -> None:
         """Records the floor that the rows of the fast path imply so far; the path stays as it is."""
         implies = self._disorder.implies
+        self.rows.settle()
         floor = self.rows.last() if implies else self._disorder.weakest()
         if floor is not None:
             self.floors.imply(floor, promised=implies)
@@ -157,6 +161,7 @@ class Outbox:
         )
         receipt = self._store.commit(self._attempt.commit)
         self._landed(self._attempt)
+        self._seq = receipt.seq
         self.committed_at, self.failing = now, False
         self.floors.learn(receipt.floor)
         return late + receipt.rejected
@@ -170,12 +175,15 @@ class Outbox:
         stored = self._store.producer(self.producer) if attempt else None
         if attempt is None or stored is None or stored.number < attempt.commit.number:
             return ()
-        late = self._store.commit(attempt.commit).rejected  # repeating it changes nothing
+        receipt = self._store.commit(attempt.commit)  # repeating it changes nothing
         self._landed(attempt)
-        return late
+        self._seq = receipt.seq
+        return receipt.rejected
 
     def _landed(self, attempt: "Attempt") -> None:
         commit = attempt.commit
+        for train in commit.trains:
+            self._largest = stronger(self._largest, train.largest)
         with self.interrupt_guard:
             self._batches = self._batches[attempt.batches :]
             self._count = sum(batch.rows.num_rows for batch in self._batches)
@@ -186,6 +194,11 @@ class Outbox:
                 self._disorder.landed(commit.keys)
             self.checkpoint = self.checkpoint if commit.checkpoint is None else commit.checkpoint
             self._number, self._attempt = commit.number, None
+
+    def mark(self) -> FlushMark:
+        """Where all that was committed so far lies in the log."""
+        seq = self._store.head().seq if self._seq is None else self._seq
+        return FlushMark(self._store.stream, seq, self._largest)
 
     def drop(self) -> None:
         """Drops the rows and bounds that were not committed; rejections stay."""

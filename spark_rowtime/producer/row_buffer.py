@@ -1,10 +1,12 @@
 """RowBuffer: rows of plain Python values, checked one by one on arrival and converted to Arrow by column."""
 
+from array import array
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from spark_rowtime.bounds.key_order import InOrderPer
@@ -33,7 +35,12 @@ class RowBuffer:
         self._times = self._columns[self._at]
         self.take: Callable[[Any], bool]
         self._keys = keys
-        self.take, self._set = _maker(schema, rises, naive, keys.index if keys else None)(schema.names, self._columns)
+        self._slots = array("q")
+        """The slot of each row's value in ``keys``."""
+        self._settled: list[pa.Array] = []
+        """The rowtimes of the first rows, which are in the floors of ``keys``."""
+        make = _maker(schema, rises, naive, keys.index if keys else None)
+        self.take, self._set = make(schema.names, self._columns, self._slots)
 
     def __len__(self) -> int:
         return len(self._times)
@@ -45,8 +52,10 @@ class RowBuffer:
             self._set(_since_epoch(floor or LEAST), _since_epoch(latest), rows)
             return
         latest = min(latest, LARGEST if (most := self._keys.latest()) is None else most)
-        slots, floors = self._keys.keys.slots, self._keys.keys.floors.data
-        self._set(_since_epoch(floor or LEAST), _since_epoch(latest), rows, slots.get, floors)
+        keys = self._keys.keys
+        self._set(
+            _since_epoch(floor or LEAST), _since_epoch(latest), rows, keys.slots, keys.one_by_one(), keys.floors.data
+        )
 
     def shut(self) -> None:
         """Takes no rows until the buffer is opened again."""
@@ -55,27 +64,47 @@ class RowBuffer:
     def mend(self) -> None:
         """Repairs the buffer after an interrupt in ``take``: removes a row that is not in all columns, and shuts it."""
         self.shut()
-        rows = min(map(len, self._columns))
-        for column in self._columns:
+        columns: list[Any] = self._columns if self._keys is None else [*self._columns, self._slots]
+        rows = min(map(len, columns))
+        for column in columns:
             del column[rows:]
+        self._settled.clear()
+        if self._keys is not None:
+            self._keys.keys.forget_one_by_one()
 
     def last(self) -> int | None:
         """The rowtime of the last row taken, in microseconds; None while there is none."""
         return self._times[-1] // _MICROSECOND if self._times else None
 
+    def settle(self) -> None:
+        """Raises the floors of ``keys`` to the rowtimes of the rows; until then they do not have the latest rows."""
+        done = sum(map(len, self._settled))
+        if self._keys is None or done == len(self._times):
+            return
+        times = pa.array(self._times[done:], pa.duration("us"))
+        self._keys.keys.rise(np.frombuffer(self._slots[done:], np.int64), times.view(pa.int64()).to_numpy())
+        self._settled.append(times)
+
     def drain(self) -> list[pa.RecordBatch]:
         """Removes and returns all rows, in their order: one batch, unless a column is larger than Arrow's 2 GB."""
-        kinds = [pa.duration("us") if i == self._at else field.type for i, field in enumerate(self._schema)]
-        arrays = [pa.array(column, kind) for column, kind in zip(self._columns, kinds, strict=True)]
-        arrays[self._at] = arrays[self._at].view(TIMESTAMP)
+        self.settle()
+        arrays = [
+            self._rowtimes() if i == self._at else pa.array(column, field.type)
+            for i, (column, field) in enumerate(zip(self._columns, self._schema, strict=True))
+        ]
         batches: list[pa.RecordBatch] = pa.Table.from_arrays(arrays, schema=self._schema).to_batches()
         self.clear()
         return batches
 
     def clear(self) -> None:
         """Drops the rows."""
-        for column in self._columns:
-            column.clear()
+        columns: list[Any] = [*self._columns, self._slots, self._settled]
+        for column in columns:
+            del column[:]
+
+    def _rowtimes(self) -> pa.Array:
+        pieces = self._settled or [pa.array(self._times, pa.duration("us"))]
+        return pa.concat_arrays(pieces).view(TIMESTAMP)
 
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -99,10 +128,10 @@ _SURE = {
 """By type of the column: the condition under which a value certainly fits. Other types always use the slow path."""
 
 _TEMPLATE = """
-def make(names, columns):
+def make(names, columns, rows_slots):
     {names}, = names
     {columns}, = columns
-    least = latest = slot_of = floors = None
+    least = latest = slots = times = floors = None
     most = 0
 
     def take(row):
@@ -129,14 +158,18 @@ def make(names, columns):
             pass
         return False
 
-    def set_(floor, ceiling, rows, slot_of_=None, floors_=None):
-        nonlocal least, latest, most, slot_of, floors
-        least, latest, most, slot_of, floors = floor, ceiling, rows, slot_of_, floors_
+    def set_(floor, ceiling, rows, slots_=None, times_=None, floors_=None):
+        nonlocal least, latest, most, slots, times, floors
+        least, latest, most, slots, times, floors = floor, ceiling, rows, slots_, times_, floors_
 
     set_(never, never, 0)
     return take, set_
 """
 """The source of a function for one schema; straight-line code is fast. No name or value of a user gets into it."""
+_KEY_CHECK = (
+    "and (last <= time if (last := times[slot := slots[v{key}]]) is not None else floors[slot] <= time // microsecond)"
+)
+_KEY_TAKES = "rows_slots.append(slot); times[slot] = time"
 
 
 @lru_cache(maxsize=64)
@@ -145,12 +178,13 @@ def _maker(
 ) -> Callable[..., tuple[Callable[[Any], bool], Callable[..., None]]]:
     """``make`` of the template for ``schema``: column i is ``v<i>``, its name ``n<i>``, its list ``c<i>``.
 
-    A row of column ``key`` whose value is not known has no slot: None as an index is a TypeError.
+    ``key``: the column whose values have slots; a value without one is a KeyError. A value's floor is in ``times``, or,
+    where None is there, in ``floors``.
     """
     at, count = schema.get_field_index(ROWTIME), len(schema)
     checks = [f"and ({_sure(field, f'v{i}', naive)})" for i, field in enumerate(schema) if i != at]
     if key is not None:
-        checks.append(f"and floors[slot := slot_of(v{key})] <= (micros := time // microsecond)")
+        checks.append(_KEY_CHECK.format(key=key))
     appends = [f"c{i}.append({'time' if i == at else f'v{i}'})" for i in range(count)]
     source = _TEMPLATE.format(
         names=_each("n{}", count),
@@ -163,7 +197,7 @@ def _maker(
         times=f"c{at}",
         checks="\n                ".join(checks),
         rise="least = time" if rises else "",
-        key="floors[slot] = micros" if key is not None else "",
+        key=_KEY_TAKES if key is not None else "",
         appends="\n                ".join(appends),
     )
     scope = {

@@ -76,7 +76,7 @@ class RowSink(Protocol):
     def getRowtimeBound(self) -> RowtimeBound | None:
         """Returns the producer's own bound in force; None while there is none."""
 
-    def flush(self, checkpoint: str | None = None) -> None:
+    def flush(self, checkpoint: str | None = None) -> object:
         """Makes what was sent durable and visible.
 
         Args:

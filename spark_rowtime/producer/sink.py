@@ -47,7 +47,7 @@ class StreamSink(SinkLifecycle):
         >>> rt.createStream("memory://docs-streamsink", "rowtime TIMESTAMP NOT NULL, ticker STRING")
         >>> with rt.openSink("memory://docs-streamsink", producer="nyse") as sink:
         ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
-        ...     sink.flush(checkpoint="offset 1")
+        ...     _ = sink.flush(checkpoint="offset 1")
         >>> with rt.openSink("memory://docs-streamsink", producer="nyse") as sink:  # a restart
         ...     sink.checkpoint
         'offset 1'
@@ -99,7 +99,7 @@ class StreamSink(SinkLifecycle):
             >>> import spark_rowtime as rt
             >>> rt.createStream("memory://docs-checkpoint", "rowtime TIMESTAMP NOT NULL, ticker STRING")
             >>> with rt.openSink("memory://docs-checkpoint", producer="nyse") as sink:
-            ...     sink.flush(checkpoint="offset 7")
+            ...     _ = sink.flush(checkpoint="offset 7")
             ...     sink.checkpoint
             'offset 7'
         """
@@ -276,7 +276,7 @@ class StreamSink(SinkLifecycle):
         with self._lock:
             return as_bound(self._outbox.floor_in_force())
 
-    def flush(self, checkpoint: str | None = None) -> None:
+    def flush(self, checkpoint: str | None = None) -> str:
         """Commits all that was sent, durably, in one commit.
 
         Without a checkpoint, what is committed lies after the checkpoint that was stored last: an adapter that resumes
@@ -284,6 +284,10 @@ class StreamSink(SinkLifecycle):
 
         Args:
             checkpoint: A text that is stored in the same commit, such as the feed's offset; None: no checkpoint.
+
+        Returns:
+            A token, a small text: ``rt.wait(token, path)`` returns when what this sink has committed so far is in the
+            results of another stream.
 
         Raises:
             LateRowError: A row that was taken became late before its commit (``onLate="raise"``).
@@ -297,7 +301,7 @@ class StreamSink(SinkLifecycle):
             >>> rt.createStream("memory://docs-flush", "rowtime TIMESTAMP NOT NULL, ticker STRING")
             >>> with rt.openSink("memory://docs-flush", linger="1 hour") as sink:
             ...     sink.sendRows([("2026-01-05T14:30:00Z", "IBM"), ("2026-01-05T14:31:00Z", "AAPL")])
-            ...     sink.flush(checkpoint="offset 2")
+            ...     token = sink.flush(checkpoint="offset 2")
             ...     rt.describeStream("memory://docs-flush").rows
             2
         """
@@ -308,6 +312,7 @@ class StreamSink(SinkLifecycle):
             earlier = len(self._late.postponed)
             self._scheduler.commit(checkpoint)
             self._late.raise_postponed(earlier)
+            return self._outbox.mark().token()
 
     def _send_row(self, row: Any) -> None:
         """Does all that a call must do first, then takes a row of any form; may start the fast path."""

@@ -59,6 +59,11 @@ def require_consumer(sink: Any) -> None:
         raise InvalidOptionError(f"drainTo takes a sink, not the class {name}. Give an instance, {name}(...).")
 
 
+def gathers(sink: Any) -> bool:
+    """Whether the sink gathers several trains into one commit."""
+    return callable(getattr(sink, "commitDue", None)) and callable(getattr(sink, "commit", None))
+
+
 def send_bound(sink: Any, bound: RowtimeBound) -> None:
     """Sends a bound as a time, which every sink takes; the end of time as itself, where the sink is one of a stream.
 

@@ -16,7 +16,7 @@ from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.train import Train, one_batch
 from spark_rowtime.errors import InvalidOptionError, not_serializable
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.reader.delivery import Delivery, require_consumer
+from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
@@ -68,6 +68,8 @@ class RowReader:
     ) -> None:
         self._store, self._how, self._follow, self._name = store, how, follow, name
         self._kept: Position | None = None
+        self._confirmed: Position | None = None
+        """What a sink that gathers has committed, during a drain into it."""
         self._lock = threading.RLock()
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
@@ -202,7 +204,11 @@ class RowReader:
         """Sends every train to ``sink``, up to the end of the log; with ``follow=True``, until the stream is complete.
 
         A sink with ``checkpoint`` and ``flush(checkpoint=...)`` keeps this reader's position with its
-        rows, and a drain into it resumes there. After an error the same sink may be drained into again: what
+        rows, and a drain into it resumes there. A sink that gathers several trains into one commit also has
+        ``commit()`` and ``commitDue()``. The latter commits what is due, and returns the number of seconds until the
+        next commit, or None; ``checkpoint`` is then the position that is committed.
+
+        After an error the same sink may be drained into again: what
         it has taken is not sent twice. If the sink has ``flush`` and is not from ``openSink``, it is not known whether
         it has kept the rows, and the next drain raises SinkClosedError: make a new sink.
 
@@ -239,10 +245,14 @@ class RowReader:
             checkpoint = getattr(sink, "checkpoint", None)
             if checkpoint is not None:
                 self._resume(checkpoint)
-            elif isinstance(sink, StreamSink):
+            elif isinstance(sink, StreamSink) or gathers(sink):
                 sink.flush(checkpoint=self.position)  # from now on no row becomes visible without its position
+            if gathers(sink):
+                sink.commit()
             while self._deliver(sink):
                 pass
+            if gathers(sink):
+                sink.commit()
 
     def _deliver(self, sink: Any) -> bool:
         """Delivers the next train; False if there is none.
@@ -251,7 +261,7 @@ class RowReader:
         """
         before = self._at
         try:
-            train = self.read()
+            train = self._awaited(sink) if gathers(sink) else self.read()
             if train is None:
                 return False
             delivery = Delivery(train, self.position, hasattr(sink, "flush"))
@@ -264,6 +274,19 @@ class RowReader:
             raise
         self._unfinished = None
         return True
+
+    def _awaited(self, sink: Any) -> Train | None:
+        """The next train for a sink that gathers, which commits what is due while the stream has nothing.
+
+        A named reader confirms what the sink has committed, not what it has gathered.
+        """
+        committed = sink.checkpoint
+        if committed is not None:
+            self._confirmed = load_position(committed, self._store.stream, self._how.order, self._store.ancestors)
+        while (seconds := sink.commitDue()) is not None and self._follows():
+            if (train := self.read(timeout=seconds)) is not None:
+                return train
+        return self.read()
 
     def _finish_delivery(self, sink: Any) -> None:
         """Makes the remaining calls for a train on which an earlier drain into ``sink`` failed."""
@@ -286,7 +309,7 @@ class RowReader:
         try:
             yield
         finally:
-            self._drained_by = None
+            self._drained_by = self._confirmed = None
             self._lock.release()
 
     def close(self) -> None:
@@ -315,9 +338,10 @@ class RowReader:
 
     def _keep(self) -> None:
         """Reports the position of a named reader: a request for the next train confirms the trains before it."""
-        if self._name is not None and (self._at != self._kept or time.monotonic() - self._kept_at > SEEN_SECONDS):
-            self._store.keep(self._name, self._at)
-            self._kept, self._kept_at = self._at, time.monotonic()
+        at = self._at if self._confirmed is None else self._confirmed
+        if self._name is not None and (at != self._kept or time.monotonic() - self._kept_at > SEEN_SECONDS):
+            self._store.keep(self._name, at)
+            self._kept, self._kept_at = at, time.monotonic()
 
     def _next(self) -> Train | None:
         to = self._how.step(self._store, self._at)

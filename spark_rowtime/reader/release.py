@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound, weaker
 from spark_rowtime.errors import DataLostError, InvalidOptionError
-from spark_rowtime.store.base import Head, Position, Slice, Store
+from spark_rowtime.store.base import Head, Position, Slice, Store, TrainReader
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
 from spark_rowtime.types.arguments import to_choice
@@ -93,9 +93,9 @@ class Release:
         pieces = store.slices(after, upto)
         return pieces if self.since is None else [p for p in pieces if p.largest >= self.since]
 
-    def rows(self, store: Store, piece: Slice, after: Position, upto: Position) -> pa.RecordBatch:
+    def rows(self, trains: TrainReader, piece: Slice, after: Position, upto: Position) -> pa.RecordBatch:
         """The rows of one of these trains that lie between the positions."""
-        rows = rows_between(store.read(piece), piece.seq, after, upto)
+        rows = rows_between(trains.read(piece), piece.seq, after, upto)
         if self.since is None or piece.least >= self.since:
             return rows
         return rows.filter(pc.greater_equal(rowtime_micros(rows), self.since))
@@ -281,3 +281,19 @@ def load_position(
             found=order,
         )
     return Position(fields["seq"], fields["cut"], fields["floor"])
+
+
+def position_before(position: str, time: int) -> str:
+    """The position of the same reader before the rows at or after ``time``, in microseconds.
+
+    The bound at ``position`` must have reached ``time``, so that all rows below it have been handed out; the rows from
+    it on are handed out again. InvalidOptionError if the reader's order is not "rowtime".
+    """
+    fields = _position_fields(position)
+    if fields["order"] != "rowtime":
+        raise InvalidOptionError(
+            f"A position of order={fields['order']!r} cannot be taken back to a time. Read with order='rowtime'.",
+            option="order",
+            value=fields["order"],
+        )
+    return json.dumps({**fields, "cut": min(fields["cut"], time), "floor": min(fields["floor"], time)})

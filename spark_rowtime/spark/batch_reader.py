@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.options import VIEWS, Options
 from spark_rowtime.spark.partition import SlicePartition, plan, read_slices
-from spark_rowtime.store import open_store
+from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.views import BOUNDS_COLUMNS, rejected_schema
@@ -39,9 +39,11 @@ class RowtimeBatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Called once on the driver, when the read is planned."""
-        if self._view != "rows":
+        if self._view != "rows" and not in_database(self._path):
             return [InputPartition(self._view)]
         with open_store(self._path) as store:
+            if self._view != "rows":
+                return [InputPartition(view_table(store, self._view))]
             first, last = self._release.earliest(store), self._release.latest(store)
             everything = plan(store, self._release, first, last, self._columns)
             return list(everything) or [InputPartition(None)]
@@ -50,6 +52,8 @@ class RowtimeBatchReader(DataSourceReader):
         """Called in a Python worker, once per partition."""
         if isinstance(partition, SlicePartition):
             yield from read_slices(partition)
+        elif isinstance(partition.value, pa.Table):
+            yield from partition.value.select(range(self._columns)).to_batches()
         elif partition.value is not None:
             with open_store(self._path) as store:
                 yield from view_table(store, partition.value).select(range(self._columns)).to_batches()

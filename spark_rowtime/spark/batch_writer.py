@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced
-from spark_rowtime.store import open_store
+from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Staged, Store
 from spark_rowtime.types.arguments import to_text
@@ -23,7 +23,10 @@ LEASE_MICROS = 30_000_000
 
 @dataclass
 class StagedRows(WriterCommitMessage):
-    """The message of a task: the ``trains`` that it has staged in ``stream``, the id of the stream that it opened."""
+    """The message of a task: the ``trains`` that it has staged in ``stream``, the id of the stream that it opened.
+
+    ``stream`` is empty if the task opened none, since the rows travel with the message.
+    """
 
     stream: str
     trains: list[Staged] = field(default_factory=list)
@@ -44,6 +47,8 @@ class RowtimeBatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Called once for each attempt of a task. Stages each Arrow batch as one train, which no reader sees yet."""
+        if in_database(self._output.path):
+            return StagedRows("", self._output.staged_without_store(iterator))
         with self._output.opened(open_store(self._output.path)) as store:
             return StagedRows(store.stream, [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows])
 
@@ -51,7 +56,7 @@ class RowtimeBatchWriter(DataSourceArrowWriter):
         """Called once, on the driver, with the messages of the attempts that count."""
         staged = [message for message in messages if isinstance(message, StagedRows)]
         with self._output.opened(open_store(self._output.path)) as store:
-            if any(message.stream != store.stream for message in staged):
+            if any(message.stream not in ("", store.stream) for message in staged):
                 raise replaced(self._output.path)
             self._commit(store, [train for message in staged for train in message.trains])
 

@@ -32,6 +32,12 @@ PLAN = "plan"
 LEAST_SENT = "leastSent"
 """Likewise: makes the start offset a request for the least rowtime at or above this time that was sent up to it."""
 
+ACCOUNT = "account"
+"""Likewise: what the query tells about its last batch, as JSON; only where it is new."""
+
+ENDED = "ended"
+"""Likewise: makes the start offset the message that the query has ended, with its ``error`` or null."""
+
 
 def start_position(offset: dict[str, Any], store: Store, order: str, require: bool) -> Position:
     """Returns the position of a start offset.

@@ -1,5 +1,6 @@
 """Output: the rows of a Spark write, fitted to the stream, judged by its bound, and committed as a whole."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -22,7 +23,7 @@ from spark_rowtime.errors import (
     StreamNotFoundError,
 )
 from spark_rowtime.spark.options import Options
-from spark_rowtime.store import open_store
+from spark_rowtime.store import open_carried, open_store
 from spark_rowtime.store.admission import admit, whose_bound
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store
 from spark_rowtime.types.ddl import from_spark_json
@@ -52,6 +53,11 @@ class Output:
             batch = batch.append_column(ROWTIME, batch.column(self.column))
         return batch_to_schema(batch, self.schema)
 
+    def staged_without_store(self, batches: Iterator[pa.RecordBatch]) -> list[Staged]:
+        """Stages each batch as one train, whose bytes travel with what is returned, as no task talks to a database."""
+        with open_carried(self.path, self.schema) as trains:
+            return [trains.stage(self.fit(rows)) for rows in batches if rows.num_rows]
+
     @contextmanager
     def opened(self, store: Store) -> Iterator[Store]:
         """Sets ``schema`` to that of the opened stream, and closes ``store`` at the end of the block."""
@@ -60,9 +66,17 @@ class Output:
             yield store
 
     def commit(
-        self, store: Store, info: ProducerInfo, staged: list[Staged], floor: int | None, checkpoint: str | None
+        self,
+        store: Store,
+        info: ProducerInfo,
+        staged: list[Staged],
+        floor: int | None,
+        checkpoint: str | None,
+        account: str | None = None,
     ) -> None:
         """Commits the staged rows of a batch as ``info``'s next commit, with the ``floor`` that they are followed by.
+
+        ``account``: what the query tells about the batch.
 
         Raises DisorderedOutputError, and commits nothing, if a row is below a bound and ``onDisorder`` is fail.
         """
@@ -76,7 +90,18 @@ class Output:
             raise _disordered(self.path, rows, worst.bound, worst.origin)
         floor, rejected = stronger(stronger(info.floor, floor), implied), (*late, *disordered)
         number, state = info.number + 1, disorder.state()
-        commit = Commit(info.name, info.epoch, number, accepted, floor, rejected, checkpoint, state, self._whole)
+        commit = Commit(
+            info.name,
+            info.epoch,
+            number,
+            accepted,
+            floor,
+            rejected,
+            checkpoint,
+            state,
+            self._whole,
+            account=None if account is None else json.dumps({**json.loads(account), "column": self.column}),
+        )
         try:
             store.commit(commit)
         except LateRowError as error:  # the stream's bound has passed these rows since

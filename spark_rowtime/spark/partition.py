@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.reader.release import Release
-from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position, Slice, Store
+from spark_rowtime.store import in_database, open_carried, open_store
+from spark_rowtime.store.base import Position, Slice, Store, TrainReader
 from spark_rowtime.store.local.segment import SEGMENTS, Location
-from spark_rowtime.store.retention import require_there
+from spark_rowtime.store.retention import lost_error, require_there
 from spark_rowtime.types.added_columns import without_added
 
 PARTITION_ROWS = 262_144
@@ -29,20 +30,43 @@ LONGEST_BATCH_BYTES = 2**31 - 1
 class SlicePartition(InputPartition):
     """A partition: pickled on the driver, and read in a Python worker, which needs nothing else.
 
-    ``columns`` is the number of columns that the query reads: the stream may have been given more meanwhile.
+    ``columns`` is the number of columns that the query reads: the stream may have been given more meanwhile. ``schema``
+    is given if the rows travel with ``pieces``, because no task talks to a database.
     """
 
     def __init__(
-        self, path: str, pieces: list[Slice], release: Release, after: Position, upto: Position, columns: int
+        self,
+        path: str,
+        pieces: list[Slice],
+        release: Release,
+        after: Position,
+        upto: Position,
+        columns: int,
+        schema: pa.Schema | None = None,
     ) -> None:
         self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
-        self.columns = columns
+        self.columns, self.schema = columns, schema
+
+    def opened(self) -> AbstractContextManager[TrainReader]:
+        """Returns what reads the pieces."""
+        return open_store(self.path) if self.schema is None else open_carried(self.path, self.schema)
 
 
 def plan(store: Store, release: Release, after: Position, upto: Position, columns: int) -> list[SlicePartition]:
     """Returns the rows between two positions as partitions. There are none if only the bound has moved."""
     parts = packed(_slices(store, release, after, upto))
-    return [SlicePartition(store.path, pieces, release, after, upto, columns) for pieces in parts]
+    if not in_database(store.path):
+        return [SlicePartition(store.path, pieces, release, after, upto, columns) for pieces in parts]
+    carried = [_carried(store, pieces) for pieces in parts]
+    return [SlicePartition(store.path, pieces, release, after, upto, columns, store.schema) for pieces in carried]
+
+
+def _carried(store: Store, pieces: list[Slice]) -> list[Slice]:
+    """Returns the trains with their rows. Raises DataLostError if ``gc`` has removed one meanwhile."""
+    found = store.carry(pieces)
+    if len(found) < len(pieces):
+        raise lost_error("the rows of this batch", store.horizon(), store.path)
+    return found
 
 
 def _slices(store: Store, release: Release, after: Position, upto: Position) -> list[Slice]:
@@ -67,9 +91,9 @@ def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
 
 def read_slices(partition: SlicePartition) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a partition, one batch per train, in the order of the store."""
-    with open_store(partition.path) as store:
+    with partition.opened() as trains:
         for piece in partition.pieces:
-            rows = partition.release.rows(store, piece, partition.after, partition.upto)
+            rows = partition.release.rows(trains, piece, partition.after, partition.upto)
             if rows.num_rows:
                 yield rows.select(range(partition.columns))
 

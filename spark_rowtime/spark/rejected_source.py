@@ -1,6 +1,6 @@
 """The streaming read of view=rejected: the rejections between two numbers, as an ordinary source without a bound."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.spark.options import Options
-from spark_rowtime.store import open_store
+from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.base import Rejection, Store
 from spark_rowtime.store.views import rejected_table
 
@@ -79,14 +79,23 @@ class RejectedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Called for each batch that is not empty, also for one that is run again after a restart."""
         after, upto = self._number(start), self._number(end)
         self._require_there(upto, self._store.rejections_end())
+        if in_database(self._path):
+            return [InputPartition(list(_gapless(self._store, after, upto)))]
         return [InputPartition((after, upto))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per batch."""
+        if isinstance(partition.value, list):
+            yield from self._tables(partition.value)
+            return
         after, upto = partition.value
         with open_store(self._path) as store:
-            for rejection in _gapless(store, after, upto):
-                yield from rejected_table([rejection], store.schema).select(range(self._columns)).to_batches()
+            yield from self._tables(_gapless(store, after, upto))
+
+    def _tables(self, rejections: Iterable[Rejection]) -> Iterator[pa.RecordBatch]:
+        for rejection in rejections:
+            table = rejected_table([rejection], rejection.rejected.rows.schema)
+            yield from table.select(range(self._columns)).to_batches()
 
     def commit(self, end: dict[str, Any]) -> None:
         """Called after the batch up to ``end`` is committed. Nothing is kept for a reader of rejections."""

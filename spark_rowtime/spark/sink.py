@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from spark_rowtime.errors import DataLostError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced
-from spark_rowtime.spark.output_bound import floors_said, local_property, path_of
+from spark_rowtime.spark.output_bound import ACCOUNT, floors_said, local_property, of_this_query, path_of
 from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.task_output import TaskOutput
-from spark_rowtime.store import create_store, open_store
+from spark_rowtime.store import create_store, in_database, open_store
 from spark_rowtime.store.base import ProducerInfo, Store, StreamSettings
 
 
@@ -30,12 +31,14 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         """Called once per task. Stages each Arrow batch as one train, which no reader sees yet.
 
         With the extension it is called only for tasks with many rows; few rows travel with the task's message to
-        the commit (see ``carried``).
+        the commit (see ``carried``). The rows for a stream in a database always travel with the message.
         """
         batch = Batch.said_by(local_property)
+        if in_database(self._path):
+            return TaskOutput(batch, floors_said(local_property), trains=self._output.staged_without_store(iterator))
         with self._output.opened(self._open(begins=batch.number == 0)) as store:
             trains = [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows]
-            return TaskOutput(batch, floors_said(local_property), store.stream, trains)
+            return TaskOutput(batch, floors_said(local_property), store.stream, trains, account=_account())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Called once per batch, on the driver, after all tasks.
@@ -61,7 +64,8 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
             return
         staged = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
         floor = first.floors.get(path_of(self._output.column))
-        self._output.commit(store, info, staged, floor, first.batch.checkpoint(info))
+        account = next((output.account for output in outputs if output.account is not None), None)
+        self._output.commit(store, info, staged, floor, first.batch.checkpoint(info), account)
 
     def _travelled(self, outputs: list[TaskOutput]) -> list[pa.RecordBatch]:
         """Returns the rows that came with the tasks' messages, as one train, if there are any."""
@@ -95,6 +99,12 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Called after a batch failed. Does nothing, since what its tasks staged is never read."""
+
+
+def _account() -> str | None:
+    """What the query tells about the batch; only the first task takes it to the commit."""
+    task = TaskContext.get()
+    return of_this_query(ACCOUNT, local_property) if task is not None and task.partitionId() == 0 else None
 
 
 def _open_or_create(path: str, wanted: pa.Schema) -> Store:

@@ -20,16 +20,17 @@ from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
-from spark_rowtime.spark.offset import ALONE, LEAST_SENT, PLAN, READER, SINCE, start_position
+from spark_rowtime.spark.offset import ACCOUNT, ALONE, ENDED, LEAST_SENT, PLAN, READER, SINCE, start_position
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
+from spark_rowtime.spark.query_report import QueryReport
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store, Summary
 from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
 from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
 
-NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.04
+NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.16
 """How many seconds a query waits for new events in each of its sources. In its only source, the wait grows to the
 second value while no events come."""
 
@@ -54,12 +55,13 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reported: dict[str, Any] | None = None
         self._held_back = HeldBackRows(self._release)
         self._adapter: AdapterProcess | None = None
+        self._report: QueryReport | None = None
         self._registered: str | None = None
         self._kept, self._kept_at = Position(0, None, None), 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         """The tasks get no arguments of the adapter, which may be secret."""
-        return {**self.__dict__, "_adapter_arguments": {}}
+        return {**self.__dict__, "_adapter_arguments": {}, "_report": None}
 
     @cached_property
     def _store(self) -> Store:
@@ -81,6 +83,9 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
         if LEAST_SENT in start:
             return self._least_sent(at, start[LEAST_SENT])
+        if ENDED in start:
+            self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
+            return {}
         return self._end_of_next_batch(start, at, limit)
 
     def _plan_of_batch(self, after: Position, end: dict[str, Any], parallelism: int) -> dict[str, Any]:
@@ -93,6 +98,8 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _end_of_next_batch(self, start: dict[str, Any], at: Position, limit: ReadLimit) -> dict[str, Any]:
         """Spark's own question. It also does what is due at each trigger: registration, adapter, leases."""
+        if ACCOUNT in start:
+            self._reporting().running(start[ACCOUNT])
         self._register(start.get(READER), at)
         self._tend_adapter()
         self._store.expire()
@@ -172,8 +179,15 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Called once, when the query ends."""
         if self._adapter is not None:
             self._adapter.stop()
+        if self._report is not None:
+            self._report.close()
         if "_store" in self.__dict__:
             self._store.close()
+
+    def _reporting(self) -> QueryReport:
+        if self._report is None:
+            self._report = QueryReport(self._store)
+        return self._report
 
     def _tend_adapter(self) -> None:
         if self._adapter_spec is None:

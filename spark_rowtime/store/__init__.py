@@ -1,8 +1,9 @@
-"""Creates and opens streams. The form of a path selects the store: ``memory://`` or a local directory."""
+"""Creates and opens streams. The form of a path selects the store: ``memory://``, ``postgresql://`` or a directory."""
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, cast
 from weakref import WeakValueDictionary
@@ -10,14 +11,26 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.errors import InvalidOptionError, StreamBusyError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.errors import (
+    ExtraNotInstalledError,
+    InvalidOptionError,
+    StreamBusyError,
+    StreamExistsError,
+    StreamNotFoundError,
+)
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.types.arguments import to_choice, to_text
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from spark_rowtime.store.local import LocalStore
-    from spark_rowtime.store.local.check import Report
+    from spark_rowtime.store.postgres.inline import InlineTrains
+    from spark_rowtime.store.postgres.store import PostgresStore
+    from spark_rowtime.store.report import Report
+
+_POSTGRES = "postgresql://"
 
 
 def create_store(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
@@ -28,6 +41,8 @@ def create_store(path: str, schema: pa.Schema, settings: StreamSettings, produce
         store = MemoryStore(path, schema, settings)
         store.expect(producers)
         STREAMS[path] = store
+    elif in_database(path):
+        _postgres().create_postgres(path, schema, settings, producers)
     else:
         from spark_rowtime.store.local import create_local  # noqa: PLC0415  (sqlite3 only where it is used)
 
@@ -42,12 +57,15 @@ def open_store(path: str, durability: str = "process") -> Store:
         if path not in STREAMS:
             raise _no_memory_stream(path)
         return STREAMS[path]
+    if in_database(path):
+        store: Store = _postgres().open_postgres(path)
+        return store
     from spark_rowtime.store.local import open_local  # noqa: PLC0415
 
     return open_local(_local(path), durability)
 
 
-_SHARED: "WeakValueDictionary[tuple[str, str], LocalStore]" = WeakValueDictionary()
+_SHARED: "WeakValueDictionary[tuple[str, str], LocalStore | PostgresStore]" = WeakValueDictionary()
 """The stores that sinks of this process share, by path and durability."""
 _SHARING = threading.Lock()
 
@@ -68,37 +86,64 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
     path = _text(path)
     if path.startswith("memory://") or not isinstance(durability, str):
         return open_store(path, durability)
-    key = (os.path.realpath(_local(path)), durability)
+    key = (path if in_database(path) else os.path.realpath(_local(path)), durability)
     with _SHARING:
         shared = _SHARED.get(key)
         if shared is None or not shared.hold():
-            shared = _SHARED[key] = cast("LocalStore", open_store(path, durability))
+            shared = _SHARED[key] = cast("LocalStore | PostgresStore", open_store(path, durability))
         return shared
 
 
-def check_store(path: str) -> "Report":
+def open_carried(path: str, schema: pa.Schema) -> "AbstractContextManager[InlineTrains]":
+    """Returns what stages and reads rows of a stream ``in_database`` without the database, as a Spark task does.
+
+    The bytes travel with what ``stage`` returns, and with what ``Store.carry`` returns.
+    """
+    from spark_rowtime.store.postgres.inline import InlineTrains  # noqa: PLC0415
+
+    return nullcontext(InlineTrains(path, schema))
+
+
+def check_store(path: str, advance: Callable[[int, int | None], object] | None = None) -> "Report":
     """Verifies a whole stream in a directory and reports any damage.
+
+    ``advance`` is called with how many events are verified, and how many there are.
 
     Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
     """
     path = _text(path)
     if path.startswith("memory://"):
         raise InvalidOptionError(f"{path} is in memory, and has no files to check.", path=path)
+    if in_database(path):
+        report: Report = _postgres().check_postgres(path)
+        return report
     from spark_rowtime.store.local import check_local  # noqa: PLC0415
 
-    return check_local(_local(path))
+    return check_local(_local(path), advance)
 
 
-def copy_store(path: str, to: str) -> None:
-    """Copies a stream, which others may write to meanwhile, to a new path of the same kind."""
+def copy_store(path: str, to: str, advance: Callable[[int, int | None], object] | None = None) -> None:
+    """Copies a stream, which others may write to meanwhile, to a new path. One in memory stays in memory.
+
+    ``advance`` is called with how many bytes are copied, and how many there are.
+    """
     path, to = _text(path), _text(to)
-    if _same_kind(path, to) == "memory":
+    if "memory" in (_kind(path), _kind(to)):
+        _same_kind(path, to)
         _require_free(to)
         STREAMS[to] = _memory(path).copied(to)
         return
-    from spark_rowtime.store.local import copy_local  # noqa: PLC0415
+    from spark_rowtime.store import local  # noqa: PLC0415
 
-    copy_local(_local(path), _local(to))
+    if in_database(path) or in_database(to):
+        exported = _postgres().exported(path) if in_database(path) else local.exported(_local(path))
+        with exported as history:
+            if in_database(to):
+                _postgres().import_postgres(history, to)
+            else:
+                local.import_local(history, _local(to))
+        return
+    local.copy_local(_local(path), _local(to), advance)
 
 
 def rename_store(path: str, to: str) -> None:
@@ -109,6 +154,9 @@ def rename_store(path: str, to: str) -> None:
         _require_unattached(_memory(path))
         STREAMS[to] = _memory(path).move(to)
         del STREAMS[path]
+        return
+    if in_database(path):
+        _postgres().rename_postgres(path, to)
         return
     from spark_rowtime.store.local import rename_local  # noqa: PLC0415
 
@@ -122,19 +170,42 @@ def delete_store(path: str, force: bool) -> None:
         _memory(path).move(None)
         del STREAMS[path]
         return
+    if in_database(path):
+        _postgres().delete_postgres(path)
+        return
     from spark_rowtime.store.local import delete_local  # noqa: PLC0415
 
     delete_local(_local(path), force)
 
 
 def list_stores(folder: str) -> list[str]:
-    """Returns the paths of the streams in ``folder``; for ``memory://``, of the streams of this process."""
+    """Returns the paths of the streams in ``folder``: a directory, a database, or ``memory://`` for this process."""
     folder = _text(folder)
     if folder.startswith("memory://"):
         return sorted(path for path in STREAMS if path.startswith(folder))
+    if in_database(folder):
+        paths: list[str] = _postgres().list_postgres(folder)
+        return paths
     from spark_rowtime.store.local import list_local  # noqa: PLC0415
 
     return list_local(_local(folder))
+
+
+def in_database(path: str) -> bool:
+    """Returns whether the path is of a stream in a PostgreSQL database, which a Spark task must not talk to."""
+    return path.startswith(_POSTGRES)
+
+
+def _postgres() -> "ModuleType":
+    try:
+        from spark_rowtime.store.postgres import streams  # noqa: PLC0415  (psycopg only where it is used)
+    except ImportError as error:
+        raise ExtraNotInstalledError(
+            "A stream in PostgreSQL needs psycopg 3, which is not installed. Install it: pip install "
+            "'spark-rowtime[postgres]'.",
+            extra="postgres",
+        ) from error
+    return streams
 
 
 def _memory(path: str) -> MemoryStore:
@@ -172,7 +243,7 @@ def _no_memory_stream(path: str) -> StreamNotFoundError:
 
 
 def _same_kind(path: str, to: str) -> str:
-    kinds = ["memory" if name.startswith("memory://") else "local" for name in (path, to)]
+    kinds = [_kind(name) for name in (path, to)]
     if kinds[0] != kinds[1]:
         raise InvalidOptionError(
             f"{path} and {to} are in different kinds of store. Read the one with rt.openReader(...).drainTo(...) into "
@@ -180,6 +251,12 @@ def _same_kind(path: str, to: str) -> str:
             path=path,
         )
     return kinds[0]
+
+
+def _kind(path: str) -> str:
+    if in_database(path):
+        return "postgres"
+    return "memory" if path.startswith("memory://") else "local"
 
 
 def _text(path: str | PathLike[str]) -> str:
@@ -203,7 +280,7 @@ def _local(path: str) -> str:
     if local != path or "://" not in path:
         return local
     raise InvalidOptionError(
-        f"There is no store for paths like {path!r}. Give a directory, such as 'orders.rowtime', or a file:// "
-        "URL of one.",
+        f"There is no store for paths like {path!r}. Give a directory, such as 'orders.rowtime', a file:// URL "
+        "of one, or postgresql://host:port/database/stream.",
         path=path,
     )

@@ -8,12 +8,12 @@ object belongs to one process, and several threads of that process may use it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Event, Status, StreamClock
-from spark_rowtime.bounds.key_floors import KeyChanges
+from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.members import Members, SortedMembers
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
@@ -129,7 +129,8 @@ class Commit:
     floor after the commit. If ``checkpoint`` is None, the stored checkpoint stays. ``disorder`` is the
     state of the producer's disorder, from which its next commit continues; ``keys`` are the changes of that part of the
     state that is not written with every commit; None: there are none. If ``whole`` is true and a
-    row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised.
+    row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised. ``account`` replaces the
+    producer's account as a WRITER; None: it stays.
     """
 
     producer: str
@@ -142,6 +143,7 @@ class Commit:
     disorder: str = ""
     whole: bool = False
     keys: KeyChanges | None = None
+    account: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +232,36 @@ class Collected:
     forgotten: int = 0
 
 
+WRITER, READER, HOST = "writer", "reader", "host"
+"""The roles of an account: a query writes the stream, a query reads it, a process hosts an adapter for it."""
+FORGET_ACCOUNT_MICROS = 7 * 86_400_000_000
+"""An account of a reader or a host that was reported at least this long ago is removed: a week."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a query, or the host of an adapter, last reported about itself.
+
+    It is for people alone: no result, bound or position depends on it. ``role`` is WRITER, READER or HOST. ``name`` is
+    that of the producer under which the query or the adapter writes; of a READER, the id of the query. ``content`` is
+    a JSON object of a few KB, which the store does not interpret. ``unseen``: microseconds of uptime since then.
+    """
+
+    role: str
+    name: str
+    content: str
+    unseen: int
+
+
 Renewal = bool | ProducerFencedError | StreamCompleteError
 """The result of one producer's ``renew``, or the error that it raises about this producer."""
+
+
+class TrainReader(Protocol):
+    """Reads trains. A Store is one; a process that cannot reach the store has one that reads what it was given."""
+
+    def read(self, piece: Slice | Staged) -> pa.RecordBatch:
+        """See ``Store.read``."""
 
 
 class Store(ABC):
@@ -378,6 +408,13 @@ class Store(ABC):
         train since.
         """
 
+    def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
+        """Returns the trains with what a process needs to ``read`` them that cannot reach the store.
+
+        Trains that were removed since are missing.
+        """
+        return list(pieces)
+
     @abstractmethod
     def keep(self, reader: str, position: Position) -> None:
         """Registers ``reader``, or moves it. The store keeps what is unread at ``position`` for this reader."""
@@ -392,6 +429,18 @@ class Store(ABC):
     @abstractmethod
     def readers(self) -> list[ReaderInfo]:
         """Returns the registered readers, by name."""
+
+    @abstractmethod
+    def report(self, role: str, name: str, content: str) -> None:
+        """Replaces the account of that role and name; see :class:`Account`. The log stays as it is.
+
+        It also removes accounts of readers and hosts that were reported at least ``FORGET_ACCOUNT_MICROS`` ago. Nobody
+        but the queries and hosts themselves calls it, so it takes no part in retention.
+        """
+
+    @abstractmethod
+    def accounts(self) -> list[Account]:
+        """Returns all accounts, by role and name. A stream of an older version has none."""
 
     @abstractmethod
     def horizon(self) -> Head:
@@ -447,6 +496,14 @@ class Store(ABC):
         """Returns which event raised the stream's bound to ``bound`` or beyond; None if the stream's bound is weaker.
 
         The origin names no producer if ``gc`` may have removed that event.
+        """
+
+    @abstractmethod
+    def moved(self) -> int | None:
+        """Returns how many microseconds of uptime ago the stream's bound became what it is.
+
+        Returns None if there is no bound, or if ``gc`` may have removed the event that raised it. The cost grows
+        at most with the logarithm of the log.
         """
 
     @abstractmethod

@@ -29,7 +29,10 @@ from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
+    FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
+    WRITER,
+    Account,
     Collected,
     Commit,
     Head,
@@ -101,8 +104,9 @@ class MemoryStore(Store):
         self._producers: dict[str, _Producer] = {}
         self._rejections: list[Rejection] = []
         self._readers: dict[str, tuple[Position, int]] = {}
+        self._accounts: dict[tuple[str, str], tuple[str, int]] = {}
         self._horizon = 0
-        self._rejected_removed = 0
+        self._rejected_removed = self._rejected_bytes = 0
         self._place: str | None = self.path
         self._forgotten: list[ProducerInfo] = []
 
@@ -199,6 +203,8 @@ class MemoryStore(Store):
             )
             if commit.keys is not None:
                 record.keys = [*([] if commit.keys.whole else record.keys), commit.keys.content]
+            if commit.account is not None:
+                self._accounts[WRITER, commit.producer] = commit.account, self._uptime()
             record.receipt = Receipt(len(self._log), self._clock.floor, late)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
                 self._remove(None, None, False)
@@ -222,18 +228,25 @@ class MemoryStore(Store):
 
         A rejection that a producer's last receipt contains is kept in any case, since a retry returns it again.
         """
+        first, time, old = self.rejections_end() + 1, self.now(), len(self._rejections)
+        self._rejections += [Rejection(first + n, producer, time, r) for n, r in enumerate(rejected)]
+        self._rejected_bytes += sum(r.rows.nbytes for r in rejected)
+        if rejected and self._rejected_bytes > self.settings.retainRejected:
+            self._remove_rejections(old)
+
+    def _remove_rejections(self, old: int) -> None:
+        """Removes those of the first ``old`` rejections that the limit has no room for."""
         receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
-        first, time = self.rejections_end() + 1, self.now()
-        new = [Rejection(first + n, producer, time, r) for n, r in enumerate(rejected)]
-        old, self._rejections = self._rejections, []
-        room = self.settings.retainRejected - sum(r.rows.nbytes for r in rejected)
-        for kept in reversed(old if rejected else []):
-            room -= kept.rejected.rows.nbytes
-            if room >= 0 or any(kept.rejected is needed for needed in receipts):
-                self._rejections.insert(0, kept)
+        needed, newer, at = [], self._rejected_bytes, 0
+        while newer > self.settings.retainRejected and at < old:
+            rows, kept = self._rejections[at].rejected.rows, self._rejections[at]
+            if any(kept.rejected is found for found in receipts):
+                needed.append(kept)
             else:
-                room, self._rejected_removed = min(room, 0), self._rejected_removed + kept.rejected.rows.num_rows
-        self._rejections = (self._rejections if rejected else old) + new
+                self._rejected_bytes -= rows.nbytes
+                self._rejected_removed += rows.num_rows
+            newer, at = newer - rows.nbytes, at + 1
+        self._rejections[:at] = needed
 
     def _append(self, event: Event, train: Staged | None) -> None:
         floor = self._clock.apply(event)
@@ -305,6 +318,7 @@ class MemoryStore(Store):
             vars(copy).update({name: _copied(value) for name, value in state.items()})
             vars(copy)["_producers"] = {name: replace(record) for name, record in self._producers.items()}
             vars(copy)["_clock"] = self.clock()
+            vars(copy)["_accounts"] = {key: value for key, value in self._accounts.items() if key[0] == WRITER}
             return copy
 
     def move(self, path: str | None) -> "MemoryStore":
@@ -363,6 +377,22 @@ class MemoryStore(Store):
         with self._changed:
             found, now = sorted(self._readers.items()), self._uptime()
             return [ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in found]
+
+    def report(self, role: str, name: str, content: str) -> None:
+        with self._changed:
+            self._require()
+            now = self._uptime()
+            kept = {
+                key: value
+                for key, value in self._accounts.items()
+                if key[0] == WRITER or value[1] >= now - FORGET_ACCOUNT_MICROS
+            }
+            vars(self)["_accounts"] = kept | {(role, name): (content, now)}
+
+    def accounts(self) -> list[Account]:
+        with self._changed:
+            found, now = sorted(self._accounts.items()), self._uptime()
+            return [Account(*key, content, max(now - seen, 0)) for key, (content, seen) in found]
 
     def horizon(self) -> Head:
         return self.at(self._horizon)
@@ -445,6 +475,15 @@ class MemoryStore(Store):
                 return None
             removed = first > 0 and found.seq == self._horizon
             return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, *_who(found.event))
+
+    def moved(self) -> int | None:
+        with self._changed:
+            kept = self._log[max(self._horizon - 1, 0) :]
+            floor = kept[-1].floor if kept else None
+            found = next((e for e in kept if floor is not None and e.floor == floor), None)
+            if found is None or (self._horizon > 0 and found.seq == self._horizon):
+                return None
+            return max(self._uptime() - found.time, 0)
 
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         with self._changed:

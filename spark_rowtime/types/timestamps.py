@@ -182,7 +182,7 @@ def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
     except OverflowError:  # near the first or the last year of Python's datetime
         return moment.replace(tzinfo=UTC)
     if first > second:
-        return _change_between(second, first, zone)
+        return change_between(second, first, zone)
     return second if moment.fold else first
 
 
@@ -198,7 +198,7 @@ def is_skipped(t: Any, tz: str | tzinfo | None) -> bool:
     return first > second
 
 
-def _change_between(before: datetime, after: datetime, zone: tzinfo) -> datetime:
+def change_between(before: datetime, after: datetime, zone: tzinfo) -> datetime:
     """The moment from which ``zone`` has another offset than at ``before``."""
     old = before.astimezone(zone).utcoffset()
     while after - before > _MICROSECOND:

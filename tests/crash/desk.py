@@ -8,9 +8,9 @@ from spark_rowtime.errors import RowtimeError
 from spark_rowtime.producer import scheduler
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.release import Release
+from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.difference import rows_between
-from spark_rowtime.store.local import open_local
 from tests.store.streams import SCHEMA, batch
 
 
@@ -114,8 +114,8 @@ class Desk:
 
 
 def serve(pipe: Any, path: str, time: int) -> None:
-    """Runs a desk at a local stream, which executes the commands from the pipe."""
+    """Runs a desk at a stream, which executes the commands from the pipe."""
     scheduler.Timer = Still
-    desk = Desk(lambda: open_local(path), time)
+    desk = Desk(lambda: open_store(path), time)
     while True:
         pipe.send(desk.do(*pipe.recv()))

@@ -253,3 +253,19 @@ def _outcome(call: Callable[[], object]) -> str:
     except rt.RowtimeError as error:
         return type(error).__name__
     return "none"
+
+
+def persist(pipe: Any, path: str, name: str, count: int) -> None:
+    """Sends so many rows, each with a flush of its own, which is repeated while the store is unavailable."""
+    sink = _patiently(lambda: rt.openSink(path, producer=name, linger=QUIET, lease=None))
+    for n in range(count):
+        sink.sendRow((moment(n + 1), n))
+        _patiently(sink.flush)
+        pipe.send(n)
+    _patiently(sink.close)
+
+
+def _patiently(call: Callable[[], Any]) -> Any:
+    while True:
+        with suppress(rt.StoreUnavailableError):
+            return call()

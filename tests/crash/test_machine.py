@@ -1,4 +1,4 @@
-"""The local store, in real processes that are killed, does what the reference in memory does: random lives of a stream.
+"""Each store, in real processes that are killed, does what the reference in memory does: random lives of a stream.
 
 A few examples in CI; ``ROWTIME_KILLS=500 python -m pytest tests/crash/test_machine.py`` for many.
 """
@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from spark_rowtime.producer import scheduler
 from spark_rowtime.reader.release import Release
+from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Position, StreamSettings
-from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
 from tests.crash.desk import Desk, Still, serve
 from tests.crash.tally import FAULTS, Tally
@@ -23,7 +23,7 @@ from tests.crash.victims import Victim, how_many
 from tests.store.streams import SCHEMA, SECOND, START, at
 from tests.store.visible import rows_of, visible
 
-FEW = 15
+FEW = {"local": 15, "postgres": 4}
 HOUR = 3_600_000_000
 ORDERS: dict[str, dict[str, Any]] = {
     "in order": {},
@@ -55,16 +55,23 @@ POSITIONS = st.builds(lambda seq, cut: Position(seq, at(cut), None), st.integers
 
 
 class Streams(RuleBasedStateMachine):
-    """Two desks in processes of their own at one local stream, and two in this one at its model."""
+    """Two desks in processes of their own at one stream, and two in this one at its model.
+
+    The stream is in the ``database`` of that URL, or in a directory.
+    """
+
+    database: str | None = None
 
     @initialize(how=SETTINGS, expected=st.lists(NAMES, max_size=2, unique=True))
     def create(self, how: StreamSettings, expected: list[str]) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.path, self.time = str(Path(self.folder.name) / "s"), START
-        create_local(self.path, SCHEMA, how, expected)
+        place = Path(self.folder.name)
+        self.path, self.time = f"{self.database}/{place.name}" if self.database else str(place / "s"), START
+        create_store(self.path, SCHEMA, how, expected)
         self.model = MemoryStore("memory://model", SCHEMA, how, now=lambda: self.time)
         self.model.expect(expected)
-        self.store = open_local(self.path, now=lambda: self.time)
+        self.store = open_store(self.path)
+        self.store.now = lambda: self.time
         self.desks = [self.new_desk(), self.new_desk()]
         self.readers: list[Position | None] = [None] * len(RELEASES)
         self.defaults = {"onLate": "reject", "linger": HOUR, "lease": None, "maxTrainRows": 100}
@@ -178,6 +185,11 @@ class Streams(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-def test_local_in_processes_does_what_memory_does(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["local", "postgres"])
+def test_a_store_in_processes_does_what_memory_does(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scheduler, "Timer", Still)
-    run_state_machine_as_test(Streams, settings=settings(max_examples=how_many(FEW), stateful_step_count=30))
+    if kind == "postgres":
+        monkeypatch.setattr(Streams, "database", request.getfixturevalue("postgres").url("machine"))
+    run_state_machine_as_test(Streams, settings=settings(max_examples=how_many(FEW[kind]), stateful_step_count=30))

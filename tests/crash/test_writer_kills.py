@@ -9,10 +9,12 @@ from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 
+import pytest
+
 import spark_rowtime as rt
 from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.local import open_local
 from tests.crash import feeds
 from tests.crash.checks import PATIENCE, check_log, kill_at_random, numbers
 from tests.crash.tally import Tally
@@ -21,14 +23,15 @@ from tests.crash.victims import KILLED, Victim, how_many
 FEW = 8
 
 
-def test_writers_killed_at_random_moments(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+@pytest.mark.parametrize("kind", ["local", "postgres"])
+def test_writers_killed_at_random_moments(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, tally: Callable[[str], Tally]
+) -> None:
     """Three producers at once, grouped by linger; what a flush has acknowledged is there, the rest by whole calls."""
-    path, names, dice, line = (
-        str(tmp_path / "s"),
-        ["a", "b", "c"],
-        random.Random(3),
-        tally("kill -9 of one of 3 writers"),
-    )
+    fault, path = "kill -9 of one of 3 writers", str(tmp_path / "s")
+    if kind == "postgres":
+        fault, path = f"{fault} into PostgreSQL", request.getfixturevalue("postgres").url(f"{tmp_path.name}/s")
+    names, dice, line = ["a", "b", "c"], random.Random(3), tally(fault)
     store = new_stream(path, *names)
     pouring = {name: (0, Victim(feeds.pour, path, name, 0)) for name in names}
     flushed: dict[tuple[str, int], int] = {}
@@ -50,7 +53,7 @@ def test_writers_killed_at_random_moments(tmp_path: Path, tally: Callable[[str],
 def new_stream(path: str, *names: str) -> Store:
     """These producers have joined before anyone's rows, so that nobody joins behind the stream."""
     rt.createStream(path, feeds.DDL)
-    store = open_local(path)
+    store = open_store(path)
     for name in names:
         store.attach(name, "nobody", declared(store.schema).declaration)
     return store

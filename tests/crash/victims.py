@@ -14,7 +14,7 @@ CONTEXT.set_forkserver_preload(
         "pandas",  # pyarrow imports it when it first makes an array of a list
         "spark_rowtime.cli",
         "spark_rowtime.store.local",
-        *(f"tests.crash.{name}" for name in ("writers", "feeds", "full", "outage", "desk")),
+        *(f"tests.crash.{name}" for name in ("writers", "feeds", "full", "outage", "desk", "tabled")),
     ]
 )
 KILLED = -signal.SIGKILL

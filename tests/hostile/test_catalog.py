@@ -14,12 +14,13 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
+from spark_rowtime.store.base import READER
 from tests.hostile.feeds import TIME
 from tests.streams import opened
 
 TABLES = (
     "meta", "producers", "events", "rejected", "rejected_origins", "rejected_totals", "readers", "uptime",
-    "checkpoints", "producer_totals", "key_floors",
+    "checkpoints", "producer_totals", "key_floors", "accounts",
 )  # fmt: skip
 EVIL = "x'); DROP TABLE events; --"
 
@@ -48,6 +49,8 @@ def path(tmp_path: Path) -> str:
         reader.read()
     with opened(path, "keys", inOrderPer="v") as sink:
         sink.sendRow(("2006-09-11T12:00:00Z", "b"))
+    with closing(open_store(path)) as store:
+        store.report(READER, "query", "{}")
     return path
 
 
@@ -71,7 +74,7 @@ def _read(path: str) -> list[Any]:
 
 def _views(path: str) -> list[Any]:
     with closing(open_store(path)) as store:
-        return [store.bounds(), store.rejected(), store.producers(), store.readers(), store.clock()]
+        return [store.bounds(), store.rejected(), store.producers(), store.readers(), store.clock(), store.accounts()]
 
 
 def _send(path: str) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import seal
-from spark_rowtime.store.local.spans import width_class
+from spark_rowtime.store.widths import width_class
 
 
 class MemoryCatalog(Catalog):

@@ -1,5 +1,6 @@
-"""Every test that takes ``new_stream`` runs over each store."""
+"""Every test that takes ``new_stream`` runs over each store; over PostgreSQL if there is a server."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,19 @@ from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.memory import STREAMS
 from tests.store.streams import SCHEMA, NewStream
 
+NUMBERS = itertools.count(1)
 
-@pytest.fixture(params=["memory", "local"])
+
+@pytest.fixture(params=["memory", "local", "postgres"])
 def new_stream(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewStream]:
     """``new_stream(**settings)`` creates a stream and returns a function that opens it again at each call."""
     before, opened = set(STREAMS), []
+    server = request.getfixturevalue("postgres") if request.param == "postgres" else None
 
     def create(**settings: Any) -> Callable[[], Store]:
-        number = len(STREAMS) + len(list(tmp_path.iterdir()))
-        path = f"memory://{number}" if request.param == "memory" else str(tmp_path / f"stream {number}")
+        number = next(NUMBERS)
+        paths = {"memory": f"memory://{number}", "local": str(tmp_path / f"stream {number}")}
+        path = server.url(f"stream {number}") if server else paths[request.param]
         create_store(path, SCHEMA, StreamSettings(**settings))
 
         def open_again() -> Store:
@@ -34,6 +39,15 @@ def new_stream(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewSt
         store.close()
     for path in set(STREAMS) - before:
         del STREAMS[path]
+
+
+@pytest.fixture(params=["local", "postgres"])
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
+    """``new_place()`` returns a path at which there is no stream yet, in each store that processes share."""
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres")
+        return lambda: server.url(f"stream {next(NUMBERS)}")
+    return lambda: str(tmp_path_factory.mktemp("streams") / "stream")
 
 
 @pytest.fixture

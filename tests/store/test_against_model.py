@@ -1,16 +1,15 @@
-"""Random commands: the local store does what the memory store does, through two handles at once."""
+"""Random commands: each store does what the memory store does, through two handles at once."""
 
-import tempfile
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_rowtime.errors import DataLostError, RowtimeError
+from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Commit, Position, Rejected, Store, StreamSettings
 from spark_rowtime.store.difference import rows_between
-from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.types.timestamps import END
 from tests.store.streams import SCHEMA, at, batch, without_times
@@ -101,30 +100,29 @@ def parts(store: Store, after: Position, upto: Position) -> list[Any]:
     return [(p.seq, p.producer, p.rows, p.least, p.largest, r) for p, r in zip(found, rows, strict=True)]
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     how=SETTINGS,
     expected=EXPECTED,
     commands=st.lists(COMMANDS, max_size=30),
     ends=st.lists(POSITIONS, min_size=2, max_size=6),
 )
-def test_local_does_what_memory_does(
-    how: StreamSettings, expected: list[str], commands: list[Any], ends: list[Any]
+def test_a_store_does_what_memory_does(
+    new_place: Callable[[], str], how: StreamSettings, expected: list[str], commands: list[Any], ends: list[Any]
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "s")
-        create_local(path, SCHEMA, how, expected)
-        model = MemoryStore(path, SCHEMA, how)
-        model.expect(expected)
-        handles = [open_local(path), open_local(path)]
-        drivers = Driver(model), Driver(*handles)
-        for number, command in enumerate(commands):
-            right, found = (driver.run(number, command) for driver in drivers)
-            assert found == right, command
-        handles.append(open_local(path))
-        for store in handles:
-            same(store, model, ends)
-            store.close()
+    path = new_place()
+    create_store(path, SCHEMA, how, expected)
+    model = MemoryStore(path, SCHEMA, how)
+    model.expect(expected)
+    handles = [open_store(path), open_store(path)]
+    drivers = Driver(model), Driver(*handles)
+    for number, command in enumerate(commands):
+        right, found = (driver.run(number, command) for driver in drivers)
+        assert found == right, command
+    handles.append(open_store(path))
+    for store in handles:
+        same(store, model, ends)
+        store.close()
 
 
 def same(store: Store, model: Store, ends: list[Any]) -> None:

@@ -1,14 +1,15 @@
 """Random lives of a stream: each store shows what an oracle derives from the laws alone."""
 
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
+from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Position, Store, StreamSettings
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
@@ -142,34 +143,62 @@ def at_or_none(floor: float) -> int | None:
     return None if floor == NOTHING else at(floor)
 
 
+NewStore = Callable[[StreamSettings, list[str]], Store]
+
+
+@pytest.fixture
+def new_store(new_place: Callable[[], str]) -> NewStore:
+    """Creates a stream in a store that processes share, and opens it."""
+
+    def create(declared: StreamSettings, expected: list[str]) -> Store:
+        path = new_place()
+        create_store(path, SCHEMA, declared, expected)
+        return open_store(path)
+
+    return create
+
+
 def memory_store(declared: StreamSettings, expected: list[str]) -> MemoryStore:
     store = MemoryStore("memory://compared", SCHEMA, declared)
     store.expect(expected)
     return store
 
 
-@pytest.mark.parametrize("kind", ["memory", "local"])
-@settings(max_examples=100)
-@given(how=STREAMS, expected=EXPECTED, starts=STARTS, commands=LIVES, regions=st.lists(REGIONS, min_size=2, max_size=4))
-def test_a_store_shows_what_the_laws_say(
-    kind: str, how: Any, expected: list[str], starts: list[str], commands: list[Any], regions: list[Any]
+LIFE = {
+    "how": STREAMS, "expected": EXPECTED, "starts": STARTS, "commands": LIVES,
+    "regions": st.lists(REGIONS, min_size=2, max_size=4),
+}  # fmt: skip
+HOW = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+@HOW
+@given(**LIFE)
+def test_a_store_shows_what_the_laws_say(new_store: NewStore, **life: Any) -> None:
+    live(new_store, **life)
+
+
+@HOW
+@given(**LIFE)
+def test_memory_shows_what_the_laws_say(**life: Any) -> None:
+    live(memory_store, **life)
+
+
+def live(
+    new_store: NewStore, how: Any, expected: list[str], starts: list[str], commands: list[Any], regions: list[Any]
 ) -> None:
     before_rows, lag, idle = how
     declared = StreamSettings(before_rows, *(None if s is None else s * SECOND for s in (lag, idle)))
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "s")
-        create_local(path, SCHEMA, declared, expected)
-        store = open_local(path) if kind == "local" else memory_store(declared, expected)
-        life = Life(store, Oracle(before_rows, lag, idle))
-        for who in expected:
-            life.oracle.expect(who)
-        for who in starts:
-            life.attach(who, "x", None)
-        for command, *arguments in commands:
-            getattr(life, command)(*arguments)
-        life.compare()
-        life.compare_regions([*regions, (0, None), (60, None)])
-        store.close()
+    store = new_store(declared, expected)
+    life = Life(store, Oracle(before_rows, lag, idle))
+    for who in expected:
+        life.oracle.expect(who)
+    for who in starts:
+        life.attach(who, "x", None)
+    for command, *arguments in commands:
+        getattr(life, command)(*arguments)
+    life.compare()
+    life.compare_regions([*regions, (0, None), (60, None)])
+    store.close()
 
 
 def test_a_fenced_writer_changes_nothing_in_either(tmp_path: Path) -> None:

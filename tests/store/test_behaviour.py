@@ -10,6 +10,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
 from spark_rowtime.store.base import Commit
 from spark_rowtime.store.local import rejections
+from spark_rowtime.testing.clock import TestClock
 from tests.store.streams import END, NewStream, Writer, at, batch, place, read, seconds
 
 
@@ -217,3 +218,20 @@ def test_a_rejection_of_many_bytes(new_stream: NewStream, monkeypatch: pytest.Mo
     writer.send(floor=100, late=range(1, 60))
     assert seconds(store.rejected()) == list(range(1, 60))
     assert store.producers()[0].rejected == 59
+
+
+def test_a_stream_knows_when_its_bound_last_moved(new_stream: NewStream) -> None:
+    store = new_stream()()
+    clock = TestClock()
+    clock.drive(store)
+    assert store.moved() is None
+    a, b = Writer(store, "a"), Writer(store, "b")
+    a.send(floor=5)
+    assert store.moved() is None
+    b.send([9], floor=9)
+    clock.advance(3_000_000)
+    assert 3_000_000 <= (store.moved() or 0) < 4_000_000
+    b.send([10], floor=10)
+    assert 3_000_000 <= (store.moved() or 0) < 4_000_000
+    a.send(floor=6)
+    assert (store.moved() or 0) < 1_000_000

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from spark_rowtime.bounds.key_floors import KeyChanges
 from spark_rowtime.errors import DataLostError, StoreCorruptError, StreamExistsError, StreamNotFoundError
-from spark_rowtime.store import check_store, copy_store, open_store
+from spark_rowtime.store import check_store, copy_store, create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.local import copy as copying
@@ -94,10 +95,15 @@ def fill(store: Store) -> Writer:
     return stays
 
 
+def beside(path: str, folder: Path) -> str:
+    """A path for a copy in the same kind of store."""
+    return f"{path}-copy" if "://" in path else str(folder / "copies" / "copied")
+
+
 def test_a_copy_has_everything_and_goes_its_own_way(new_stream: NewStream, tmp_path: Path) -> None:
     store = new_stream(retainBytes=1 << 20, maxLag=SECOND)()
     stays = fill(store)
-    to = "memory://copied" if store.path.startswith("memory") else str(tmp_path / "copies" / "copied")
+    to = beside(store.path, tmp_path)
     copy_store(store.path, to)
     with pytest.raises(StreamExistsError):
         copy_store(store.path, to)
@@ -111,11 +117,78 @@ def test_a_copy_has_everything_and_goes_its_own_way(new_stream: NewStream, tmp_p
     copy.close()
 
 
+@pytest.fixture
+def folder_and_database(tmp_path: Path, postgres: Any) -> list[str]:
+    """Where streams of either kind are."""
+    return [str(tmp_path), postgres.url(f"copies/{tmp_path.name}")]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_copy_to_another_kind_of_store_and_back_is_the_same_stream(
+    folder_and_database: list[str], first: int
+) -> None:
+    """With a log whose beginning was removed, columns that were added, key floors, and a commit that is retried."""
+    here, there = folder_and_database[first], folder_and_database[1 - first]
+    create_store(f"{here}/a", SCHEMA, StreamSettings(retainBytes=1 << 20, maxLag=SECOND, idleTimeout=99 * SECOND))
+    with open_store(f"{here}/a") as store:
+        stays = fill(store)
+        stays.send([4], floor=4, keys=KeyChanges(True, b"key floors"))
+        store.keep("reader", place(4))
+        assert store.gc(age=0).rows == 2
+        store.alter(columns_to_add("coupon STRING"))
+        store.detach("stays")
+        commit = stays.commit([2, 9], floor=9)
+        assert store.commit(commit).rejected
+    for source, to in (("a", f"{there}/b"), ("b", f"{here}/c")):
+        copy_store(f"{here}/a" if source == "a" else f"{there}/b", to)
+    with open_store(f"{here}/a") as store, open_store(f"{there}/b") as other, open_store(f"{here}/c") as back:
+        for copy in (other, back):
+            assert everything(copy) == everything(store)
+            assert copy.producers() == store.producers()
+            assert (copy.clock(), copy.summary(), copy.keys("stays")) == (
+                store.clock(),
+                store.summary(),
+                [b"key floors"],
+            )
+            assert copy.ancestors[store.stream] == store.head().seq
+            assert read(copy, place(copy.horizon().seq)) == read(store, place(store.horizon().seq))
+            assert copy.commit(commit) == store.commit(commit)
+            assert check_store(copy.path).damage == []
+        assert back.ancestors[other.stream] == store.head().seq
+        stays.store = other
+        stays.send([10], floor=10)
+        assert read(other, place(store.head().seq)) == [10]
+
+
+def test_a_lease_stands_still_in_a_copy_of_another_kind(folder_and_database: list[str]) -> None:
+    """A producer that was attached has its lease to come back, however long the copy was only kept."""
+    here, there = folder_and_database
+    time = [0]
+    create_store(f"{here}/a", SCHEMA, StreamSettings())
+    paths = [f"{here}/a", f"{there}/b", f"{here}/c"]
+    for n, path in enumerate(paths):
+        if n:
+            copy_store(paths[n - 1], path)
+        with open_store(path) as store:
+            store.now, store.steady = (lambda: 0), lambda: Reading("boot", time[0])
+            if not n:
+                Writer(store, "quiet", lease=30 * SECOND).send([10], floor=10)
+            time[0] += 7 * 24 * 3600 * SECOND * bool(n)
+            assert not store.due()
+            store.expire()
+            time[0] += 5 * SECOND
+            assert not store.expire()
+    with open_store(paths[-1]) as store:
+        store.now, store.steady = (lambda: 0), lambda: Reading("boot", time[0])
+        time[0] += 30 * SECOND
+        assert store.expire()
+
+
 def test_an_altered_stream(new_stream: NewStream, tmp_path: Path) -> None:
     store = new_stream()()
     Writer(store, "a").send([1])
     store.alter(columns_to_add("coupon STRING"))
-    to = "memory://altered" if store.path.startswith("memory") else str(tmp_path / "altered")
+    to = beside(store.path, tmp_path)
     copy_store(store.path, to)
     copy = open_store(to)
     assert copy.schema.names == ["rowtime", "n", "coupon"]

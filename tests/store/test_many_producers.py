@@ -219,6 +219,6 @@ def test_check_sees_totals_that_do_not_fit(tmp_path: Any) -> None:
     store = open_local(str(path))
     Writer(store, "a").send([1], floor=1)
     totals = producers.totals(store._catalog)
-    producers._set_totals(store._catalog, totals._replace(attached=2))
+    producers.set_totals(store._catalog, totals._replace(attached=2))
     store.close()
     assert "1 producers are attached, and 0 rows were rejected, but 2 and 0 are counted" in check_local(path).damage[0]

@@ -17,9 +17,12 @@ from spark_rowtime.cli import main
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
 
-@pytest.fixture(params=["memory", "local"])
+@pytest.fixture(params=["memory", "local", "postgres"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where the streams of a test are."""
+    if request.param == "postgres":
+        url: str = request.getfixturevalue("postgres").url(f"admin-{uuid.uuid4()}")
+        return url
     return f"memory://{uuid.uuid4()}" if request.param == "memory" else str(tmp_path)
 
 

@@ -270,7 +270,10 @@ def test_colours_are_for_terminals(orders: str, held: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("descrbe", "x"), "No such command 'descrbe'. Did you mean 'describe'? The commands are alter, check, close,"),
+        (
+            ("descrbe", "x"),
+            "No such command 'descrbe'. Did you mean 'describe'? The commands are alter, announce, check, close,",
+        ),
         (("tail", "x", "--folow"), "--follow"),
         (("xyz",), "No such command 'xyz'. The commands are"),
         (("tail", "x", "--order", "time"), "'rowtime', 'arrival'"),

@@ -50,7 +50,7 @@ def same(given: object, kept: object, kind: pa.DataType) -> bool:
     return kept == (float(np.float32(given)) if kind == pa.float32() else given)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(st.sampled_from(list(SOURCES)), st.sampled_from(TARGETS), st.data())
 def test_a_number_is_kept_exactly_or_refused(source, kind, data):
     values = data.draw(st.lists(st.none() | SOURCES[source], max_size=3))
@@ -67,7 +67,7 @@ def as_source(value: object, source: pa.DataType) -> object:
     return np.float16(value) if source == pa.float16() else value
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.sampled_from(list(BITS)), st.sampled_from(list(SIGNED)), st.data())
 def test_an_integer_is_kept_exactly_where_it_fits(source, kind, data):
     """The rule would be kept, too, by a cast that refuses everything."""

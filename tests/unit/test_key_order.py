@@ -3,7 +3,7 @@
 import decimal
 import itertools
 import tracemalloc
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from unit_support import HOUR, HandClock, accepted, new_sink, new_stream, us, when
 
 import spark_rowtime as rt
+from spark_rowtime.bounds import key_floors
 from spark_rowtime.bounds.key_floors import MOST_PARTS, KeyFloors
 from spark_rowtime.bounds.key_order import InOrderPer
 from spark_rowtime.store import open_store
@@ -123,6 +124,7 @@ def test_one_by_one_is_call_by_call(rows, idle, linger):
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("rows"), st.lists(st.tuples(TIMES, DEVICES), min_size=1, max_size=4)),
+        st.tuples(st.just("each"), st.lists(st.tuples(TIMES, DEVICES), min_size=1, max_size=4)),
         st.tuples(st.just("bound"), DEVICES, TIMES),
         st.tuples(st.just("close"), DEVICES),
         st.tuples(st.just("flush")),
@@ -156,6 +158,9 @@ def test_a_restart_changes_nothing(steps, idle):
 def tell(model, what, *given_):
     if what == "rows":
         model.call(given_[0])
+    elif what == "each":
+        for row in given_[0]:
+            model.call([row])
     elif what == "bound":
         model.promise_of(*given_)
     elif what == "close":
@@ -165,6 +170,9 @@ def tell(model, what, *given_):
 def play(sink, what, *given_):
     if what == "rows":
         sink.sendRows(sent(given_[0]))
+    elif what == "each":
+        for row in sent(given_[0]):
+            sink.sendRow(row)
     elif what == "bound":
         key, time = given_
         floor = sink._disorder.keys.of(key)
@@ -362,7 +370,41 @@ def test_a_commit_stores_what_changed():
     assert sizes[1] <= 1.1 * sizes[0]
 
 
-def test_memory_per_value():
+FAR = 2**62
+CHANGES = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), DEVICES, st.sampled_from([1, 2, 300, 70_000, FAR])),
+        st.tuples(st.just("close"), DEVICES, st.just(0)),
+        st.tuples(st.just("store"), st.booleans(), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+@given(CHANGES, st.integers(1, 4))
+def test_what_is_stored_is_what_is_known(changes, most_parts):
+    """Whatever commits land or fail; values that come again, after a whole state too; floors of any size."""
+    keys, known, parts = KeyFloors(pa.string()), {}, []
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr(key_floors, "MOST_PARTS", most_parts)
+        for what, device, floor in [*changes, ("store", True, 0)]:
+            if what == "set":
+                keys.set_one(device, floor)
+                known[device] = floor
+            elif what == "close" and known.pop(device, None):
+                keys.let_go(keys.slots[device])
+            elif what == "store" and (made := keys.changes()) and device:
+                parts = [*([] if made.whole else parts), made.content]
+                keys.landed(made)
+    again = KeyFloors(pa.string())
+    again.restore(parts)
+    assert dict(again.known()) == dict(keys.known()) == known
+    assert again.changes() is None
+    assert len(parts) <= most_parts
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_memory_per_value(one_by_one):
     values = 100_000
     schema = stream_schema(SCHEMA)
     disorder = InOrderPer(schema, "device")
@@ -372,17 +414,24 @@ def test_memory_per_value():
     disorder.keys.set(names, disorder.keys.find(names), floors)
     disorder.keys.landed(disorder.keys.changes())
     assert (disorder.keys.find(names) == np.arange(values)).all()
+    if one_by_one:
+        disorder.keys.one_by_one()[:values] = [timedelta(microseconds=n) for n in range(values)]
     used = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - before
     tracemalloc.stop()
     assert used / values < 300
 
 
 def test_values_that_come_and_go_leave_nothing():
-    keys = KeyFloors(pa.int64())
-    for number in range(5000):
+    keys, parts = KeyFloors(pa.int64()), []
+    for number in range(1000):
         keys.set_one(number, number + 1)
         if number >= 10:
             keys.let_go(keys.slots[number - 10])
-        keys.landed(keys.changes())
-    assert sorted(keys.known()) == [(n, n + 1) for n in range(4990, 5000)]
+        made = keys.changes()
+        parts = [*([] if made.whole else parts), made.content]
+        keys.landed(made)
+        again = KeyFloors(pa.int64())
+        again.restore(parts)
+        assert sorted(again.known()) == sorted(keys.known())
+    assert sorted(keys.known()) == [(n, n + 1) for n in range(990, 1000)]
     assert len(keys.slots) < 200

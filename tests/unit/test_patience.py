@@ -46,13 +46,14 @@ def test_the_only_source_of_a_query_waits_longer_the_longer_there_is_no_news(pat
     source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
     start, waits = source.initialOffset(), []
     source._store.wait = lambda _, timeout: waits.append(timeout)
-    for _ in range(7):
+    for _ in range(8):
         assert source.latestOffset({**start, ALONE: True}, ReadAllAvailable()) == start
     assert waits == [
         0.005,
         0.01,
         0.02,
-        LONGEST_WAIT_SECONDS,
+        0.04,
+        0.08,
         LONGEST_WAIT_SECONDS,
         LONGEST_WAIT_SECONDS,
         LONGEST_WAIT_SECONDS,

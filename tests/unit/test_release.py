@@ -130,7 +130,7 @@ def high(value: int | None) -> float:
     return float("-inf") if value is None else value
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(WAYS, ACTIONS)
 def test_exactly_once(way, actions):
     """exactly once: the steps from the start to a position hand out each row in its region once."""
@@ -141,7 +141,7 @@ def test_exactly_once(way, actions):
         assert sorted(seen) == sorted(world.region(position))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(WAYS, ACTIONS)
 def test_floor(way, actions):
     """floor: min(the stream's floor at seq, the least rowtime not handed out); exactly."""
@@ -157,7 +157,7 @@ def test_floor(way, actions):
         assert position.floor == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(WAYS, ACTIONS)
 def test_grow(way, actions):
     """grow: no coordinate ever falls; and but for what is held the floor never passes the cut."""
@@ -170,7 +170,7 @@ def test_grow(way, actions):
         assert to.cut is None or way.hold is not None or high(to.floor) <= to.cut
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(WAYS, ACTIONS)
 def test_moves_for_a_reason(way, actions):
     """moves for a reason: a step goes on only where it hands out rows or the floor has moved."""
@@ -179,7 +179,7 @@ def test_moves_for_a_reason(way, actions):
         assert handed or to.floor != at.floor
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(WAYS, ACTIONS)
 def test_replay(way, actions):
     """The rows between two positions are the same whenever they are read, also across several steps."""
@@ -191,7 +191,7 @@ def test_replay(way, actions):
     assert sorted(everything) == sorted(found for handed in world.handed for found in handed)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(WAYS, ACTIONS)
 def test_truth(way, actions):
     """No row is handed out below a floor that was handed out before."""
@@ -202,7 +202,7 @@ def test_truth(way, actions):
         told = high(position.floor)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(WAYS, ACTIONS)
 def test_complete(way, actions):
     """When all producers have left, everything is handed out, but for what ``hold`` holds."""
@@ -215,7 +215,7 @@ def test_complete(way, actions):
         assert sorted(f for handed in world.handed for f in handed) == sorted(due)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(WAYS, ACTIONS, TIMES)
 def test_since(way, actions, since):
     """Rows below ``since`` are left out, all others are as without."""
@@ -226,7 +226,7 @@ def test_since(way, actions, since):
         assert handed or to.floor != at.floor
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(WAYS, ACTIONS)
 def test_latest(way, actions):
     """``latest`` is after all that could be handed out; nothing of it comes again."""
@@ -243,7 +243,7 @@ def test_latest(way, actions):
     assert unlimited.step(world.store, latest, upto=latest.seq) == latest
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(WAYS, ACTIONS, st.integers(0, 30))
 def test_upto(way, actions, upto):
     """A step is never beyond ``upto``, and does not fall where it is beyond already."""

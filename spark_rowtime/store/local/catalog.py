@@ -76,10 +76,15 @@ CREATE TABLE key_floors (
 CREATE TABLE rejected_origins (
     id INTEGER PRIMARY KEY, owner TEXT NOT NULL, producer TEXT, event TEXT, seal INTEGER NOT NULL
 );
+CREATE TABLE accounts (
+    role TEXT NOT NULL, name TEXT NOT NULL, seen INTEGER NOT NULL, content TEXT NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (role, name)
+);
 """
 """What format 3 changes: producers are found by floor and by when they are due, and counted.
 
-It also keeps the bounds of each value of a producer's key column, and whose bound late rows fell below.
+It also keeps the bounds of each value of a producer's key column, whose bound late rows fell below, and what queries
+report about themselves.
 """
 UPGRADES = {2: ADDED_2, 3: ADDED_3}
 """By format: the statements that make it of the format before."""
@@ -251,11 +256,12 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {FORMAT}")
-        db.executescript(TABLES)
+        db.executescript(f"BEGIN; {TABLES}")  # one transaction, which costs one sync of the disk
         meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
         meta["settings"] = json.dumps(asdict(settings))
         rows = [(name, value, seal((name, crc(value)))) for name, value in meta.items()]
         db.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
+        db.execute("COMMIT")
     finally:
         db.close()
 

@@ -1,8 +1,7 @@
 """Verifies a stream on disk: every row of its catalog, every train, and that they are consistent with each other."""
 
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,28 +10,19 @@ import pyarrow as pa
 from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.local import key_floors, producers, readers, rejections
+from spark_rowtime.store.local import accounts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.checked_log import CheckedLog
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, Location, SegmentReader
+from spark_rowtime.store.report import Report
 
 RANGE_EVENTS = 10_000
 """How many events are read, and kept in memory, at a time."""
+ADVANCE_EVENTS = 100
+"""After how many events it is said how many are verified."""
 _OWN = {CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", SEGMENTS, FREE}
 _LAST = "SELECT seq, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
-
-
-@dataclass(slots=True)
-class Report:
-    """The result of a check: ``damage`` and harmless ``remarks``, one line each, and the totals and readable counts."""
-
-    trains: int = 0
-    rows: int = 0
-    readable_trains: int = 0
-    readable_rows: int = 0
-    damage: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
 
 
 class _Totals(NamedTuple):
@@ -46,13 +36,13 @@ class _Totals(NamedTuple):
     newest: int
 
 
-def check_stream(place: Path) -> Report:
+def check_stream(place: Path, advance: Callable[[int, int | None], object] | None = None) -> Report:
     """Reads the whole stream, while other processes may use it. Raises errors of access."""
     report = Report()
     try:
         catalog = Catalog(place / CATALOG, "process", BUSY_TIMEOUT)
         try:
-            _check(catalog, place, report)
+            _check(catalog, place, report, advance or _nobody)
         finally:
             catalog.close()
     except (StoreCorruptError, *STORAGE_ERRORS) as error:
@@ -68,7 +58,11 @@ def _damage_in(error: Exception, place: Path) -> str:
     return str(translated)
 
 
-def _check(catalog: Catalog, place: Path, report: Report) -> None:
+def _nobody(done: int, total: int | None) -> None:
+    del done, total
+
+
+def _check(catalog: Catalog, place: Path, report: Report, advance: Callable[[int, int | None], object]) -> None:
     """Checks what exists when the check begins, in ranges of events.
 
     No transaction spans two ranges, so that SQLite can checkpoint the WAL in between.
@@ -83,6 +77,8 @@ def _check(catalog: Catalog, place: Path, report: Report) -> None:
         report.damage += log.faults(event, _first(catalog) if event[0] != log.last + 1 else 0)
         if event[11] is not None:
             _train(reader, event, report, missing)
+        if event[0] % ADVANCE_EVENTS == 0 or event[0] == totals.last:
+            advance(event[0], totals.last)
     reader.close()
     first = _first(catalog)
     report.damage += [problem for seq, problem in missing if seq > first]  # gc has removed the others meanwhile
@@ -97,6 +93,7 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
             last, rows = catalog.execute(_LAST).fetchone() or (0, 0)
             newest, removed = rejections.newest(catalog), rejections.totals(catalog).removed
             readers.everyone(catalog, 0)
+            accounts.everyone(catalog, 0)
             for row in catalog.execute("SELECT boot, ahead, counted, seal FROM uptime"):
                 intact(row, "uptime")
             counted = producers.totals(catalog)

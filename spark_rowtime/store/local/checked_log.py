@@ -6,7 +6,7 @@ from typing import Any
 from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, StreamClock
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.catalog import CATALOG
-from spark_rowtime.store.local.spans import width_class
+from spark_rowtime.store.widths import width_class
 
 _KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
     "expected": Expected, "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,

@@ -7,11 +7,12 @@ have been removed before it was copied; then a newer snapshot, which does not na
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store.base import WRITER
 from spark_rowtime.store.local import uptime
 from spark_rowtime.store.local.ancestors import become_copy
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, connect, storage_error
@@ -29,12 +30,12 @@ _CHUNK_BYTES = 1 << 20
 _ENDS = "SELECT segment, MAX(offset + length) FROM events WHERE width IS NOT NULL GROUP BY segment"
 
 
-def copy_local(path: str, to: str) -> None:
+def copy_local(path: str, to: str, advance: Callable[[int, int | None], object] | None = None) -> None:
     """Copies the stream at ``path`` to ``to``. Raises StreamExistsError if anything exists at ``to``."""
     source = Path(path).absolute()
     require_stream(source)
     with building(Path(to).absolute(), "copying") as folder:
-        copy = _Copy(source, folder)
+        copy = _Copy(source, folder, advance)
         copy.run()
         (folder / SNAPSHOT).rename(folder / CATALOG)
 
@@ -42,8 +43,9 @@ def copy_local(path: str, to: str) -> None:
 class _Copy:
     """One copy of the stream in ``source`` into ``folder``."""
 
-    def __init__(self, source: Path, folder: Path) -> None:
-        self._source, self._folder = source, folder
+    def __init__(self, source: Path, folder: Path, advance: Callable[[int, int | None], object] | None) -> None:
+        self._source, self._folder, self._advance = source, folder, advance
+        self._done = self._all = 0
         self._missing: set[str] = set()
 
     def run(self) -> None:
@@ -82,6 +84,7 @@ class _Copy:
 
     def _copied(self, ends: dict[str, int]) -> bool:
         """Copies what is not yet there. Returns whether everything is."""
+        self._done, self._all = 0, sum(ends.values())
         gone = {name for name, end in ends.items() if not self._extended(name, end)}
         if lost := gone & self._missing:
             raise self._damaged(min(lost), "the file is gone")
@@ -93,6 +96,7 @@ class _Copy:
         copy = self._folder / SEGMENTS / name
         with self._errors(self._folder):
             have = copy.stat().st_size if copy.exists() else 0
+            self._advanced(min(have, end))
             if have >= end:
                 return True
             try:
@@ -102,9 +106,15 @@ class _Copy:
             with os.fdopen(fd, "rb", buffering=0) as source, copy.open("ab") as target:
                 for chunk in _chunks(source.fileno(), have, end):
                     have += target.write(chunk)
+                    self._advanced(len(chunk))
         if have < end:
             raise self._damaged(name, f"the file ends after {have} bytes, and not after {end} or more")
         return True
+
+    def _advanced(self, count: int) -> None:
+        self._done += count
+        if self._advance is not None:
+            self._advance(self._done, self._all)
 
     def _finish(self, ends: dict[str, int], full: int) -> None:
         """Removes segments that the last snapshot does not name, and makes everything survive a power failure."""
@@ -123,6 +133,7 @@ class _Copy:
                 own.execute("BEGIN IMMEDIATE")
                 uptime.stop(own, machine_reading())
                 become_copy(own.execute)
+                own.execute("DELETE FROM accounts WHERE role <> ?", (WRITER,))
                 own.execute("COMMIT")
             for folder in (SEGMENTS, FREE, "."):
                 sync_folder(self._folder / folder)

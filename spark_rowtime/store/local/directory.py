@@ -21,9 +21,11 @@ from spark_rowtime.store.local.catalog import (
     create_catalog,
     storage_error,
 )
-from spark_rowtime.store.local.check import Report, check_stream
+from spark_rowtime.store.local.check import check_stream
+from spark_rowtime.store.local.filesystem import require_local_disk
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
+from spark_rowtime.store.report import Report
 from spark_rowtime.store.steady_clock import Reading, machine_reading
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.timestamps import wall_clock
@@ -49,6 +51,7 @@ def building(place: Path, why: str) -> Iterator[Path]:
 
     So no process sees an incomplete stream. Raises StreamExistsError if anything exists at ``place``.
     """
+    require_local_disk(place)
     require_nothing(place)
     folder = stray(place, why)
     try:
@@ -113,6 +116,7 @@ def open_local(
     """
     to_choice(durability, "durability", "process", "power")
     place = Path(path).absolute()
+    require_local_disk(place)
     try:
         require_stream(place)
         catalog = Catalog(place / CATALOG, durability, busy_timeout)
@@ -125,14 +129,14 @@ def open_local(
         raise storage_error(error, str(place)) from error
 
 
-def check_local(path: str) -> Report:
+def check_local(path: str, advance: Callable[[int, int | None], object] | None = None) -> Report:
     """Verifies the stream at ``path`` and reports any damage.
 
     Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
     """
     place = Path(path).absolute()
     require_stream(place)
-    return check_stream(place)
+    return check_stream(place, advance)
 
 
 def require_stream(place: Path) -> None:

@@ -1,6 +1,6 @@
 """The bounds of the values of producers' key columns in the catalog: the last whole state, and the changes since."""
 
-from spark_rowtime.bounds.key_floors import KeyChanges
+from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import crc, intact, seal
 

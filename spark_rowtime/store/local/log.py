@@ -7,8 +7,8 @@ from spark_rowtime.store.base import Head, Staged, StreamSettings
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.members import StoredMembers
 from spark_rowtime.store.local.seal import Damaged, intact, seal
-from spark_rowtime.store.local.spans import width_class
 from spark_rowtime.store.views import BOUNDS_COLUMNS
+from spark_rowtime.store.widths import width_class
 from spark_rowtime.types.short_repr import short_repr
 
 EMPTY = Head(0, None, None, 0)

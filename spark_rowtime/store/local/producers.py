@@ -107,7 +107,8 @@ def totals(catalog: Catalog) -> Totals:
     return Totals(attached, rejected, 0, 0, 0, 0)
 
 
-def _set_totals(catalog: Catalog, totals: Totals) -> None:
+def set_totals(catalog: Catalog, totals: Totals) -> None:
+    """Replaces the totals. Call it in a transaction."""
     catalog.execute("DELETE FROM producer_totals")
     catalog.execute("INSERT INTO producer_totals VALUES (?, ?, ?, ?, ?, ?, ?)", (*totals, seal(totals)))
 
@@ -189,7 +190,7 @@ def save(catalog: Catalog, record: Known) -> None:
 def _count(catalog: Catalog, record: Known) -> None:
     before, (attached, rejected), (counts, rejects) = totals(catalog), record.counted, record.counts
     more = {"attached": before.attached + counts - attached, "rejected": before.rejected + rejects - rejected}
-    _set_totals(catalog, before._replace(**more))
+    set_totals(catalog, before._replace(**more))
     record.counted = record.counts
 
 
@@ -219,7 +220,7 @@ def forget(catalog: Catalog, name: str, before: int) -> bool:
         forgotten_rejected=so_far.forgotten_rejected + record.rejected,
         forgotten_epoch=max(so_far.forgotten_epoch, record.epoch),
     )
-    _set_totals(catalog, changed)
+    set_totals(catalog, changed)
     return True
 
 

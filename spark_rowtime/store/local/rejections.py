@@ -7,8 +7,8 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store.base import Rejected, Rejection
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.messages import read_batch
 from spark_rowtime.store.local.seal import crc, intact, seal
+from spark_rowtime.store.messages import read_batch
 
 LARGEST_REJECTION_BYTES = 100_000_000
 """A larger rejection is stored in several rows. The limit is a tenth of the largest BLOB that SQLite accepts."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.local.messages import header_bytes, read_batch
+from spark_rowtime.store.messages import header_bytes, read_batch
 
 SEGMENTS, FREE = "segments", "free"
 """The folders of a stream: its segments, and an empty marker file per segment that is free for appending."""

@@ -1,26 +1,17 @@
 """The train index: finds the trains with a row between two positions without a scan.
 
-Trains that are new since a position are a range of seq. Older trains with unread rows are those
-whose span of rowtimes [least, largest] overlaps [after.cut, upto.cut). No sort order of the spans
-answers that query, because a train of a producer without order may span any times. So spans are
-divided into classes by width: class k holds widths below 4 ** k. Within a class, the largest rowtime
-of a span that has a row before the cut lies less than 4 ** k after the cut. The query is therefore
-one short range of the index (width class, largest, least) per class, however many trains lie on
-either side of that range.
+The classes of widths make it one short range of the index each; see ``spark_rowtime.store.widths``.
 """
 
 from spark_rowtime.store.base import Position, Slice
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact
 from spark_rowtime.store.local.segment import Location
+from spark_rowtime.store.widths import NEVER_MICROS, REACHES
 
-NEVER_MICROS = 1 << 60
-"""Later than every rowtime. Stands for the cut of a position without one."""
-_CLASSES = 31
 _NEW = "SELECT e.* FROM events e WHERE e.seq > ? AND e.seq <= ? AND e.least < ? ORDER BY e.seq"
-_REACHES = ", ".join(f"({k}, {4**k - 2})" for k in range(_CLASSES))
 _OLD = (
-    f"WITH classes (width, reach) AS (VALUES {_REACHES}) "  # noqa: S608
+    f"WITH classes (width, reach) AS (VALUES {REACHES}) "  # noqa: S608
     "SELECT e.* FROM classes c CROSS JOIN events e INDEXED BY spans "
     "WHERE e.width = c.width AND e.largest >= ?1 AND e.largest <= ?2 + c.reach AND e.least < ?2 AND e.seq <= ?3 "
     "ORDER BY e.seq"
@@ -29,11 +20,6 @@ _COUNT = (
     "SELECT COUNT(*), COALESCE(SUM(seq), 0), (SELECT COALESCE(MAX(seq), 0) FROM events) FROM events NOT INDEXED "
     "WHERE seq > ? AND seq <= ?"
 )
-
-
-def width_class(least: int, largest: int) -> int:
-    """Returns the class of a span: the least k with largest - least < 4 ** k."""
-    return ((largest - least).bit_length() + 1) // 2
 
 
 def slices_between(catalog: Catalog, after: Position, upto: Position) -> list[Slice]:

@@ -17,6 +17,8 @@ from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
 from spark_rowtime.store.base import (
+    WRITER,
+    Account,
     Collected,
     Commit,
     Head,
@@ -33,7 +35,7 @@ from spark_rowtime.store.base import (
     Store,
     Summary,
 )
-from spark_rowtime.store.local import key_floors, producers, readers, rejections
+from spark_rowtime.store.local import accounts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
@@ -41,7 +43,7 @@ from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Known
-from spark_rowtime.store.local.raised import raised
+from spark_rowtime.store.local.raised import moved, raised
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import all_there, slices_between
@@ -90,7 +92,7 @@ class LocalStore(Store):
         self._looked_at = 0.0
         self._staging = False
         self._counting, self._holders = threading.Lock(), 1
-        for table in ("meta", "producers", "readers", "key_floors"):
+        for table in ("meta", "producers", "readers", "key_floors", "accounts"):
             catalog.verify(table)
         self._log.verify()
 
@@ -258,6 +260,8 @@ class LocalStore(Store):
                 producers.set_checkpoint(self._catalog, record, commit.checkpoint)
             if commit.keys is not None:
                 key_floors.add(self._catalog, record.name, commit.number, commit.keys)
+            if commit.account is not None:
+                accounts.save(self._catalog, WRITER, record.name, commit.account, record.seen)
             record.receipt_seq, record.receipt_floor = self._log.last.seq, self._log.last.floor
             producers.save(self._catalog, record)
         self._collector.after_commit(trains)
@@ -380,6 +384,14 @@ class LocalStore(Store):
         with self._guard:
             return readers.everyone(self._catalog, self._uptime.look())
 
+    def report(self, role: str, name: str, content: str) -> None:
+        with self._transaction():
+            accounts.save(self._catalog, role, name, content, self._uptime.now())
+
+    def accounts(self) -> list[Account]:
+        with self._guard:
+            return accounts.everyone(self._catalog, self._uptime.look())
+
     def horizon(self) -> Head:
         with self._guard:
             return self._log.horizon()
@@ -419,6 +431,12 @@ class LocalStore(Store):
     def raised(self, bound: int) -> BoundOrigin | None:
         with self._transaction("DEFERRED"):
             return raised(self._catalog, bound)
+
+    def moved(self) -> int | None:
+        with self._transaction("DEFERRED"):
+            floor = self._log.last.floor
+            at = None if floor is None else moved(self._catalog, floor)
+            return None if at is None else max(self._uptime.look() - at, 0)
 
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         end = self.rejections_end() if upto is None else upto

@@ -58,7 +58,7 @@ final class BoundPropagator implements WatermarkPropagator {
       sides = batch.sides();
       advice.give(plan, sides, query.cores());
       output.publishInput(floor);
-      output.publish(batchId, batch.evicted());
+      output.publish(batchId, plan, batch);
     }
   }
 

@@ -34,6 +34,7 @@ public final class BoundedQuery {
   private final MicroBatchExecution execution;
   private final Map<SparkDataStream, Long> reached = new HashMap<>();
   private DataWriterFactory writers;
+  private String account;
 
   private BoundedQuery(MicroBatchExecution execution) {
     this.execution = execution;
@@ -194,6 +195,21 @@ public final class BoundedQuery {
       writers = made.get();
     }
     return writers;
+  }
+
+  /** What the query tells about its last batch that was planned, or only about its run; see {@link Account}. */
+  public String account() {
+    return account != null ? account : Account.ofRun(execution).toString();
+  }
+
+  void reported(String account) {
+    this.account = account;
+  }
+
+  /** With which error the query has failed, in one line; null if it has not. */
+  public String error() {
+    Object failed = Scala.orNull(execution.exception());
+    return failed == null ? null : QueryError.line((Throwable) failed);
   }
 
   /** Whether the query has only one source. */

@@ -55,6 +55,17 @@ public final class Operators {
     return Scala.list(operator.output()).stream().anyMatch(PackedRows::isChunk);
   }
 
+  /** When an operator outputs a row, for accounts: {@code at once}, {@code complete}, or {@code unknown}. */
+  static String emits(StateStoreWriter operator) {
+    boolean passes =
+        operator instanceof StreamingDeduplicateExec || operator instanceof StreamingDeduplicateWithinWatermarkExec;
+    boolean known =
+        operator instanceof StateStoreSaveExec
+            || operator instanceof StreamingSymmetricHashJoinExec
+            || follows((SparkPlan) operator);
+    return passes ? "at once" : known ? "complete" : "unknown";
+  }
+
   static boolean isAggregation(StateStoreWriter operator) {
     return operator instanceof StateStoreSaveExec
         || operator instanceof SessionWindowStateStoreSaveExec;

@@ -6,6 +6,7 @@ import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.slf4j.Logger;
@@ -13,7 +14,6 @@ import org.slf4j.LoggerFactory;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.Definitions;
-import sparkrowtime.bounds.Evictions;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.bounds.PlanBounds;
 import sparkrowtime.source.OffsetJson;
@@ -35,22 +35,27 @@ final class OutputBounds {
 
   private final BoundedQuery query;
   private final Definitions definitions;
+  private final Account account;
   private boolean warned;
 
   OutputBounds(BoundedQuery query) {
     this.query = query;
     this.definitions = new Definitions(query.spark().logicalPlan());
+    this.account = new Account(query.spark(), definitions);
   }
 
-  void publish(long batchId, Evictions evicted) {
+  void publish(long batchId, SparkPlan plan, Propagation batch) {
     MicroBatchExecution spark = query.spark();
     // Complete mode writes all results again in every batch, so nothing is promised.
     boolean again = spark.outputMode().equals(OutputMode.Complete());
-    PlanBounds bounds = new PlanBounds(definitions, query.floorsOf(batchId), evicted, query.seenIn(batchId));
+    PlanBounds bounds = new PlanBounds(definitions, query.floorsOf(batchId), batch.evicted(), query.seenIn(batchId));
     Map<String, Long> floors =
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
     set(PROPERTY, OffsetJson.write(floors));
     set("rowtime.batchEnd", end());
+    String told = account.of(batchId, plan, batch, floors, bounds);
+    query.reported(told);
+    set("rowtime.account", told);
     set("rowtime.query", spark.id().toString()); // a query that a foreachBatch starts inherits all these
   }
 

@@ -72,6 +72,23 @@ final class Propagation {
     return evicted;
   }
 
+  /**
+   * The time, in microseconds, up to which an operator on raw times has output all results of its rows; null for
+   * other operators, and if it is not known. For accounts.
+   */
+  Long done(StateStoreWriter operator) {
+    long id = operator.stateInfo().get().operatorId();
+    long watermark = inputs.getOrDefault(id, 0L);
+    if (operator instanceof StreamingSymmetricHashJoinExec) {
+      JoinSides both = sides.get(id);
+      return both == null || !both.evictsBoth() ? null : (Long) (both.output(watermark) * 1000);
+    } else if (Operators.follows((SparkPlan) operator)) {
+      return evicted.followed() == null ? null : (Long) (evicted.followed() - 1);
+    }
+    boolean raw = Operators.isAggregation(operator) && !Operators.evictsWindows(operator);
+    return raw && watermark > 0 ? (Long) (watermark * 1000) : null;
+  }
+
   void run(SparkPlan plan) {
     visit(plan);
   }

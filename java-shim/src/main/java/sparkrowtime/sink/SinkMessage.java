@@ -32,6 +32,8 @@ final class SinkMessage {
           "rowtime.batchEnd",
           "rowtime.outputBounds");
 
+  private static final String ACCOUNT = "rowtime.account";
+
   private SinkMessage() {}
 
   static WriterCommitMessage of(List<InternalRow> rows, StructType schema) {
@@ -56,6 +58,9 @@ final class SinkMessage {
     Map<String, String> values = new LinkedHashMap<>();
     for (String property : PROPERTIES) {
       values.put(property, TaskContext.get().getLocalProperty(property));
+    }
+    if (TaskContext.getPartitionId() == 0) { // once is enough
+      values.put(ACCOUNT, TaskContext.get().getLocalProperty(ACCOUNT));
     }
     try {
       return MAPPER.writeValueAsBytes(values);

@@ -14,6 +14,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import sparkrowtime.query.BoundedQuery;
 import sparkrowtime.read.NativeRead;
 import sparkrowtime.support.ShimMismatch;
@@ -32,19 +34,23 @@ public class BoundedStream
         SupportsAdmissionControl,
         AcceptsLatestSeenOffset,
         ReportsSourceMetrics {
+  private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
   private static final int MOST_ANSWERS = 8;
 
   private final SupportsAdmissionControl admission;
   private final MicroBatchStream stream;
   private final NativeRead read;
+  private final Map<String, String> described;
   private final boolean speaks;
   private final String location;
+  private String account;
   private Map<String, String> metrics = Map.of();
   private final Map<String, Long> answers = new HashMap<>();
 
   private BoundedStream(
-      MicroBatchStream stream, StructType schema, boolean speaks, String location) {
+      MicroBatchStream stream, StructType schema, Map<String, String> described, boolean speaks, String location) {
     this.stream = stream;
+    this.described = described;
     this.read = new NativeRead(stream, schema);
     this.admission = (SupportsAdmissionControl) stream;
     this.speaks = speaks;
@@ -60,11 +66,12 @@ public class BoundedStream
       CaseInsensitiveStringMap options,
       String location) {
     boolean speaks = options.getBoolean("punctuate", false);
+    Map<String, String> described = ReadOptions.described(options);
     if (stream instanceof SupportsTriggerAvailableNow) {
-      return new AvailableNow(stream, schema, speaks, location);
+      return new AvailableNow(stream, schema, described, speaks, location);
     }
     if (stream instanceof SupportsAdmissionControl) {
-      return new BoundedStream(stream, schema, speaks, location);
+      return new BoundedStream(stream, schema, described, speaks, location);
     }
     throw new ShimMismatch("a Python stream with admission control, not " + stream.getClass(), null);
   }
@@ -72,6 +79,11 @@ public class BoundedStream
   /** Option punctuate: this stream's bound also holds for the ordinary sources that it is mixed with. */
   public boolean speaks() {
     return speaks;
+  }
+
+  /** What an account has of this source besides its position. */
+  public Map<String, String> described() {
+    return described;
   }
 
   @Override
@@ -87,7 +99,7 @@ public class BoundedStream
     return ShimMismatch.guarded(
         () -> {
           BoundedQuery query = BoundedQuery.running();
-          Offset from = withShim(start, query.isAlone());
+          Offset from = withAccount(withShim(start, query.isAlone()), query.account());
           Offset end = Planner.answer(() -> admission.latestOffset(from, limit));
           query.reached(this, end == null ? start : end);
           return end;
@@ -133,6 +145,15 @@ public class BoundedStream
     return Planner.answer(() -> read.partitions(withShim(start, false), end));
   }
 
+  /** Adds the query's account, if it has not been passed on. */
+  private Offset withAccount(Offset offset, String now) {
+    if (now.equals(account)) {
+      return offset;
+    }
+    account = now;
+    return stream.deserializeOffset(OffsetJson.withAccount(offset.json(), now));
+  }
+
   private Offset withShim(Offset offset, boolean alone) {
     return stream.deserializeOffset(OffsetJson.withShim(offset.json(), location, alone));
   }
@@ -164,7 +185,7 @@ public class BoundedStream
 
   @Override
   public void commit(Offset end) {
-    stream.commit(end);
+    Planner.run(() -> stream.commit(end));
   }
 
   /**
@@ -176,12 +197,27 @@ public class BoundedStream
   public void stop() {
     try {
       BoundedQuery query = BoundedQuery.ofThisThread();
-      Offset done = query == null ? null : query.committed(this);
+      Offset logged = query == null ? null : query.committed(this);
+      // Before the first batch of a run it is still as the log has it, which Spark's stream does not take.
+      Offset done = logged == null ? null : stream.deserializeOffset(logged.json());
       if (done != null) {
         stream.commit(done);
       }
+      if (query != null) {
+        ended(query, done);
+      }
     } finally {
       stream.stop();
+    }
+  }
+
+  /** Records that the query has ended, and with which error. The Python process may have ended before. */
+  private void ended(BoundedQuery query, Offset done) {
+    try {
+      Offset at = done == null ? stream.initialOffset() : done;
+      ask(stream, OffsetJson.ended(at.json(), query.account(), query.error()));
+    } catch (Exception e) {
+      LOG.debug("The end of the query could not be recorded in its source.", e);
     }
   }
 
@@ -196,8 +232,8 @@ public class BoundedStream
     private final SupportsTriggerAvailableNow available;
 
     AvailableNow(
-        MicroBatchStream stream, StructType schema, boolean speaks, String location) {
-      super(stream, schema, speaks, location);
+        MicroBatchStream stream, StructType schema, Map<String, String> described, boolean speaks, String location) {
+      super(stream, schema, described, speaks, location);
       this.available = (SupportsTriggerAvailableNow) stream;
     }
 

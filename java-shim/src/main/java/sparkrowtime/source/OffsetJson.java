@@ -43,6 +43,23 @@ public final class OffsetJson {
     return parse(json).put("shim", "1").put("leastSent", from).toString();
   }
 
+  /** The offset with what the query tells about itself. Never written to a log. */
+  static String withAccount(String json, String account) {
+    return parse(json).put("account", account).toString();
+  }
+
+  /** The message that the query has ended, as a question that is never written to a log. Null: without an error. */
+  static String ended(String json, String account, String error) {
+    ObjectNode node = parse(json).put("shim", "1").put("account", account);
+    node.putObject("ended").put("error", error);
+    return node.toString();
+  }
+
+  /** What an account has of an offset. */
+  public static JsonNode position(String json) {
+    return parse(json).retain("stream", "seq", "cut", "floor");
+  }
+
   /** The answer to {@link #leastSent}. */
   static long least(String json) {
     return parse(json).path("least").asLong(Bound.UNLIMITED);

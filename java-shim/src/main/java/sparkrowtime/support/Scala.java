@@ -5,12 +5,15 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import scala.Function0;
 import scala.Function1;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction0;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
@@ -24,6 +27,15 @@ public final class Scala {
       @Override
       public B apply(A a) {
         return body.apply(a);
+      }
+    };
+  }
+
+  public static <A> Function0<A> call(Supplier<A> body) {
+    return new AbstractFunction0<>() {
+      @Override
+      public A apply() {
+        return body.get();
       }
     };
   }

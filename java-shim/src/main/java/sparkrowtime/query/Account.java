@@ -1,0 +1,134 @@
+package sparkrowtime.query;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import org.apache.spark.sql.streaming.StateOperatorProgress;
+import org.apache.spark.sql.streaming.StreamingQueryProgress;
+import org.apache.spark.sql.types.TimestampType;
+import sparkrowtime.bounds.Columns;
+import sparkrowtime.bounds.Definitions;
+import sparkrowtime.bounds.Origin;
+import sparkrowtime.bounds.PlanBounds;
+import sparkrowtime.bounds.WindowGrid;
+import sparkrowtime.source.BoundedStream;
+import sparkrowtime.source.OffsetJson;
+import sparkrowtime.support.Scala;
+
+/**
+ * What a query tells about one of its batches, as a JSON object of a few KB: its sources and how far it has
+ * read them, its stateful operators, the bounds of its output, and where a column has lost its bound. It is for
+ * people who ask why there is no output; java-shim/README.md lists its keys. Made in the query's thread when a
+ * batch is planned. One object serves all batches of a run.
+ *
+ * <p>Law: nothing that the query computes depends on an account.
+ */
+final class Account {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+  private static final int MOST_CHARACTERS = 300;
+
+  private final MicroBatchExecution spark;
+  private final LogicalPlan written;
+  private final SourcePlaces places;
+  private final WindowGrid grid;
+
+  Account(MicroBatchExecution spark, Definitions definitions) {
+    this.spark = spark;
+    this.written = spark.logicalPlan().children().apply(0);
+    this.places = new SourcePlaces(spark.logicalPlan());
+    this.grid = new WindowGrid(definitions, spark.logicalPlan());
+  }
+
+  /** The account of a run that has not planned a batch. */
+  static ObjectNode ofRun(MicroBatchExecution spark) {
+    ObjectNode json = MAPPER.createObjectNode();
+    return json.put("query", spark.id().toString()).put("name", spark.name()).put("run", spark.runId().toString());
+  }
+
+  /**
+   * @param plan the physical plan of the batch
+   * @param batch what the batch gives to the stateful operators
+   * @param floors the bounds of the output columns, by path
+   * @param bounds the bounds of all columns in the batch
+   */
+  String of(long batchId, SparkPlan plan, Propagation batch, Map<String, Long> floors, PlanBounds bounds) {
+    ObjectNode json = ofRun(spark).put("batch", batchId);
+    ArrayNode sources = json.putArray("sources");
+    places.forEach((stream, above) -> source(sources.addObject(), stream, above));
+    operators(json.putArray("operators"), plan, batch);
+    json.set("output", MAPPER.valueToTree(floors));
+    lost(json.putObject("lost"), bounds);
+    return json.toString();
+  }
+
+  private void source(ObjectNode source, SparkDataStream stream, List<String> above) {
+    Offset end = Scala.orNull(spark.getLatestExecutionContext().endOffsets().get(stream));
+    if (stream instanceof BoundedStream ours) {
+      ours.described().forEach(source::put);
+      if (end != null) {
+        source.set("position", OffsetJson.position(end.json()));
+      }
+    } else {
+      source.put("other", cut(stream.toString()));
+    }
+    source.set("place", MAPPER.valueToTree(above));
+  }
+
+  private void operators(ArrayNode array, SparkPlan plan, Propagation batch) {
+    List<StateStoreWriter> operators =
+        Scala.list(plan.collect(Scala.only(SparkPlan.class))).stream()
+            .filter(StateStoreWriter.class::isInstance)
+            .map(StateStoreWriter.class::cast)
+            .toList();
+    StreamingQueryProgress last = spark.lastProgress();
+    StateOperatorProgress[] progress = last == null ? new StateOperatorProgress[0] : last.stateOperators();
+    for (int i = 0; i < operators.size(); i++) {
+      ObjectNode node = operator(array.addObject(), operators.get(i), batch);
+      if (progress.length == operators.size()) {
+        node.put("rows", progress[i].numRowsTotal());
+      }
+    }
+  }
+
+  private ObjectNode operator(ObjectNode node, StateStoreWriter operator, Propagation batch) {
+    long id = operator.stateInfo().get().operatorId();
+    Long watermark = batch.inputs().get(id);
+    node.put("name", operator.shortName());
+    if (watermark != null && watermark > 0) {
+      node.put("watermark", watermark * 1000);
+    }
+    node.put("emits", Operators.emits(operator));
+    Long done = batch.done(operator);
+    if (done != null) {
+      node.put("done", done);
+    }
+    List<Attribute> times = Operators.times((SparkPlan) operator);
+    if (Operators.evictsWindows(operator) && times.size() == 1) {
+      grid.of(times.get(0)).ifPresent(g -> node.set("window", MAPPER.valueToTree(g)));
+    }
+    return node;
+  }
+
+  /** The output's times that have no bound, each with the expression or the operator that it comes from. */
+  private void lost(ObjectNode lost, PlanBounds bounds) {
+    Columns columns = bounds.of(written);
+    for (Attribute a : Scala.list(written.output())) {
+      if (a.dataType() instanceof TimestampType && columns.get(a) == null) {
+        lost.put(a.name(), cut(Origin.of(a, written, plan -> bounds.of(plan).get(a) != null)));
+      }
+    }
+  }
+
+  private static String cut(String text) {
+    return text.length() <= MOST_CHARACTERS ? text : text.substring(0, MOST_CHARACTERS) + "...";
+  }
+}

@@ -1,0 +1,213 @@
+"""announceTo calls a target once for each period that the stream's bound has passed."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta, tzinfo
+from typing import Any
+
+from spark_rowtime.adapter.adapter import RESTART_SECONDS, restart_seconds
+from spark_rowtime.adapter.host_lock import only_host
+from spark_rowtime.announce.calendar import Calendar, Span
+from spark_rowtime.announce.period import Period
+from spark_rowtime.announce.progress import Progress
+from spark_rowtime.announce.target import NotTakenError
+from spark_rowtime.announce.targets import Made, make
+from spark_rowtime.announce.unit import to_unit
+from spark_rowtime.errors import AnnouncementError, StoreUnavailableError
+from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Store
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
+from spark_rowtime.types.timestamps import END, from_micros, zone_named
+
+LOG = logging.getLogger("spark_rowtime.announce")
+READER = "announce:"
+"""What the names of the registered readers of announcers begin with."""
+
+
+@known_keywords
+def announceTo(
+    path: str,
+    to: str | Callable[[Period], object],
+    *,
+    every: str | timedelta,
+    tz: str | tzinfo | None = None,
+    windowEnds: bool = False,
+    start: Any = "earliest",
+    follow: bool = False,
+    name: str | None = None,
+    key: str | None = None,
+    asset: str | None = None,
+    body: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    method: str | None = None,
+    timeout: str | timedelta | None = None,
+    retries: int = len(RESTART_SECONDS),
+) -> int:
+    """Calls a target once for each hour, day or other period that the stream's bound has passed.
+
+    The calls are made in order, and none is left out where the bound jumps over several periods. The next call is made
+    when the target has taken the one before. The stream keeps the position under a name, as that of a registered
+    reader, so that the next run continues there. Each period is announced *at least once*: the last one again if the
+    process died, or the connection was lost, before the answer was known.
+
+    ``rowtime announce`` does the same from a shell.
+
+    Args:
+        path: The path of the stream.
+        to: ``success-file:PATTERN``, ``http:URL``, ``airflow:URL`` or ``dagster:URL``, or a function that is called
+            with a ``Period``.
+        every: The length of a period: whole seconds that divide a day, such as "15 minutes" or "1 hour"; "1 day";
+            "1 week", from Monday; "1 month", "1 quarter" or "1 year".
+        tz: The time zone of these periods, as a name or a tzinfo; None: UTC.
+        windowEnds: True: the rows are results whose rowtime is the end of their window, such as ``window.end``, so that
+            a row at 10:00 belongs to the hour before.
+        start: Where a name that is new begins. "earliest": with the period of the first row. "latest": with the period
+            that the bound has reached. A time: with its period.
+        follow: If True, waits for more until the stream is complete; if False, returns at the end of the log.
+        name: The name of the position. None: one that is made of the target, ``every`` and ``tz``, so that another
+            target begins anew.
+        key: The form of the names of periods, as for ``strftime``. None: "%Y-%m-%dT%H:%M:%S", or, for Dagster,
+            "%Y-%m-%d-%H:%M" for periods below a day and "%Y-%m-%d" for others.
+        asset: Of Airflow the name or the URI of the asset; of Dagster its key, with slashes between the parts.
+        body: The body of a request, with ``{start}``, ``{end}``, ``{key}``, ``{stream}``, ``{every}``, and
+            ``{env:NAME}`` for the value of an environment variable. None: a JSON object of the first five.
+        headers: Headers of a request, with the same placeholders.
+        method: "POST", "PUT" or "GET". None: "POST".
+        timeout: How long to wait for a connection, and for each part of an answer. None: 30 seconds.
+        retries: How many times in a row a call is repeated that the target does not take, after 1 s, 2 s and so on up
+            to 60 s, or later if the target asks for it by ``Retry-After``.
+
+    Returns:
+        The number of periods that were announced.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        InvalidOptionError: An argument has a value that cannot be used.
+        StoreUnavailableError: Another announcer with this name runs on the stream.
+        AnnouncementError: The target has refused a call, or has not taken it after all repetitions.
+        ExtraNotInstalledError: The target needs the pip extra ``announce``.
+        Exception: Whatever a function raises. Its period is announced again by the next run.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-announce", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-announce") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        ...     sink.sendRowtimeBound("2026-01-05T17:00:00Z")
+        >>> rt.announceTo("memory://docs-announce", lambda period: print(period.key), every="1 hour")
+        2026-01-05T14:00:00
+        2026-01-05T15:00:00
+        2026-01-05T16:00:00
+        3
+    """
+    options = {"key": key, "asset": asset, "body": body, "headers": headers, "method": method, "timeout": timeout}
+    delays = restart_seconds(to_count(retries, "retries"))
+    to_flag(windowEnds, "windowEnds")
+    to_flag(follow, "follow")
+    return sum(1 for _ in announcements(path, to, every, tz, start, follow, name, options, delays, ends=windowEnds))
+
+
+def announcements(
+    path: str,
+    to: Any,
+    every: Any,
+    tz: str | tzinfo | None,
+    start: Any,
+    follow: bool,
+    name: str | None,
+    options: Mapping[str, Any],
+    delays: Sequence[float] = RESTART_SECONDS,
+    wait: Callable[[float], object] = time.sleep,
+    *,
+    ends: bool = False,
+) -> Iterator[Period]:
+    """Announces as ``announceTo`` does; yields each period once it is announced and recorded.
+
+    ``delays`` are the seconds before each repetition of a call. ``wait`` waits so many seconds.
+    """
+    unit, zone = to_unit(every), zone_named(tz)
+    made = make(to, unit, options)
+    label = f"{made.label}-{unit.name}{f'-{zone}' if tz else ''}" if name is None else to_text(name, "name")
+    with ExitStack() as open_things:
+        if hasattr(made.target, "close"):
+            open_things.callback(made.target.close)
+        store = open_things.enter_context(closing(open_store(path)))
+        open_things.enter_context(_alone(path, READER + label, wait))
+        progress = Progress(store, Calendar(unit, zone, merges=made.merges), READER + label, start, ends=ends)
+        LOG.info("Announcing %s under the name %r", path, label)
+        yield from _Announcer(store, path, progress, made, unit.name, zone).run(follow, delays, wait)
+
+
+class _Announcer:
+    """Announces one stream to one target."""
+
+    def __init__(self, store: Store, path: str, progress: Progress, made: Made, every: str, zone: tzinfo) -> None:
+        self._store, self._path, self._progress = store, path, progress
+        self._made, self._every, self._zone = made, every, zone
+
+    def run(self, follow: bool, delays: Sequence[float], wait: Callable[[float], object]) -> Iterator[Period]:
+        """Announces up to the end of the log; with ``follow``, until the stream is complete."""
+        while True:
+            self._store.expire()
+            head = self._store.head()
+            for span in self._progress.complete(head):
+                period = self._period(span)
+                self._call(period, delays, wait)
+                self._progress.announced(span, head)
+                yield period
+            if not follow or (head.floor is not None and head.floor >= END):
+                return
+            self._progress.seen()
+            self._store.wait(head.seq, EXPIRY_CHECK_SECONDS)
+
+    def _period(self, span: Span) -> Period:
+        start, end = (from_micros(moment).astimezone(self._zone) for moment in (span.start, span.end))
+        return Period(start, end, self._made.name.of(span.clock), self._path, self._every)
+
+    def _call(self, period: Period, delays: Sequence[float], wait: Callable[[float], object]) -> None:
+        """Calls the target until it has taken the period."""
+        for attempt, delay in enumerate([*delays, None], start=1):
+            try:
+                return self._made.target.announce(period)
+            except NotTakenError as error:
+                if delay is None or not error.temporary:
+                    raise _failed(period, error, attempt) from None
+                seconds = max(delay, error.wait)
+                tries = f"attempt {attempt + 1} of {len(delays) + 1} in {seconds:g} s"
+                LOG.warning("%s of %s was not taken: %s. Next, %s", period.key, self._path, error, tries)
+                wait(seconds)
+        raise AssertionError
+
+
+def _failed(period: Period, error: NotTakenError, attempts: int) -> AnnouncementError:
+    tried = "refused" if not error.temporary else f"not taken in {attempts} attempt(s)"
+    return AnnouncementError(
+        f"The period {period.key} of {period.stream} was {tried}: {error}. It stays the next one: once the cause is "
+        "gone, start the announcer again, and it continues there.",
+        stream=period.stream,
+        period=period.key,
+        status=error.status,
+        attempts=attempts,
+    )
+
+
+@contextmanager
+def _alone(path: str, reader: str, wait: Callable[[float], object]) -> Iterator[None]:
+    """Holds the lock of an announcer, which the operating system releases when the process dies."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(only_host(path, reader, 0, wait))
+        except StoreUnavailableError as error:
+            if "pid" not in error.values:
+                raise
+            name, pid = reader.removeprefix(READER), error.values["pid"]
+            raise StoreUnavailableError(
+                f"The announcer {name!r} already runs on {path}, in process {pid or '(starting)'}. Two would make each "
+                "call twice, in any order: end that process first, or give this one another name.",
+                path=path,
+                pid=pid,
+            ) from None
+        yield

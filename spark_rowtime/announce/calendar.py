@@ -1,0 +1,115 @@
+"""Calendar: the periods, such as hours and days, that the clocks of a time zone show."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+
+from spark_rowtime.announce.unit import DAY_MICROS, HOUR_MICROS, Unit
+from spark_rowtime.types.timestamps import END, EPOCH, both_readings, change_between, from_micros
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A period as moments: from ``start`` to just before ``end``, in microseconds since the epoch.
+
+    ``clock`` is the time, in the zone, by which the period is named.
+    """
+
+    start: int
+    end: int
+    clock: datetime
+
+
+class Calendar:
+    """Divides time into periods of a unit, which begin where the clocks of a zone say so.
+
+    Laws (tests/unit/test_announce_calendar.py, over many zones):
+
+    - *partition*: each moment lies in one period, and the next one begins where a period ends.
+    - *complete*: if ``merges`` is true, no moment from the end of a period on has a clock time that belongs to it, and
+      no two periods have the same name.
+
+    When clocks are put back, some clock times occur twice. If ``merges`` is false and the unit is an hour at most, the
+    second occurrence is a period of its own: an hour is an hour long, and two have the same clock time. Otherwise both
+    are in one period, which ends when none of its clock times can occur again; so a day may have 25 hours. A period
+    that the clocks skip does not exist.
+    """
+
+    def __init__(self, unit: Unit, zone: tzinfo, *, merges: bool) -> None:
+        self.unit, self.zone = unit, zone
+        self._merges = merges or unit.micros > HOUR_MICROS
+
+    def holding(self, moment: int) -> Span:
+        """The period that contains ``moment``. Where the calendar of Python ends, the rest of it is one period."""
+        try:
+            span = self._by_clock(moment) if self._merges else self._by_time(moment)
+        except (OverflowError, ValueError):
+            return Span(moment, END, from_micros(moment))
+        return Span(span.start, END, span.clock) if span.end <= moment else span
+
+    def _by_clock(self, moment: int) -> Span:
+        first = self.unit.floor(self._least_later(moment))
+        return Span(self._begin(first), self._begin(self.unit.after(first)), first.replace(tzinfo=self.zone))
+
+    def _least_later(self, moment: int) -> datetime:
+        """The least clock time from ``moment`` on: that of the moment, or the one to which the clocks go back."""
+        clock = self._local(moment).replace(tzinfo=None, fold=0)
+        if self._offset(moment + DAY_MICROS) >= self._offset(moment):
+            return clock
+        change = self._change(moment, moment + DAY_MICROS)
+        return min(clock, self._local(change).replace(tzinfo=None, fold=0))
+
+    def _begin(self, clock: datetime) -> int:
+        """The moment from which all clock times are at or after ``clock``."""
+        first, second = both_readings(clock, self.zone)
+        if first > second:  # skipped
+            return _micros(change_between(second, first, self.zone))
+        if first == second:
+            return _micros(first)
+        change = change_between(first, second, self.zone)
+        back_to = change.astimezone(self.zone).replace(tzinfo=None, fold=0)
+        return _micros(first if back_to >= clock else second)
+
+    def _by_time(self, moment: int) -> Span:
+        start, end = self._start(moment), self._end(moment)
+        local = self._local(start)
+        clock = self.unit.floor(local.replace(tzinfo=None, fold=0))
+        return Span(start, end, clock.replace(tzinfo=self.zone, fold=local.fold))
+
+    def _start(self, moment: int) -> int:
+        offset = self._offset(moment)
+        start = moment - (moment + offset) % self.unit.micros
+        if self._offset(start) == offset:
+            return start
+        change = self._change(start, moment)
+        return change if self._begins_at(change) else self._start(change - 1)
+
+    def _end(self, moment: int) -> int:
+        offset = self._offset(moment)
+        end = moment - (moment + offset) % self.unit.micros + self.unit.micros
+        if self._offset(end) == offset:
+            return end
+        change = self._change(moment, end)
+        return change if self._begins_at(change) else self._end(change)
+
+    def _begins_at(self, change: int) -> bool:
+        """Whether a period begins where the offset changes: the clocks then show its start, or have skipped it."""
+        before, after = change - 1 + self._offset(change - 1), change + self._offset(change)
+        return after % self.unit.micros == 0 or after // self.unit.micros > before // self.unit.micros
+
+    def _change(self, before: int, after: int) -> int:
+        """The moment between two, with different offsets, from which the offset is another one."""
+        return _micros(change_between(from_micros(before), from_micros(after), self.zone))
+
+    def _offset(self, moment: int) -> int:
+        offset = self._local(moment).utcoffset()
+        assert offset is not None
+        return offset // _MICROSECOND
+
+    def _local(self, moment: int) -> datetime:
+        return from_micros(moment).astimezone(self.zone)
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - EPOCH) // _MICROSECOND

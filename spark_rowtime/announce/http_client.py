@@ -1,0 +1,157 @@
+"""HttpClient: one HTTP request at a time, with a time limit; what fails is a NotTakenError without secrets."""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+from spark_rowtime.announce.target import NotTakenError
+from spark_rowtime.announce.template import hide
+from spark_rowtime.errors import ExtraNotInstalledError, InvalidOptionError
+
+LONGEST_WAIT_SECONDS = 3600.0
+"""The longest time for which a server may ask to be left alone."""
+_SHOWN_BYTES = 300
+"""How much of an answer an error shows."""
+_READ_BYTES = 1 << 20
+_TEMPORARY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+_CONNECTION = re.compile(r"^\w+\(host=.*?\): ")
+"""What urllib3 begins its errors with."""
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a server: its status, and the first part of its body."""
+
+    status: int
+    body: str
+
+
+class HttpClient:
+    """Sends requests. A status other than 2xx, a time limit that has passed and a lost connection are NotTakenError.
+
+    ``secrets`` are texts that no error and no log line may show.
+    """
+
+    def __init__(self, timeout: float, secrets: list[str]) -> None:
+        self.secrets = secrets
+        self._urllib3 = _urllib3()
+        limit = self._urllib3.Timeout(connect=timeout, read=timeout)
+        self._pool = self._urllib3.PoolManager(timeout=limit, retries=False, maxsize=1)
+        self._filter = _Hiding(secrets)
+        logging.getLogger("urllib3.connectionpool").addFilter(self._filter)
+
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
+        """Sends a request, and returns the answer."""
+        request = f"{method} {place(url)}"
+        try:
+            response = self._pool.request(
+                method, url, headers=dict(headers), body=body, redirect=False, preload_content=False
+            )
+            with response:
+                text = response.read(_READ_BYTES, decode_content=True).decode(errors="replace")
+        except (self._urllib3.exceptions.HTTPError, OSError) as error:
+            raise NotTakenError(self._hidden(f"{request}: {_reason(error)}"), temporary=True) from None
+        if response.status // 100 == 2:
+            return Answer(response.status, text)
+        raise self._refused(request, response, text)
+
+    def _refused(self, request: str, response: Any, text: str) -> NotTakenError:
+        status = response.status
+        # The secrets are hidden before the text is cut, so that no part of one is left.
+        excerpt = self._hidden(_SPACES.sub(" ", text).strip())[:_SHOWN_BYTES]
+        return NotTakenError(
+            f"{request} was answered with status {status}{f': {excerpt}' if excerpt else ''}",
+            temporary=status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _TEMPORARY,
+            wait=wait_seconds(response.headers),
+            status=status,
+        )
+
+    def _hidden(self, text: str) -> str:
+        return hide(text, self.secrets)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._pool.clear()
+        logging.getLogger("urllib3.connectionpool").removeFilter(self._filter)
+
+
+class _Hiding(logging.Filter):
+    """Hides secrets in the log of urllib3, which has the path of each URL at level DEBUG."""
+
+    def __init__(self, secrets: list[str]) -> None:
+        super().__init__()
+        self._secrets = secrets
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = hide(record.getMessage(), self._secrets), ()
+        return True
+
+
+def _urllib3() -> Any:
+    try:
+        import urllib3  # noqa: PLC0415  (only where HTTP is used)
+    except ImportError:
+        raise ExtraNotInstalledError(
+            "Announcements over HTTP need urllib3, which is not installed: pip install 'spark-rowtime[announce]'.",
+            extra="announce",
+        ) from None
+    return urllib3
+
+
+def place(url: str) -> str:
+    """Scheme, host and port of a URL: the path and the query may hold secrets."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _reason(error: Exception) -> str:
+    import urllib3  # noqa: PLC0415
+
+    errors = urllib3.exceptions
+    if isinstance(error, errors.TimeoutError) and not isinstance(error, errors.NewConnectionError):
+        return "no answer within the time limit"
+    return _CONNECTION.sub("", str(error)) or type(error).__name__
+
+
+def wait_seconds(headers: Mapping[str, str]) -> float:
+    """The seconds that ``Retry-After`` asks for. A date counts from the server's own ``Date``."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isdigit():
+        return min(float(text), LONGEST_WAIT_SECONDS)
+    until, now = _date(text), _date(headers.get("Date", ""))
+    if until is None or now is None:
+        return 0.0
+    return min(max((until - now).total_seconds(), 0.0), LONGEST_WAIT_SECONDS)
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def require_url(url: str, option: str) -> None:
+    """Raises InvalidOptionError unless ``url`` is one of http or https, with a host and without a password."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        whole = False
+    if not whole or not url.isprintable() or " " in url:
+        raise InvalidOptionError(
+            f"{option} needs a URL such as https://host.example.com/path after the kind.", option=option
+        )
+    if parts.username is not None or parts.password is not None:
+        raise InvalidOptionError(
+            f"The URL for {parts.hostname} has a user or a password in it, which others can see. Put it "
+            "into an environment variable, and give a header such as 'Authorization: Basic {env:CREDENTIALS}'.",
+            option=option,
+        )

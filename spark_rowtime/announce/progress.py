@@ -1,0 +1,116 @@
+"""Progress: up to which period a stream is announced, and which periods follow. The stream keeps it."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from spark_rowtime.announce.calendar import Calendar, Span
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.reader.release import start_bound
+from spark_rowtime.store.base import Head, Position, Store
+from spark_rowtime.store.retention import SEEN_SECONDS
+from spark_rowtime.types.timestamps import END, show_micros
+
+MOST_EMPTY_PERIODS = 1_000_000
+"""The number of periods after the last row from which a bound is taken for an error: 114 years of hours."""
+
+
+class Progress:
+    """The position of one announcer in its stream: a registered reader that has read what is announced.
+
+    Law: which periods are complete is a function of the log. Each of them follows the one before it, without a gap,
+    and retention keeps the rows of a period until it is announced.
+    """
+
+    def __init__(self, store: Store, calendar: Calendar, reader: str, start: Any, *, ends: bool = False) -> None:
+        """``ends``: a row at the end of a period belongs to it, and not to the next one."""
+        self._store, self._calendar, self._reader, self._shift = store, calendar, reader, int(ends)
+        found = next((known.position for known in store.readers() if known.name == reader), None)
+        self._next = self._first(start) if found is None else self._shifted(found.cut)
+        """The moment up to which everything is announced; None: no period has been complete yet."""
+        self._looked_at: int | None = None
+        self._keep(store.head().seq if found is None else found.seq)
+
+    def _first(self, start: Any) -> int | None:
+        floor = self._store.head().floor
+        if start == "earliest" or (start == "latest" and floor is None):
+            return None
+        moment = floor - self._shift if start == "latest" and floor is not None else start_bound(start)
+        return self._calendar.holding(moment).start
+
+    def _shifted(self, moment: int | None) -> int | None:
+        """A rowtime, or a floor, as a moment of the calendar: a row at the end of a period counts as one before it."""
+        return None if moment is None else moment - self._shift
+
+    def complete(self, head: Head) -> Iterator[Span]:
+        """The periods that are complete at ``head`` and not announced, in order. Call ``announced`` for each."""
+        limit = self._limit(head)
+        if limit is None or limit == self._looked_at:
+            return
+        if self._next is None:
+            self._next = self._start_of_first_row(head, limit)
+        if self._next is not None:
+            self._require_sensible(limit, head)
+            while (span := self._calendar.holding(self._next)).end <= limit:
+                yield span
+        self._looked_at = limit
+
+    def announced(self, span: Span, head: Head) -> None:
+        """Records that a period is announced."""
+        self._next = span.end
+        self._keep(head.seq)
+
+    def seen(self) -> None:
+        """Renews the registration from time to time, so that it is known to be in use."""
+        if time.monotonic() - self._kept_at > SEEN_SECONDS:
+            self._keep(self._store.head().seq)
+
+    def _keep(self, last: int) -> None:
+        """Registers the position: of the log up to seq ``last``, the rows before the next period are read."""
+        seq = self._store.horizon().seq if self._next is None else last
+        cut = None if self._next is None else self._next + self._shift
+        self._store.keep(self._reader, Position(seq, cut, None))
+        self._kept_at = time.monotonic()
+
+    def _limit(self, head: Head) -> int | None:
+        """The moment up to which the stream is complete; None while there is none.
+
+        A stream that has ended is complete up to its last promise before, and to the end of its last row's period.
+        """
+        if head.floor is None or head.floor < END:
+            return self._shifted(head.floor)
+        last = None if head.largest is None else self._calendar.holding(head.largest - self._shift).end
+        promise = self._shifted(self._last_promise(head))
+        return max((moment for moment in (last, promise) if moment is not None), default=None)
+
+    def _last_promise(self, head: Head) -> int | None:
+        """The floor before the end of time; None if there was none."""
+        low, high = self._store.horizon().seq, head.seq
+        while high - low > 1:
+            middle = (low + high) // 2
+            if (self._store.at(middle).floor or 0) >= END:
+                high = middle
+            else:
+                low = middle
+        floor = self._store.at(low).floor
+        return None if floor is None or floor >= END else floor
+
+    def _start_of_first_row(self, head: Head, limit: int) -> int | None:
+        """The start of the period of the earliest row below ``limit``; None if there is no such row."""
+        horizon = self._store.horizon()
+        trains = self._store.slices(Position(horizon.seq, None, None), Position(head.seq, limit + self._shift, None))
+        least = min((train.least for train in trains), default=None)
+        return None if least is None else self._calendar.holding(least - self._shift).start
+
+    def _require_sensible(self, limit: int, head: Head) -> None:
+        assert self._next is not None
+        unit = self._calendar.unit
+        begin = max(self._next, head.largest or 0)
+        if (limit - begin) // unit.micros > MOST_EMPTY_PERIODS:
+            raise InvalidOptionError(
+                f"The bound of {self._store.path} is {show_micros(limit)}, more than {MOST_EMPTY_PERIODS} periods of "
+                f"{unit.name} after its last row. If the stream has ended, its producers must say so by "
+                "close(complete=True): then the last period with rows is announced. Otherwise choose longer periods.",
+                option="every",
+                value=unit.name,
+            )

@@ -1,0 +1,134 @@
+"""The command ``rowtime announce``."""
+
+import logging
+from typing import Any
+
+import click
+
+from spark_rowtime.adapter.adapter import RESTART_SECONDS, restart_seconds
+from spark_rowtime.admin.description import show_bound
+from spark_rowtime.announce.announcer import announcements
+from spark_rowtime.announce.http_call import is_secret
+from spark_rowtime.announce.period import Period, iso_text
+from spark_rowtime.announce.targets import METHODS
+from spark_rowtime.cli.description import waiting_for
+from spark_rowtime.cli.host import terminable
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.stream import describeStream
+from spark_rowtime.types.json_values import dump
+
+
+@click.command()
+@click.argument("stream")
+@click.option(
+    "--every", required=True, help="The length of a period, such as 15min, 1h, 1d, '1 week', '1 month' or '1 year'."
+)
+@click.option(
+    "--to",
+    required=True,
+    metavar="KIND:PLACE",
+    help="success-file:PATTERN, http:URL, airflow:URL or dagster:URL. A pattern is a folder, such as "
+    "out/date=%Y-%m-%d/hour=%H.",
+)
+@click.option("--tz", help="The time zone of the periods, such as Europe/Berlin.  [default: UTC]")
+@click.option(
+    "--window-ends", is_flag=True, help="The rows have the end of their window as rowtime: 10:00 is of the hour before."
+)
+@click.option(
+    "--start",
+    "--from",
+    "start",
+    default="earliest",
+    show_default=True,
+    help="Where a new name begins: earliest, the period of the first row; latest; or the period of a time.",
+)
+@click.option("--follow", "-f", is_flag=True, help="Wait for more, until the stream is complete.")
+@click.option(
+    "--name", help="The name of the position in the stream.  [default: made of --to, --asset, --every and --tz]"
+)
+@click.option("--key", help="The form of the names of periods, such as %Y-%m-%d-%H:%M.")
+@click.option("--asset", help="The asset in Airflow (its name or URI) or in Dagster (its key, such as sales/orders).")
+@click.option("--body", help="The body of a request, with {start}, {end}, {key}, {stream}, {every}, {env:NAME}.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME: VALUE",
+    help="A header, such as 'Authorization: Bearer {env:TOKEN}', with the secret in the environment variable TOKEN.",
+)
+@click.option("--method", type=click.Choice(METHODS), help="The HTTP method.  [default: POST]")
+@click.option("--timeout", help="How long to wait for a connection, and for each part of an answer.  [default: 30 s]")
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 1_000_000),
+    default=len(RESTART_SECONDS),
+    show_default=True,
+    help="How many times in a row a call is repeated that is not taken.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def announce(
+    *,
+    stream: str,
+    every: str,
+    to: str,
+    tz: str | None,
+    window_ends: bool,
+    start: str,
+    follow: bool,
+    name: str | None,
+    key: str | None,
+    asset: str | None,
+    body: str | None,
+    headers: tuple[str, ...],
+    method: str | None,
+    timeout: str | None,
+    retries: int,
+    as_json: bool,
+) -> None:
+    """Tell a scheduler that an hour, a day or another period of a stream is complete.
+
+    One call for each period that the bound has passed, in order, at least once. The next run continues where this one
+    ends.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    options: dict[str, Any] = {"key": key, "asset": asset, "body": body, "method": method, "timeout": timeout}
+    options["headers"] = _headers(headers) if headers else None
+    delays = restart_seconds(retries)
+    with terminable():
+        count = 0
+        for period in announcements(stream, to, every, tz, start, follow, name, options, delays, ends=window_ends):
+            click.echo(dump(period.fields()) if as_json else _line(period))
+            count += 1
+    if not count:
+        click.echo(_nothing_new(stream), err=True)
+
+
+def _nothing_new(stream: str) -> str:
+    info = describeStream(stream)
+    bound, waits = show_bound(info.bound), waiting_for(info)
+    return f"No new period is complete. The bound of {stream} is {bound}, and waits for {waits}."
+
+
+def _line(period: Period) -> str:
+    return f"{period.key}  complete: {iso_text(period.start)} to {iso_text(period.end)}"
+
+
+def _headers(texts: tuple[str, ...]) -> dict[str, str]:
+    """The headers, by name. Errors do not show a value, which may be secret."""
+    headers: dict[str, str] = {}
+    for number, text in enumerate(texts, start=1):
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        if not colon or not name:
+            raise InvalidOptionError(
+                f"The --header number {number} is not of the form 'Name: value'. (Its text is not shown: it may be "
+                "secret.)",
+                option="--header",
+            )
+        if is_secret(name) and "{env:" not in value:
+            raise InvalidOptionError(
+                f"The value of the header {name!r} is a secret, which other users of the machine can see among the "
+                f"arguments of a process. Set an environment variable, and write --header '{name}: {{env:NAME}}'.",
+                option="--header",
+            )
+        headers[name] = value
+    return headers

@@ -1,0 +1,123 @@
+"""The command ``rowtime drain``, which sends a stream into a consumer or a table."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from spark_rowtime.adapter.arguments import required
+from spark_rowtime.adapter.loading import load_class
+from spark_rowtime.admin.description import show_bound
+from spark_rowtime.cli.host import terminable
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.reader.reader import RowReader, openReader
+from spark_rowtime.store import open_store
+from spark_rowtime.tables.open import FORMATS, openTableSink
+from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("target", metavar="MODULE:CLASS|delta:PATH|iceberg:CATALOG.TABLE|parquet:PATTERN")
+@click.option("--follow", "-f", is_flag=True, help="Wait for more at the end of the stream.")
+@click.option("--order", type=click.Choice(["rowtime", "arrival"]), default="rowtime", show_default=True)
+@click.option("--start", default="earliest", show_default=True, help="earliest, latest, or a time.")
+@click.option("--name", help="Register under this name: retention then keeps what is still to be drained.")
+@click.option("--every", help=f"Into a table: the interval between two commits.  [default: {EVERY}]")
+@click.option(
+    "--max-rows",
+    type=click.IntRange(1),
+    help=f"Into a table: the rows after which a commit is made before that; of Parquet, the rows of a row group.  "
+    f"[default: {MAX_ROWS}]",
+)
+def drain(
+    stream: str,
+    target: str,
+    follow: bool,
+    order: str,
+    start: str,
+    name: str | None,
+    every: str | None,
+    max_rows: int | None,
+) -> None:
+    """Send a stream's rows and bounds to a consumer or into a table.
+
+    A consumer is a class with sendRows and sendRowtimeBound. One that has flush and checkpoint resumes where it
+    stopped. The class is called without arguments; it may read what it needs from environment variables.
+
+    A table is made with the stream's columns if there is none. Rows, bound and position are one commit, so each row
+    is there once, whatever process dies; a drain continues at the table's position. PATTERN is a folder and a
+    pattern of folders by event time in UTC, such as parquet:lake/orders/date=%Y-%m-%d/hour=%H; an hour is written
+    when it is complete. An Iceberg catalog is one of PyIceberg's configuration.
+    """
+    table = target.partition(":")[0] in FORMATS
+    if not table and (every is not None or max_rows is not None):
+        raise click.UsageError("--every and --max-rows are for tables: a consumer decides itself when it commits.")
+    with terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
+        if table:
+            with openTableSink(target, reader.schema, every=every or EVERY, maxRows=max_rows or MAX_ROWS) as sink:
+                _drain_into_table(stream, reader, sink)
+            return
+        consumer = _made(target)
+        reader.drainTo(consumer)
+        if hasattr(consumer, "close"):
+            consumer.close()
+
+
+def _drain_into_table(stream: str, reader: RowReader, sink: GatheringSink) -> None:
+    with _progress(stream, sink.checkpoint or reader.position, sink) as counted:
+        reader.drainTo(counted)
+    click.echo(f"{sink.target}: {counted.rows} row(s) read; the table's bound is {show_bound(sink.rowtimeBound)}")
+
+
+class _Counted:
+    """A sink that counts the rows sent into it."""
+
+    def __init__(self, sink: GatheringSink, progress: Progress | None, left: int) -> None:
+        self._sink, self._progress, self.rows = sink, progress, 0
+        self._task = None if progress is None else progress.add_task("", total=left)
+
+    def sendRows(self, rows: Any) -> None:
+        self._sink.sendRows(rows)
+        self.rows += rows.num_rows
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=self.rows)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sink, name)
+
+
+@contextmanager
+def _progress(stream: str, position: str, sink: GatheringSink) -> Iterator[_Counted]:
+    """Counts rows; on a terminal a bar shows how many of those that the stream has are left."""
+    shown = sys.stderr.isatty()
+    columns = (TextColumn("drained"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True)) if shown else None
+    with bar if bar is not None else nullcontext():
+        yield _Counted(sink, bar, _rows_after(position, stream) if shown else 0)
+
+
+def _rows_after(position: str, stream: str) -> int:
+    """How many rows were committed after the position."""
+    with open_store(stream) as store:
+        return store.head().rows - store.at(json.loads(position)["seq"]).rows
+
+
+def _made(consumer: str) -> Any:
+    """Returns a consumer of the class that ``consumer`` names. Raises InvalidOptionError if it needs arguments."""
+    found = load_class(consumer, "a consumer", ("sendRows", "sendRowtimeBound"))
+    needed = required(found)
+    if needed:
+        raise InvalidOptionError(
+            f"The constructor of {consumer!r} needs {' and '.join(needed)}, but `rowtime drain` calls it without "
+            "arguments. Give each a default, such as the value of an environment variable, or drain from Python: "
+            "reader.drainTo(consumer).",
+            spec=consumer,
+            missing=needed,
+        )
+    return found()

@@ -1,0 +1,79 @@
+"""The command ``rowtime why``."""
+
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from spark_rowtime.admin.description import show_bound
+from spark_rowtime.cli.output import as_json, duration, echo_json, fact, styled, table, text_width
+from spark_rowtime.diagnosis.explanation import Explanation
+from spark_rowtime.diagnosis.why import why as explain
+from spark_rowtime.errors import RowtimeError
+from spark_rowtime.types.timestamps import show_micros, to_micros
+
+COMPLETE, NOT_COMPLETE, CANNOT_TELL = 0, 1, 2
+"""The exit statuses."""
+_LINKS = ("link", "kind", "bound", "behind", "moved")
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--at", help="The time that the stream is to be complete at; its feeds' farthest without it.")
+@click.option("--query", help="The name or id of a query that reads the stream: about its output instead.")
+@click.option(
+    "--silent-after", default="10 s", show_default=True, help="A producer that sent nothing for so long is silent."
+)
+@as_json
+@click.pass_context
+def why(
+    context: click.Context, stream: str, at: str | None, query: str | None, silent_after: str, as_json: bool
+) -> None:
+    """Name what holds a stream, and what would release it.
+
+    The exit status is 0 if the stream is complete at the time, 1 if it is not, and 2 if that cannot be told.
+    """
+    try:
+        found = explain(stream, at, query=query, silentAfter=silent_after)
+    except RowtimeError as error:
+        click.echo(f"Error: {error}", err=True)
+        context.exit(CANNOT_TELL)
+    if as_json:
+        echo_json(found.toJson())
+    else:
+        for line in lines_of(found, text_width(), datetime.now(UTC)):
+            click.echo(line)
+    context.exit(COMPLETE if found.complete else NOT_COMPLETE)
+
+
+def lines_of(found: Explanation, width: int, now: datetime) -> list[str]:
+    """The text of ``rowtime why``, in lines of at most ``width`` characters where names and paths allow it."""
+    facts = [
+        ("stream", found.stream),
+        ("at", "no time yet: no feed has sent anything" if found.at is None else show_micros(to_micros(found.at))),
+        ("complete", f"{'yes' if found.complete else 'no'}; the bound is {show_bound(found.bound)}"),
+        ("held by", found.holder or ""),
+        ("cause", "" if found.complete else f"{found.cause.value}: {found.note}"),
+        ("remedy", found.remedy),
+    ]
+    lines = [line for label, text in facts if text for line in fact(label, text, width)]
+    return [*lines, "", *_chain(found, width, now)]
+
+
+def _chain(found: Explanation, width: int, now: datetime) -> list[str]:
+    rows = [
+        (
+            link.name,
+            link.kind,
+            show_bound(link.bound),
+            "" if link.behindSeconds is None else duration(timedelta(seconds=link.behindSeconds)),
+            "" if link.lastMoved is None else f"{duration(now - link.lastMoved)} ago",
+        )
+        for link in found.chain
+    ]
+    head, *groups = table(_LINKS, rows, width - 2)
+    lines = [f"  {line}" for line in head]
+    for link, group in zip(found.chain, groups, strict=True):
+        mark = "*" if link.cause else " "
+        lines += [styled(f"{mark} {group[0]}", bold=True) if link.cause else f"  {group[0]}"]
+        lines += [f"  {line}" for line in group[1:]]
+    return lines

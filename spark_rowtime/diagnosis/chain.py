@@ -1,0 +1,138 @@
+"""The chain from the feed that holds a stream, through the queries between, to the stream."""
+
+from dataclasses import dataclass, replace
+
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.diagnosis.causes import Cause, Finding
+from spark_rowtime.diagnosis.query_causes import QueryState, closing, finding_of_query, waiting_for
+from spark_rowtime.diagnosis.stream_causes import finding_of
+from spark_rowtime.diagnosis.stream_state import StreamState
+from spark_rowtime.errors import RowtimeError
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import ProducerInfo
+from spark_rowtime.store.query_account import QueryAccount, QuerySource
+from spark_rowtime.types.timestamps import END
+
+QUERY_PRODUCER = "spark-"
+"""The names of the producers under which queries write begin so."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One link of the chain. Times are in microseconds; ``before`` is the floor that it is compared with."""
+
+    kind: str
+    name: str
+    floor: int | None
+    before: int | None
+    moved: int | None
+    needs: int | None
+    finding: Finding | None
+
+
+class Chain:
+    """Walks from a stream to the feed that holds it, by the weakest source of each query."""
+
+    def __init__(self, silent_after: int) -> None:
+        self._silent_after = silent_after
+        self._visited: set[str] = set()
+
+    def of_stream(self, stream: StreamState, needs: int | None) -> list[Step]:
+        """The links up to the stream. ``needs``: the time that it must reach; None: any."""
+        self._visited.add(stream.stream)
+        finding = finding_of(stream, END if needs is None else needs, self._silent_after)
+        who = stream.holders[0] if stream.holders else finding.about if finding else None
+        steps = self._before(stream, who, needs, finding)
+        before = steps[-1].floor if steps else None
+        told = any(step.finding for step in steps)
+        here = Step("stream", stream.path, stream.floor, before, _ago(stream, stream.moved), needs, finding)
+        return [*steps, replace(here, finding=None) if told or finding is None else here]
+
+    def of_query(self, account: QueryAccount, floor: int | None, needs: int | None, moved: int | None) -> list[Step]:
+        """The links up to the query, whose output has this floor."""
+        ours = [source for source in account.sources if source.path is not None and source.rows]
+        below = needs is None or floor is None or floor < needs
+        if not ours:
+            unknown = _no_account(account.shown) if below else None
+            return [Step("query", account.shown, floor, None, moved, needs, unknown)]
+        source = min(ours, key=lambda each: -1 if each.floor is None else each.floor)
+        try:
+            with open_store(source.path or "") as store:
+                stream = StreamState.of(store)
+        except RowtimeError as error:
+            missing = _unreadable(account, source, error) if below else None
+            return [Step("query", account.shown, floor, None, moved, needs, missing)]
+        query = QueryState(
+            account, floor, END if needs is None else needs, source, stream, stream.reader(account.query)
+        )
+        return self._through(query, needs, moved)
+
+    def _through(self, query: QueryState, needs: int | None, moved: int | None) -> list[Step]:
+        finding = finding_of_query(query)
+        known = query.stream.stream in self._visited
+        steps = [] if known else self.of_stream(query.stream, None if needs is None else query.source_needs)
+        below = query.floor is None or query.floor < query.needs
+        if finding is None and below and any(step.finding for step in steps):
+            finding = waiting_for(query)
+        here = Step("query", query.account.shown, query.floor, query.stream.floor, moved, needs, finding)
+        return [*steps, here]
+
+    def _before(self, stream: StreamState, who: str | None, needs: int | None, finding: Finding | None) -> list[Step]:
+        """The links up to the producer ``who``, which holds the stream."""
+        if who is None:
+            return []
+        producer, moved = stream.producers[who], _ago(stream, stream.seen[who].silent)
+        account = stream.writer(who)
+        if account is None:
+            return [_producer(stream, producer, needs, _of_older(finding, producer))]
+        steps = self.of_query(account, producer.floor, needs, moved)
+        last = steps[-1]
+        if finding is None or any(step.finding for step in steps):
+            return [*steps[:-1], _closable(last, stream, who)]
+        return [*steps[:-1], replace(last, finding=finding)]
+
+
+def _producer(stream: StreamState, producer: ProducerInfo, needs: int | None, finding: Finding | None) -> Step:
+    came = producer.status is not Status.EXPECTED
+    moved = _ago(stream, stream.seen[producer.name].silent) if came else None
+    holds = finding if producer.name in stream.holders else None
+    return Step("producer", producer.name, producer.floor, stream.strongest, moved, needs, holds)
+
+
+def _closable(step: Step, stream: StreamState, producer: str) -> Step:
+    """Adds what to do if the query never runs again."""
+    ended = (Cause.QUERY_STOPPED, Cause.QUERY_FAILED, Cause.QUERY_GONE)
+    if step.finding is None or step.finding.cause not in ended:
+        return step
+    remedy = f"{step.finding.remedy} {closing(stream.path, producer)}"
+    return replace(step, finding=replace(step.finding, remedy=remedy))
+
+
+def _of_older(finding: Finding | None, producer: ProducerInfo) -> Finding | None:
+    """A producer that is a query without an account."""
+    if finding is None or not producer.name.startswith(QUERY_PRODUCER):
+        return finding
+    return _no_account(producer.name.removeprefix(QUERY_PRODUCER))
+
+
+def _no_account(query: str) -> Finding:
+    return Finding(
+        Cause.NO_ACCOUNT,
+        query,
+        f"Query {query!r} has left no account of its sources: it runs without the extension, or with an older version.",
+        "Look at the query's progress, and ask about the streams that it reads. With this version and the extension "
+        "it leaves an account with its next batch.",
+    )
+
+
+def _unreadable(account: QueryAccount, source: QuerySource, error: RowtimeError) -> Finding:
+    return Finding(
+        Cause.SOURCE_UNREADABLE,
+        account.shown,
+        f"Query {account.shown!r} reads {source.path}, which cannot be opened: {error}",
+        f"Restore {source.path}, or ask on the machine that has it.",
+    )
+
+
+def _ago(stream: StreamState, age: int | None) -> int | None:
+    return None if age is None else stream.now - age

@@ -1,0 +1,142 @@
+"""Progress: how far what was flushed into one stream has come on its way to another one."""
+
+from dataclasses import dataclass, field
+
+from spark_rowtime.diagnosis.stream_state import StreamState
+from spark_rowtime.errors import InvalidOptionError, RowtimeError
+from spark_rowtime.store import open_store
+from spark_rowtime.store.query_account import QueryAccount, QuerySource
+from spark_rowtime.store.token import FlushMark
+from spark_rowtime.types.timestamps import END
+
+_ROUNDING_MICROS = 1000
+"""A bound of the output that lies less than this above the input's is not a shifted time."""
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A query that has not output everything yet: its account, and the stream ``path`` that it writes.
+
+    ``needs``: the time that this stream must reach, in microseconds; None if only the query's position is behind.
+    """
+
+    query: QueryAccount | None
+    path: str
+    needs: int | None
+
+
+@dataclass
+class Progress:
+    """Follows one token. What has once been reached stays reached, whatever is sent later.
+
+    ``marks``: for each stream that has the results, by its path, up to where they lie. ``pending``: the query that the
+    last look found to be waited for.
+    """
+
+    token: FlushMark
+    marks: dict[str, FlushMark] = field(default_factory=dict)
+    pending: Pending | None = None
+
+    def has_reached(self, path: str) -> bool:
+        """Looks whether all results are in the stream at ``path``."""
+        self.pending = None
+        return self._mark(path, ()) is not None
+
+    def _mark(self, path: str, above: tuple[str, ...]) -> FlushMark | None:
+        """Up to where the stream has the results; None if it does not have all of them, or none come to it."""
+        if path in self.marks:
+            return self.marks[path]
+        with open_store(path) as store:
+            stream, ancestors = StreamState.of(store, path), store.ancestors
+        if stream.stream == self.token.stream or self.token.stream in ancestors:
+            mark: FlushMark | None = self.token
+        else:
+            mark = self._through_queries(stream, above)
+        if mark is not None:
+            self.marks[path] = mark
+        return mark
+
+    def _through_queries(self, stream: StreamState, above: tuple[str, ...]) -> FlushMark | None:
+        """Every query that leads from the token's stream to this one must have output everything."""
+        found: list[FlushMark | None] = []
+        for account in stream.queries:
+            for source in account.sources:
+                if source.path is None or source.path in above or not self._leads(source.path, above):
+                    continue
+                mark = self._mark(source.path, (*above, source.path))
+                found.append(None if mark is None else self._output(account, source, mark, stream))
+        if not found and self.pending is None:
+            self.pending = Pending(None, stream.path, None)
+        times = [mark.largest for mark in found if mark is not None and mark.largest is not None]
+        whole = found and all(found)
+        return FlushMark(stream.stream, stream.seq, max(times, default=None)) if whole else None
+
+    def _leads(self, path: str, above: tuple[str, ...]) -> bool:
+        """Whether the stream at ``path`` has the token, or is written by a query that such a stream leads to."""
+        try:
+            with open_store(path) as store:
+                stream, ancestors = StreamState.of(store), store.ancestors
+        except RowtimeError:
+            return False
+        if stream.stream == self.token.stream or self.token.stream in ancestors:
+            return True
+        sources = [s.path for account in stream.queries for s in account.sources if s.path is not None]
+        return any(source not in above and self._leads(source, (*above, path)) for source in sources)
+
+    def _output(
+        self, account: QueryAccount, source: QuerySource, mark: FlushMark, stream: StreamState
+    ) -> FlushMark | None:
+        """What the query has made of the results up to ``mark``; None if it has not output all of it."""
+        ended = source.floor is not None and source.floor >= END
+        time = mark.largest
+        read = source.seq >= mark.seq and (source.cut is None or time is None or source.cut > time)
+        if not (read or ended):
+            self.pending = Pending(account, stream.path, None)
+            return None
+        if time is None:
+            return FlushMark(stream.stream, stream.seq, None)
+        out = _time_of_output(account, time)
+        if not ended and not _is_complete(account, time):
+            self.pending = Pending(account, stream.path, out)
+            return None
+        return FlushMark(stream.stream, stream.seq, out + _shift(account, source))
+
+
+def _is_complete(account: QueryAccount, time: int) -> bool:
+    """Whether the operators have output all results of the rows up to ``time``."""
+    for operator in reversed(account.operators):  # those that come first are the last in the account
+        if operator.emits == "at once":
+            continue
+        if operator.watermark is None:
+            return False
+        end = operator.window_end(time)
+        if end is not None:
+            if operator.watermark < end:
+                return False
+            time = end
+        elif operator.done is None or operator.emits == "unknown":
+            raise InvalidOptionError(
+                f"It cannot be told when query {account.shown!r} has output what it has read: nothing says how long "
+                f"its operator {operator.name} keeps a row. Wait for a stream before this query, or for its bound "
+                "(rowtime why --at).",
+                option="path",
+                query=account.query,
+                operator=operator.name,
+            )
+        elif operator.done < time:
+            return False
+    return True
+
+
+def _time_of_output(account: QueryAccount, time: int) -> int:
+    """The largest time that a result of a row at ``time`` can have, apart from shifts."""
+    for operator in reversed(account.operators):
+        time = operator.window_end(time) or time
+    return time
+
+
+def _shift(account: QueryAccount, source: QuerySource) -> int:
+    """By how much the query moves times forward, as far as its bounds tell."""
+    out = account.output.get(account.column or "rowtime")
+    ahead = 0 if out is None or source.floor is None or out >= END else out - source.floor
+    return ahead if ahead >= _ROUNDING_MICROS else 0

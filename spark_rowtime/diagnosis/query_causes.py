@@ -1,0 +1,172 @@
+"""The causes that lie in a query between two streams."""
+
+import shlex
+from dataclasses import dataclass
+
+from spark_rowtime.diagnosis.causes import Cause, Finding
+from spark_rowtime.diagnosis.stream_state import StreamState
+from spark_rowtime.store.query_account import FAILED, STOPPED, QueryAccount, QuerySource
+from spark_rowtime.types.timestamps import show_micros, to_interval
+
+
+@dataclass(frozen=True)
+class QueryState:
+    """A query, as its account tells of it, and the source for which it waits.
+
+    ``floor`` is the bound of its output, in microseconds, and ``needs`` the time that it must reach. ``running`` is
+    its account in the source, which says whether it runs. ``source`` has the weakest position of all its sources.
+    """
+
+    account: QueryAccount
+    floor: int | None
+    needs: int
+    source: QuerySource
+    stream: StreamState
+    running: QueryAccount | None
+
+    @property
+    def shift(self) -> int:
+        """By how much the output of the last batch lies behind its input, in microseconds.
+
+        It is 0 if one of the two has no bound: where the output's is lost, ``floor`` is that of an earlier batch. Of
+        several sources a slow one can lie behind the output, which says nothing about how times are moved.
+        """
+        read, out = self.source.floor, self.account.output_floor
+        behind = 0 if out is None or read is None else read - out
+        return behind if len(self.account.sources) == 1 else max(behind, 0)
+
+    @property
+    def hold(self) -> int:
+        """The option ``hold`` of the source."""
+        return to_interval(self.source.hold, "hold") or 0
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether the query has come as far as its source lets it."""
+        there, read = self.stream.floor, self.source.floor
+        return there is None or (read is not None and read >= there - self.hold)
+
+    @property
+    def source_needs(self) -> int:
+        """The time that the source must reach, as far as the last batch tells.
+
+        Where the query has not read all, the least time counts that can be enough: it may round times.
+        """
+        return self.needs + (self.shift if self.shift < 0 or self.has_read_all else 0)
+
+    @property
+    def is_to_blame(self) -> bool:
+        """Whether the source has come far enough, but the output has not."""
+        below = self.floor is None or self.floor < self.needs
+        return below and self.stream.floor is not None and self.stream.floor >= self.source_needs
+
+
+def finding_of_query(query: QueryState) -> Finding | None:
+    """Why the output of the query stands below ``needs``, although its source has come far enough; None if it has not.
+
+    The remedies name the query by its name or id.
+    """
+    if not query.is_to_blame:
+        return None
+    return _not_running(query) or (_lagging(query) if not query.has_read_all else _held_within(query))
+
+
+def _not_running(query: QueryState) -> Finding | None:
+    running, name = query.running, query.account.shown
+    again = f"Start query {name} again with its checkpoint; it continues where it stopped."
+    if running is None or (query.has_read_all and running.state != FAILED):
+        return None
+    if running.state == FAILED:
+        remedy = f"Correct what it failed with. {again}"
+        return Finding(Cause.QUERY_FAILED, name, f"Query {name!r} has failed: {running.error}", remedy)
+    if running.state == STOPPED:
+        return Finding(Cause.QUERY_STOPPED, name, f"Query {name!r} was stopped, or has ended.", again)
+    if running.gone:
+        seconds = running.unseen // 1_000_000
+        note = f"The process of query {name!r} is gone: it has not reported for {seconds} s."
+        return Finding(Cause.QUERY_GONE, name, note, again)
+    return None
+
+
+def _lagging(query: QueryState) -> Finding:
+    """The query runs, and has not read all."""
+    source, name, there = query.source, query.account.shown, query.stream.floor
+    read = f"{query.stream.path} up to {_at(source.floor)}; the stream is at {show_micros(there)}"
+    if source.limits and source.seq < query.stream.seq:
+        limits = ", ".join(f"{option}={value}" for option, value in source.limits.items())
+        note = f"Query {name!r} has read {read}. It reads no more in a batch than {limits}."
+        return Finding(Cause.LIMIT, name, note, "Raise the limit, trigger more often, or wait until it has caught up.")
+    note = f"Query {name!r} runs, but has read {read}."
+    remedy = f"Wait for the batch that query {name} runs; if batches take long, look at its progress and its cores."
+    return Finding(Cause.QUERY_BEHIND, name, note, remedy)
+
+
+def _held_within(query: QueryState) -> Finding:
+    """The query has read all that its source lets it, and its output still stands below ``needs``."""
+    account, source, name = query.account, query.source, query.account.shown
+    if query.hold and (source.floor is None or source.floor < query.source_needs):
+        needs = show_micros(query.source_needs + query.hold)
+        waiting = f"rows wait from {_at(source.floor)} on"
+        note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}: {waiting}."
+        return Finding(Cause.HOLD, name, note, f"{query.stream.path} must reach {needs}; or read with a smaller hold.")
+    if others := [other.other for other in account.sources if other.path is None]:
+        note = f"Query {name!r} also reads {others[0]}, which has no bounds, so its output has none."
+        return Finding(
+            Cause.ORDINARY_SOURCE,
+            name,
+            note,
+            "Read that source through a rowtime stream, or let the stream speak for it: option('punctuate', 'true').",
+        )
+    if expression := account.lost.get(account.column or "rowtime"):
+        note = f"The output of query {name!r} has no bound: it was lost at {expression}"
+        return Finding(
+            Cause.BOUND_LOST,
+            name,
+            note,
+            f"Write {account.column or 'rowtime'} as an expression that is known to keep the order of time, such as "
+            "window.end, rowtime + INTERVAL 1 HOUR or date_trunc('HOUR', rowtime); or give the sink option('lateness', "
+            "...).",
+        )
+    kept = ", ".join(operator.name for operator in account.operators) or "none"
+    note = f"Query {name!r} has read all, but its operators ({kept}) keep rows: its output is at {_at(query.floor)}."
+    return Finding(Cause.OPERATOR, name, note, f"{query.stream.path} must come further; rows are kept until then.")
+
+
+def waiting_for(query: QueryState) -> Finding | None:
+    """Of a query that waits for a source: which side of a join, or input of a union, that is; None for one source."""
+    ours = [source for source in query.account.sources if source.path is not None]
+    others = [source for source in ours if source is not query.source]
+    place = next((mine for other in others for mine in _different(query.source, other)), None)
+    if place is None:
+        return _behind_input(query)
+    cause = Cause.JOIN_SIDE if place.endswith("JOIN") else Cause.UNION_INPUT
+    name = query.account.shown
+    note = (
+        f"Query {name!r} waits for the {place}, {query.stream.path}, which it has read up to {_at(query.source.floor)}."
+    )
+    return Finding(cause, name, note, "")
+
+
+def _behind_input(query: QueryState) -> Finding | None:
+    read, name = query.source.floor, query.account.shown
+    if read is None or read < query.needs:
+        return None
+    note = (
+        f"The output of query {name!r} lies {query.shift / 1_000_000:.0f} s behind its input: {_at(query.floor)} where "
+        f"{query.stream.path} is at {_at(read)}."
+    )
+    return Finding(Cause.OPERATOR, name, note, "")
+
+
+def _different(mine: QuerySource, other: QuerySource) -> list[str]:
+    """The topmost join or union in which the two sources have different places, as the place of the first."""
+    return [a for a, b in zip(mine.place, other.place, strict=False) if a != b][:1]
+
+
+def _at(floor: int | None) -> str:
+    return "no bound" if floor is None else show_micros(floor)
+
+
+def closing(path: str, producer: str) -> str:
+    """What to do about a query that will not run again under this name."""
+    return f"If a new query has taken its place: rowtime close {shlex.quote(path)} {shlex.quote(producer)}."

@@ -1,0 +1,98 @@
+"""StreamState: what a stream tells about its bound and its producers, read once."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from spark_rowtime.bounds.clock import COUNTING, Status
+from spark_rowtime.bounds.key_order import declares_keys, weakest_first
+from spark_rowtime.store.base import READER, WRITER, Account, LastSeen, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.current_state import clock_now, producers_now
+from spark_rowtime.store.query_account import QueryAccount
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A stream at one moment. Floors are in microseconds, ages in microseconds of uptime."""
+
+    path: str
+    now: int
+    floor: int | None
+    rows: int
+    largest: int | None
+    settings: StreamSettings
+    producers: dict[str, ProducerInfo]
+    seen: dict[str, LastSeen]
+    holders: list[str]
+    moved: int | None
+    """How long ago the bound became what it is."""
+    stream: str
+    seq: int
+    accounts: dict[tuple[str, str], Account]
+    """By role and name."""
+    weakest_keys: dict[str, list[tuple[object, int]]]
+    """The weakest values of each holder that has ``inOrderPer``, at most two."""
+
+    @classmethod
+    def of(cls, store: Store, path: str | None = None) -> Self:
+        """Reads the state of the stream, without writing to it. ``path`` is how the caller names it."""
+        accounts = store.accounts()  # before the log, which then has all that they tell of
+        (clock, due), head, now = clock_now(store), store.head(), store.now()
+        infos = {info.name: info for info in producers_now(store, due)}
+        holders = [name for name in clock.holders() if name in infos]
+        return cls(
+            path or store.path,
+            now,
+            clock.floor,
+            head.rows,
+            head.largest,
+            store.settings,
+            infos,
+            store.last_seen(),
+            holders,
+            0 if clock.floor != head.floor else store.moved(),
+            store.stream,
+            head.seq,
+            {(account.role, account.name): account for account in accounts},
+            {name: _weakest(store, infos[name]) for name in holders if declares_keys(infos[name].declaration)},
+        )
+
+    @property
+    def holder(self) -> ProducerInfo | None:
+        """The producer that holds the bound; None if the stream waits for nobody."""
+        return self.producers[self.holders[0]] if self.holders else None
+
+    @property
+    def strongest(self) -> int | None:
+        """The floor of the strongest producer that counts."""
+        floors = [p.floor for p in self.producers.values() if p.status in COUNTING and p.floor is not None]
+        return max(floors, default=None)
+
+    @property
+    def queries(self) -> list[QueryAccount]:
+        """The accounts of the queries that write the stream, without those that were closed."""
+        left = {p.name for p in self.producers.values() if p.status is Status.LEFT}
+        found = [self.writer(name) for role, name in self.accounts if role == WRITER and name not in left]
+        return [account for account in found if account is not None]
+
+    def writer(self, producer: str | None) -> QueryAccount | None:
+        """The account of the query that writes under the name ``producer``; None if it is no query."""
+        return QueryAccount.of(self.accounts.get((WRITER, producer or "")))
+
+    def reader(self, query: str) -> QueryAccount | None:
+        """The account of the query with this id that reads the stream."""
+        return QueryAccount.of(self.accounts.get((READER, query)))
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether a producer that is no query has been attached."""
+        return any((WRITER, name) not in self.accounts for name in self.producers)
+
+    @property
+    def farthest(self) -> int | None:
+        """The farthest time that a producer has promised, or that a row has."""
+        floors = [p.floor for p in self.producers.values() if p.floor is not None and p.status is not Status.COMPLETE]
+        return max([*floors, *([] if self.largest is None else [self.largest])], default=None)
+
+
+def _weakest(store: Store, info: ProducerInfo) -> list[tuple[object, int]]:
+    return weakest_first(info.declaration, store.schema, store.keys(info.name))[:2]

@@ -1,0 +1,84 @@
+"""wait: returns when what was flushed is in the results of another stream."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from spark_rowtime.diagnosis.causes import Cause
+from spark_rowtime.diagnosis.progress import Pending, Progress
+from spark_rowtime.diagnosis.why import why
+from spark_rowtime.errors import WaitTimeoutError
+from spark_rowtime.store import open_store
+from spark_rowtime.store.token import parse
+from spark_rowtime.types.arguments import known_keywords
+from spark_rowtime.types.timestamps import from_micros, to_interval
+
+POLL_SECONDS = 0.1
+"""How long a poll waits for a commit of the stream, in seconds, before it looks at the streams between again."""
+
+
+@known_keywords
+def wait(token: str, path: str, *, timeout: str | timedelta | None = None) -> None:
+    """Waits until what was flushed is in the results of the stream at ``path``.
+
+    It follows the accounts of all queries between the two streams. A query that keeps rows has output them when its
+    windows, or the intervals of its joins, are complete: so rows without a bound that completes their window do not
+    arrive.
+
+    Args:
+        token: What ``sink.flush`` has returned.
+        path: The path of a stream, as for ``createStream``: that of the sink, or one that queries make of it.
+        timeout: An interval. None: it waits forever.
+
+    Raises:
+        WaitTimeoutError: It is not there after ``timeout``; the error says who holds it.
+        StreamNotFoundError: There is no stream at ``path``.
+        InvalidOptionError: ``token`` is no token, or a query between keeps rows and nothing says for how long.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-wait", "rowtime TIMESTAMP NOT NULL")
+        >>> with rt.openSink("memory://docs-wait") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z",))
+        ...     token = sink.flush()
+        >>> rt.wait(token, "memory://docs-wait", timeout="1 s")
+    """
+    wait_until(token, path, timeout)
+
+
+def wait_until(
+    token: str, path: str, timeout: str | timedelta | None, now: Callable[[], float] = time.monotonic
+) -> None:
+    """Does what ``wait`` does; ``now`` is a clock in seconds."""
+    progress, micros = Progress(parse(token)), to_interval(timeout, "timeout")
+    until = None if micros is None else now() + micros / 1_000_000
+    with open_store(path) as store:
+        while True:
+            seq = store.head().seq
+            if progress.has_reached(path):
+                return
+            left = POLL_SECONDS if until is None else until - now()
+            if left <= 0:
+                raise _timed_out(token, path, timeout, progress.pending)
+            store.wait(seq, min(left, POLL_SECONDS))
+
+
+def _timed_out(token: str, path: str, timeout: str | timedelta | None, pending: Pending | None) -> WaitTimeoutError:
+    """Returns the error, which says for whom the first query that lacks something waits."""
+    where = path if pending is None else pending.path
+    found = why(where, None if pending is None or pending.needs is None else from_micros(pending.needs))
+    holder, note, remedy = found.holder, found.note, found.remedy
+    if pending is None or pending.query is None:
+        note, remedy = f"No query that leads there has reported yet. {note}", remedy or "Start the queries between."
+    elif found.cause is Cause.COMPLETE:
+        holder = pending.query.shown
+        note = f"Query {holder!r} has not read it yet."
+        remedy = f"Look whether query {holder} runs: rowtime why {where}."
+    return WaitTimeoutError(
+        f"What was flushed is not in {path} after {timeout}. {note} {remedy}",
+        token=token,
+        path=path,
+        holder=holder,
+        cause=found.cause.value,
+        remedy=remedy,
+    )

@@ -1,0 +1,135 @@
+"""why: names what holds a stream."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.diagnosis.causes import Cause, Finding
+from spark_rowtime.diagnosis.chain import Chain, Step
+from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
+from spark_rowtime.diagnosis.farthest import farthest
+from spark_rowtime.diagnosis.stream_state import StreamState
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import READER
+from spark_rowtime.store.query_account import QueryAccount
+from spark_rowtime.types.arguments import did_you_mean, known_keywords, nearest
+from spark_rowtime.types.timestamps import END, from_micros, to_micros, to_required_interval
+
+SILENT_AFTER = timedelta(seconds=10)
+"""A producer that has sent nothing for this long is called silent."""
+
+
+@known_keywords
+def why(
+    path: str, at: Any = None, *, query: str | None = None, silentAfter: str | timedelta = SILENT_AFTER
+) -> Explanation:
+    """Names what holds a stream below a time, and what would release it.
+
+    It walks from the stream back to its feeds, through the queries that write it, and names the first link of this
+    chain that has not come as far as it must. It reads the streams, and writes nothing.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        at: A time, as for ``sendRowtimeBound``. None: the farthest time that a feed of the stream has promised or
+            sent.
+        query: The name or the id of a query that reads the stream. The explanation is then about the output of this
+            query, wherever it is written. None: it is about the stream.
+        silentAfter: An interval: a producer that has sent nothing for longer is called silent.
+
+    Returns:
+        An Explanation.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StoreCorruptError: The stream's files do not hold what was written.
+        InvalidOptionError: ``path`` names no kind of store that is known, ``at`` is no time, or no query of that name
+            reads the stream.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-why", "rowtime TIMESTAMP NOT NULL, city STRING")
+        >>> sink = rt.openSink("memory://docs-why", producer="Oslo")
+        >>> with rt.openSink("memory://docs-why", producer="Berlin") as berlin:
+        ...     berlin.sendRow(("2026-01-05T10:30:00Z", "Berlin"))
+        ...     found = rt.why("memory://docs-why", at="2026-01-05T10:00:00Z")
+        >>> found.complete, found.cause.value, found.holder
+        (False, 'nothingPromised', 'Oslo')
+        >>> sink.close()
+        >>> rt.why("memory://docs-why", at="2026-01-05T10:00:00Z").complete
+        True
+    """
+    silent, wanted = to_required_interval(silentAfter, "silentAfter"), None if at is None else to_micros(at)
+    with open_store(path) as store:
+        stream = StreamState.of(store, str(path))
+    needs = farthest(stream, of_output=query is None) if wanted is None else wanted
+    if query is None:
+        steps = Chain(silent).of_stream(stream, needs)
+    else:
+        account = _query(stream, query)
+        floor, moved = account.output_floor, stream.now - account.unseen
+        steps = Chain(silent).of_query(account, floor, needs, moved)
+    return _explanation(stream.path, needs, steps)
+
+
+def _query(stream: StreamState, query: str) -> QueryAccount:
+    """The account of a query that reads the stream."""
+    read = [stream.reader(name) for role, name in stream.accounts if role == READER]
+    found = [account for account in read if account is not None]
+    named = [account for account in found if query in (account.name, account.query)]
+    if named:
+        return min(named, key=lambda account: account.unseen)
+    names = [account.shown for account in found]
+    raise InvalidOptionError(
+        f"No query {query!r} that reads {stream.path} has reported.{did_you_mean(nearest(query, names))} Those that "
+        f"have are: {', '.join(map(repr, names)) or 'none'}.",
+        option="query",
+        value=query,
+        path=stream.path,
+    )
+
+
+def _explanation(path: str, needs: int | None, steps: list[Step]) -> Explanation:
+    last = steps[-1]
+    reached = last.floor is not None and (needs is None or last.floor >= needs)
+    first = next((step.finding for step in steps if step.finding), None)
+    found = _COMPLETE if reached else first or _UNKNOWN
+    return Explanation(
+        path,
+        _time(needs),
+        reached,
+        as_bound(last.floor),
+        found.holder,
+        found.cause,
+        found.note,
+        found.remedy,
+        tuple(_link(step, told=not reached) for step in steps),
+    )
+
+
+_COMPLETE = Finding(Cause.COMPLETE, None, "It is complete at this time.", "")
+_UNKNOWN = Finding(Cause.OPERATOR, None, "All links have come as far as they must, but the output has not yet.", "")
+
+
+def _link(step: Step, *, told: bool) -> ChainLink:
+    finding = step.finding if told else None
+    return ChainLink(
+        step.kind,
+        step.name,
+        as_bound(step.floor),
+        _behind(step.floor, step.before),
+        _time(step.moved),
+        _time(step.needs),
+        finding.cause if finding else None,
+        finding.note if finding else "",
+    )
+
+
+def _behind(floor: int | None, before: int | None) -> float | None:
+    if floor is None or before is None or before >= END:
+        return None
+    return max(before - floor, 0) / 1_000_000
+
+
+def _time(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(min(micros, END - 1))

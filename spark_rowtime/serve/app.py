@@ -1,0 +1,103 @@
+"""The web application: the page, the JSON under /api, and /metrics. All of it is read only."""
+
+from collections.abc import Iterable
+from mimetypes import guess_type
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from spark_rowtime.admin.description import described
+from spark_rowtime.diagnosis.why import why
+from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamNotFoundError
+from spark_rowtime.serve.guard import Guard
+from spark_rowtime.serve.metrics import registry_of
+from spark_rowtime.serve.served import Served
+from spark_rowtime.serve.watcher import Watcher
+from spark_rowtime.stream import describeStream
+from spark_rowtime.types.json_values import dump
+
+PAGE = Path(__file__).with_name("page")
+"""The folder with the page: HTML, style and scripts."""
+
+
+def make_app(served: Served, watcher: Watcher, names: Iterable[str] = ()) -> Starlette:
+    """Returns the application. ``names`` are the host names by which it may be called, beside localhost."""
+    pages = _Pages(served, watcher)
+    routes = [
+        Route("/api/streams", pages.streams),
+        Route("/api/describe", pages.describe),
+        Route("/api/why", pages.why),
+        Route("/api/live", pages.live),
+        Route("/metrics", pages.metrics),
+        *(_file_route(file) for file in sorted(PAGE.iterdir()) if file.is_file()),
+    ]
+    return Starlette(
+        routes=routes, middleware=[Middleware(Guard, names=tuple(names))], exception_handlers={RowtimeError: _error}
+    )
+
+
+def _file_route(file: Path) -> Route:
+    """Answers with a file of the page, from memory: reading it anew each time delays the first lanes."""
+    content, kind = file.read_bytes(), guess_type(file.name)[0]
+
+    async def answer(request: Request) -> Response:
+        del request
+        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    return Route("/" if file.name == "index.html" else f"/{file.name}", answer)
+
+
+class _Pages:
+    """What each address answers."""
+
+    def __init__(self, served: Served, watcher: Watcher) -> None:
+        self._served, self._watcher, self._registry = served, watcher, registry_of(served)
+
+    async def streams(self, request: Request) -> Response:
+        del request
+        return _json({"streams": self._served.paths()})
+
+    async def describe(self, request: Request) -> Response:
+        path = self._stream(request)
+        return _json(described(await run_in_threadpool(describeStream, path)))
+
+    async def why(self, request: Request) -> Response:
+        path, at = self._stream(request), request.query_params.get("at")
+        return _json((await run_in_threadpool(why, path, at)).toJson())
+
+    async def live(self, request: Request) -> Response:
+        del request
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(self._watcher.events(), media_type="text/event-stream", headers=headers)
+
+    async def metrics(self, request: Request) -> Response:
+        del request
+        return Response(await run_in_threadpool(generate_latest, self._registry), media_type=CONTENT_TYPE_LATEST)
+
+    def _stream(self, request: Request) -> str:
+        """Returns the stream that a request names. Only streams that are served can be named."""
+        paths, named = self._served.paths(), request.query_params.get("stream")
+        if named in paths:
+            return named
+        if named is None and len(paths) == 1:
+            return paths[0]
+        raise StreamNotFoundError(
+            f"{named!r} is not served here. Name one of /api/streams, as ?stream=PATH.", path=str(named)
+        )
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(dump(value), status, {"Cache-Control": "no-store"}, "application/json")
+
+
+def _error(request: Request, error: Exception) -> Response:
+    del request
+    status = 400 if isinstance(error, InvalidOptionError) else 404 if isinstance(error, StreamNotFoundError) else 503
+    return _json({"error": str(error), "kind": type(error).__name__}, status)

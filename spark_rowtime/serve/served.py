@@ -1,0 +1,43 @@
+"""The streams that are served: those named, and those in the folders named."""
+
+import time
+from collections.abc import Sequence
+
+from spark_rowtime.errors import RowtimeError, StreamNotFoundError
+from spark_rowtime.store import list_stores, open_store
+
+LIST_SECONDS = 10.0
+"""How often a folder is listed again, for streams that were created or deleted meanwhile."""
+
+
+class Served:
+    """The paths given to ``rowtime serve``. A path that is no stream must be a folder.
+
+    Raises StreamNotFoundError if one is neither.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._folders = [path for path in dict.fromkeys(paths) if not _is_stream(path)]
+        self._streams = [path for path in dict.fromkeys(paths) if path not in self._folders]
+        self._listed: list[str] = []
+        self._due = 0.0
+        self.paths()
+
+    def paths(self) -> list[str]:
+        """Returns the paths of the streams, in the order in which they were named."""
+        if self._folders and time.monotonic() >= self._due:
+            self._listed = [stream for folder in self._folders for stream in list_stores(folder)]
+            self._due = time.monotonic() + LIST_SECONDS
+        return list(dict.fromkeys([*self._streams, *self._listed]))
+
+
+def _is_stream(path: str) -> bool:
+    try:
+        open_store(path).close()
+    except StreamNotFoundError:
+        if not list_stores(path):
+            raise
+        return False
+    except RowtimeError:  # the page says what is wrong with it
+        return True
+    return True

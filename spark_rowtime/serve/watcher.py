@@ -1,0 +1,131 @@
+"""Watches the streams while somebody looks, and tells each reader what has changed."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from spark_rowtime.serve.served import Served
+from spark_rowtime.serve.watched import WatchedStream
+from spark_rowtime.types.json_values import plain
+
+SHORTEST_PAUSE_SECONDS = 0.2
+"""The pause between two looks at streams in which nothing happens."""
+CPU_SHARE = 0.035
+"""The share of a core that looking may take."""
+MOST_CREDIT_SECONDS = 0.4
+"""How much CPU time looking may save up while nothing happens, so that a change is seen soon."""
+LONGEST_QUEUE = 50
+"""A reader that is so many messages behind is disconnected. Its browser connects again, and gets the whole state."""
+ALIVE_SECONDS = 15.0
+"""After this time without a message a comment is sent, by which a connection that is gone is noticed."""
+_COMMENT = b": nothing new\n\n"
+
+_Queue = asyncio.Queue[bytes | None]
+
+
+class Watcher:
+    """The streams that are served, and those who read about them as server-sent events."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._watched: dict[str, WatchedStream] = {}
+        self._queues: set[_Queue] = set()
+        self._looking = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yields the whole state of each stream, and then each change, until the reader disconnects."""
+        queue: _Queue = asyncio.Queue()
+        await self._add(queue)
+        try:
+            while (message := await self._next(queue)) is not None:
+                yield message
+        finally:
+            self._queues.discard(queue)
+
+    async def _next(self, queue: _Queue) -> bytes | None:
+        try:
+            return await asyncio.wait_for(queue.get(), ALIVE_SECONDS)
+        except TimeoutError:
+            return _COMMENT
+
+    async def _add(self, queue: _Queue) -> None:
+        """Adds a reader, between two looks: what it gets first is the state from which the next changes go on."""
+        async with self._looking:
+            if not self._watched:
+                await run_in_threadpool(self._look)
+            for message in await run_in_threadpool(self._whole):
+                queue.put_nowait(message)
+            self._queues.add(queue)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        """Looks until nobody reads. After an error that nobody expected, readers connect again rather than wait."""
+        try:
+            await self._look_again_and_again()
+        finally:
+            self.end()
+
+    async def _look_again_and_again(self) -> None:
+        credit, earned_at = MOST_CREDIT_SECONDS, time.monotonic()
+        while self._queues:
+            async with self._looking:
+                messages, cost = await run_in_threadpool(self._measured_look)
+                self._tell(messages)
+            now = time.monotonic()
+            credit = min(credit + CPU_SHARE * (now - earned_at), MOST_CREDIT_SECONDS) - cost
+            earned_at = now
+            await asyncio.sleep(max(SHORTEST_PAUSE_SECONDS, -credit / CPU_SHARE))
+
+    def _tell(self, messages: Iterable[bytes]) -> None:
+        for message in messages:
+            for queue in list(self._queues):
+                if queue.qsize() < LONGEST_QUEUE + len(self._watched):
+                    queue.put_nowait(message)
+                else:
+                    self._queues.discard(queue)
+                    _end(queue)
+
+    def _measured_look(self) -> tuple[list[bytes], float]:
+        begin = time.thread_time()
+        return self._look(), time.thread_time() - begin
+
+    def _look(self) -> list[bytes]:
+        """Looks at each stream; returns the changes."""
+        paths = self._served.paths()
+        gone = [path for path in self._watched if path not in paths]
+        for path in paths:
+            self._watched.setdefault(path, WatchedStream(path))
+        for path in gone:
+            del self._watched[path]
+        removed = [event_of({"stream": path, "removed": True}) for path in gone]
+        return removed + self._each(WatchedStream.look)
+
+    def _whole(self) -> list[bytes]:
+        return self._each(WatchedStream.whole)
+
+    def _each(self, message_of: Callable[[WatchedStream], Any]) -> list[bytes]:
+        messages = (message_of(stream) for stream in self._watched.values())
+        return [event_of(message) for message in messages if message is not None]
+
+    def end(self) -> None:
+        """Disconnects all readers, so that the server can end."""
+        for queue in self._queues:
+            _end(queue)
+
+
+def _end(queue: _Queue) -> None:
+    while not queue.empty():
+        queue.get_nowait()
+    queue.put_nowait(None)
+
+
+def event_of(message: Any) -> bytes:
+    """Returns a message as a server-sent event. JSON has no line break."""
+    text = json.dumps(message, ensure_ascii=False, allow_nan=False, default=plain)  # much faster than plain() on all
+    return f"data: {text}\n\n".encode()

@@ -1,0 +1,121 @@
+"""tableWriter: puts a query's batches, with their bounds, into commits of a Delta or Iceberg table."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.errors import DisorderedOutputError, InvalidOptionError, ProducerFencedError
+from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, currentRowtimeBound, local_property
+from spark_rowtime.tables.open import open_table
+from spark_rowtime.tables.properties import BATCH, BOUND, POSITION, QUERY, STRICT, bound_in, bound_properties
+from spark_rowtime.tables.table import Table
+from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.schema import ROWTIME, columns_of
+from spark_rowtime.types.timestamps import show_micros
+
+
+def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int], None]:
+    """Makes a function for ``foreachBatch`` that writes each batch into a Delta or Iceberg table.
+
+    The batch's rows, the bound on what later batches emit, the query's id and the batch's number are one commit of the
+    table. A batch that Spark runs again is not written again. A batch without rows is committed if the bound has moved.
+    The rows pass through the driver, as Arrow.
+
+    Args:
+        target: ``delta:PATH`` or ``iceberg:CATALOG.NAMESPACE.TABLE``. The table is made with the batch's columns if
+            there is none. Only one query may write to it through this function.
+        column: The output column that the bound is about, as for ``currentRowtimeBound``, such as ``"window.end"``.
+
+    Returns:
+        The function, for ``writeStream.foreachBatch`` of classic Spark in append mode.
+
+    Raises:
+        ExtraNotInstalledError: ``delta`` or ``iceberg`` needs the pip extra of that name. This and what follows ends
+            the query.
+        SchemaMismatchError: The table has other columns, or cannot have these.
+        ProducerFencedError: Another query or a drain has committed to the table.
+        DisorderedOutputError: A row is below the bound that the table has.
+
+    Example:
+        ```python
+        hours.writeStream.foreachBatch(rt.tableWriter("delta:/lake/hourly", "window.end")).start()
+        ```
+    """
+    to_text(target, "target")
+    to_text(column, "column")
+
+    def write(batch: DataFrame, batchId: int) -> None:
+        query = local_property(SPARK_QUERY_ID)
+        if query is None:
+            raise InvalidOptionError("tableWriter's function is for foreachBatch: there is no streaming query here.")
+        rows = _arrow_of(batch)
+        _append(open_table(target, rows.schema), rows, column, {QUERY: query, BATCH: str(batchId)})
+
+    return write
+
+
+def _arrow_of(batch: DataFrame) -> pa.Table:
+    """The batch's rows, with the types that a stream of these columns has."""
+    rows = batch.toArrow()
+    return rows.cast(columns_of(rows.schema))
+
+
+def _append(table: Table, rows: pa.Table, column: str, batch: dict[str, str]) -> None:
+    last = table.properties
+    _require_ours(table, batch[QUERY])
+    if int(batch[BATCH]) <= int(last.get(BATCH, -1)):
+        return
+    _require_above(bound_in(last), rows, column, table.target)
+    bound = bound_properties(currentRowtimeBound(column))
+    if not bound:
+        bound = {key: last[key] for key in (BOUND, STRICT) if key in last}
+    if rows.num_rows or bound.get(BOUND) != last.get(BOUND):
+        table.append(rows, {**bound, **batch})
+
+
+def _require_ours(table: Table, query: str) -> None:
+    other = table.properties.get(QUERY, query)
+    if POSITION in table.properties or other != query:
+        who = "A drain" if POSITION in table.properties else f"The query {other}"
+        raise ProducerFencedError(
+            f"{who} has written to {table.target}, and query {query} is another one: the bound of both would be known "
+            "to neither, and rows could come twice. Write to another table, or continue the other query from its "
+            "checkpoint.",
+            path=table.target,
+            query=query,
+        )
+
+
+def _require_above(bound: RowtimeBound | None, rows: pa.Table, column: str, target: str) -> None:
+    times = _times(rows, column)
+    if bound is None or not rows.num_rows:
+        return
+    least = pc.min(times.cast(pa.int64())).as_py()
+    if least is not None and least < bound.floor:
+        raise DisorderedOutputError(
+            f"A row with {column} at {show_micros(least)} is below the bound of {target}, {bound}. The table's readers "
+            "were told that it is complete up to there. Give the column that carries the query's bound.",
+            path=target,
+            bound=bound.floor,
+        )
+
+
+def _times(rows: pa.Table, column: str) -> pa.ChunkedArray:
+    """The output column, or the field of a struct, at a path such as ``window.end``."""
+    whole = column.strip("`").replace("``", "`")
+    names = [whole] if whole in rows.schema.names else column.split(".")
+    found = rows.column(names[0]) if names[0] in rows.schema.names else None
+    for name in names[1:]:
+        inside = found is not None and pa.types.is_struct(found.type) and found.type.get_field_index(name) >= 0
+        found = pc.struct_field(found, name) if inside else None
+    if found is None or not pa.types.is_timestamp(found.type):
+        raise InvalidOptionError(
+            f"column={column!r} is no time among the batch's columns {rows.schema.names}. Give one of them, or a field "
+            "such as 'window.end'.",
+            option="column",
+            columns=rows.schema.names,
+        )
+    return found

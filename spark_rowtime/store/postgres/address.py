@@ -1,0 +1,85 @@
+"""Paths of streams in PostgreSQL: ``postgresql://[user@]host[:port]/database/stream[?option=value]``."""
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from spark_rowtime.errors import InvalidOptionError
+
+SCHEME = "postgresql://"
+_SECRETS = ("password", "sslpassword")
+_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
+_PATH = re.compile(
+    r"postgresql://(?P<server>[^/?#]*)/(?P<database>[^/?#]*)(?:/(?P<stream>[^?#]*))?(?:\?(?P<options>.*))?"
+)
+_EXAMPLE = "postgresql://db.example.com:5432/shop/orders"
+
+
+class Address(NamedTuple):
+    """The connection string of a database, without any secret, and the name of a stream in it."""
+
+    path: str
+    conninfo: str
+    stream: str
+
+    def other(self, stream: str) -> str:
+        """Returns the path of another stream of the same database."""
+        found = _PATH.fullmatch(self.path)
+        assert found is not None
+        options = f"?{found['options']}" if found["options"] else ""
+        return f"{SCHEME}{found['server']}/{found['database']}/{stream}{options}"
+
+
+def address(path: str) -> Address:
+    """Parses the path of a stream. Raises InvalidOptionError, which repeats no secret, if it is none."""
+    found = database_address(path)
+    if not found.stream:
+        raise InvalidOptionError(
+            f"{path} names a database, but no stream in it. Write postgresql://host:port/database/stream, such as "
+            f"{_EXAMPLE}.",
+            path=path,
+        )
+    return found
+
+
+def database_address(path: str) -> Address:
+    """Parses the path of a database, or of a stream in it; ``stream`` is then its name, or the beginning of names."""
+    _require_no_secret(path)
+    parts = _PATH.fullmatch(path)
+    if parts is None or not parts["database"]:
+        raise InvalidOptionError(
+            f"{path} is no path of a database. Write postgresql://host:port/database/stream, such as {_EXAMPLE}.",
+            path=path,
+        )
+    options = f"?{parts['options']}" if parts["options"] else ""
+    try:
+        given = conninfo_to_dict(f"{SCHEME}{parts['server']}/{parts['database']}{options}")
+    except ProgrammingError as error:
+        raise InvalidOptionError(f"{path} cannot be used as a connection string: {error}", path=path) from None
+    stream = parts["stream"] or ""
+    if "\x00" in unquote(stream):
+        raise InvalidOptionError("The name of a stream must not have a NUL character.", path=path)
+    return Address(path, make_conninfo("", **given), stream)
+
+
+def _require_no_secret(path: str) -> None:
+    rest = path.removeprefix(SCHEME)
+    user, at, hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")
+    if not all(map(_HOST.fullmatch, hosts.split(","))):  # a part of a password that has a slash may stand for the port
+        raise InvalidOptionError(
+            f"This is no path of a database: its host must be NAME or NAME:PORT. Write {_EXAMPLE}; never put a "
+            "password into a path.",
+            option="path",
+        )
+    options = rest.partition("?")[2].lower()
+    if (at and ":" in user) or any(re.search(rf"(?:^|&){name}=", unquote(options)) for name in _SECRETS):
+        shown = f"{SCHEME}{user.partition(':')[0]}{at}..."
+        raise InvalidOptionError(
+            f"The path {shown} has a password. Paths are stored in checkpoints, query plans and logs, so they must "
+            "not contain secrets. Set the environment variable PGPASSWORD, use a password file (~/.pgpass), or name a "
+            "service (?service=NAME) instead.",
+            option="path",
+        )

@@ -1,0 +1,142 @@
+"""Verifies a stream in a database: every event, every train, and that they are consistent with each other."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+
+from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.train import span
+from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.store.postgres import heads, records, rejections, trains
+from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.store import PostgresStore
+from spark_rowtime.store.report import Report
+from spark_rowtime.store.widths import width_class
+
+PORTION_EVENTS = 1000
+"""How many events are read, with the bytes of their trains, at a time."""
+_EVENTS = (
+    "SELECT seq, kind, producer, floor, stream_floor, stream_largest, stream_rows, rows, least, largest, width, "
+    "length, checksum FROM rowtime.events WHERE stream = %s AND seq > %s ORDER BY seq LIMIT %s"
+)
+_KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
+    "expected": Expected, "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
+}  # fmt: skip
+
+
+def check(store: PostgresStore) -> Report:
+    """Reads the whole stream as of one moment, while others may use it."""
+    report = Report()
+    store.consistently(lambda connection, stream: _Check(store, connection, stream, report).run())
+    return report
+
+
+class _Check:
+    def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int, report: Report) -> None:
+        self._store, self._connection, self._stream, self._report = store, connection, stream, report
+        self._clock: StreamClock | None = None
+        self._last = self._rows = 0
+
+    def run(self) -> None:
+        """Compares the events with the head, the trains with the events, and the producers with both."""
+        row = self._query(heads.SELECT, self._stream, self._store.name)[0]
+        head = heads.loaded(row)[0]
+        self._last, self._rows = max(head.horizon - 1, 0), head.horizon_rows
+        self._clock = self._store.settings.clock() if head.horizon == 0 else None
+        size = 0
+        for event in self._events():
+            self._follows(event, head)
+            size += event[11] or 0
+        if (self._last, self._rows) != (head.seq, head.rows):
+            self._damage(
+                f"the log ends at seq {self._last} with {self._rows} rows, but {head.seq} and {head.rows} were "
+                "committed"
+            )
+        if size != head.train_bytes:
+            self._damage(f"the trains have {size} bytes, but {head.train_bytes} are counted")
+        self._producers(head)
+        self._rejections(head)
+
+    def _events(self) -> Iterator[tuple[Any, ...]]:
+        seq = 0
+        while found := self._query(_EVENTS, self._stream, seq, PORTION_EVENTS):
+            yield from found
+            seq = found[-1][0]
+
+    def _follows(self, event: tuple[Any, ...], head: HeadRow) -> None:
+        seq, kind, producer, floor, stream_floor, largest, total, rows, *_ = event
+        if seq != self._last + 1:
+            self._damage(f"seq {self._last + 1} to {seq - 1} are missing from the log")
+            self._clock = None
+        self._last, before = seq, self._rows
+        self._rows = total
+        if seq == head.horizon:
+            return
+        if total != before + (rows or 0):
+            self._damage(f"event {seq} does not follow from the one before it: {total} rows after {before}")
+        if self._clock is not None:
+            applied: Event = Sent(producer, floor, event[9]) if kind == "sent" else _KINDS[kind](producer)
+            if (self._clock.apply(applied), self._clock.largest) != (stream_floor, largest):
+                self._damage(f"the bound at seq {seq} does not follow from the events up to it")
+                self._clock = None
+        if event[10] is not None:
+            self._train(event)
+
+    def _train(self, event: tuple[Any, ...]) -> None:
+        seq, _, producer, *_, rows, least, largest, width, length, checksum = event
+        self._report.trains, self._report.rows = self._report.trains + 1, self._report.rows + rows
+        piece = trains.as_slice((seq, producer, rows, least, largest, length, checksum))
+        found = trains.with_contents([piece], self._ask(trains.contents(self._stream, [piece])))
+        if width != width_class(least, largest):
+            self._damage(f"train {seq} is at the wrong place in the index")
+        try:
+            if not found or span(self._store.read(found[0])) != (least, largest):
+                what = "the bytes are missing" if not found else "the rowtimes differ from those in the log"
+                self._damage(f"train {seq} of {producer!r} ({rows} rows): {what}")
+                return
+        except StoreCorruptError as error:
+            self._damage(str(error))
+            return
+        self._report.readable_trains += 1
+        self._report.readable_rows += rows
+
+    def _producers(self, head: HeadRow) -> None:
+        known = [records.opened(row) for row in self._query(records.ALL, self._stream)]
+        accepted = sum(producer.accepted for producer in known) + head.forgotten_accepted
+        if accepted != head.rows:
+            self._damage(f"the producers sent {accepted} rows, but the log has {head.rows}")
+        attached = sum(producer.status in (Status.ATTACHED, Status.IDLE) for producer in known)
+        rejected = sum(producer.rejected for producer in known) + head.forgotten_rejected
+        if (attached, rejected) != (head.attached, head.rejected):
+            self._damage(
+                f"{attached} producers are attached, and {rejected} rows were rejected, but {head.attached} and "
+                f"{head.rejected} are counted"
+            )
+
+    def _rejections(self, head: HeadRow) -> None:
+        kept = size = last = 0
+        while found := self._ask(rejections.portion(self._stream, last, head.rejections)):
+            last = found[-1][0]
+            for row in found:
+                size += len(row[-1])
+                try:
+                    kept += rejections.opened(row, self._store.schema).rejected.rows.num_rows
+                except pa.ArrowException as error:
+                    self._damage(f"rejection {row[0]}: {error}")
+        if (kept + head.rejected_removed, size) != (head.rejected, head.rejected_bytes):
+            self._damage(
+                f"{kept} rejected rows are kept and {head.rejected_removed} were removed, but {head.rejected} were "
+                "counted"
+            )
+
+    def _ask(self, statement: Statement) -> list[tuple[Any, ...]]:
+        return self._query(statement[0], *statement[1])
+
+    def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, values, binary=True).fetchall()
+
+    def _damage(self, what: str) -> None:
+        self._report.damage.append(what)

@@ -1,0 +1,226 @@
+"""Creates, opens, lists, renames and deletes the streams of a database."""
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import psycopg
+import pyarrow as pa
+
+from spark_rowtime.errors import StreamBusyError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.postgres import heads, tables
+from spark_rowtime.store.postgres.address import Address, address, database_address
+from spark_rowtime.store.postgres.check import check
+from spark_rowtime.store.postgres.connection import Connection
+from spark_rowtime.store.postgres.log import Log
+from spark_rowtime.store.postgres.store import PostgresStore, StreamRow
+from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.postgres.turn import expect
+from spark_rowtime.store.postgres.uptime import moment
+from spark_rowtime.store.report import Report
+from spark_rowtime.types.arguments import did_you_mean, nearest
+
+_STREAM = "SELECT id, name, uuid, schema, settings, ancestors FROM rowtime.streams WHERE name = %s"
+_CREATE = (
+    "INSERT INTO rowtime.streams (name, uuid, schema, settings, ancestors) VALUES (%s, %s, %s, %s, %s) RETURNING id"
+)
+_Result = TypeVar("_Result")
+
+
+def create_postgres(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
+    """Creates an empty stream at ``path`` that expects ``producers``, and the tables, if there are none.
+
+    If two clients create the same stream, one succeeds. Raises StreamExistsError if there is one already.
+    """
+    where, name = address(path), str(uuid.uuid4())
+
+    def run(cursor: psycopg.Cursor[Any]) -> None:
+        if is_there(cursor, where, name):
+            return
+        stream = insert_stream(cursor, where, name, schema, settings, {})
+        if producers:
+            _expect(cursor.connection, stream, where, settings, producers)
+
+    under_lock(where, run, creates=True)
+
+
+def is_there(cursor: psycopg.Cursor[Any], where: Address, name: str) -> bool:
+    """Returns whether the stream was created with the id ``name``, by a call whose connection was lost at its end.
+
+    Raises StreamExistsError if there is another stream.
+    """
+    row = cursor.execute(_STREAM, (where.stream,)).fetchone()
+    if row is not None and row[2] != name:
+        raise StreamExistsError(
+            f"There is a stream at {where.path} already. Choose another path; createStream(..., existOk=True) uses the "
+            "stream that is there.",
+            path=where.path,
+        )
+    return row is not None
+
+
+def insert_stream(
+    cursor: psycopg.Cursor[Any],
+    where: Address,
+    name: str,
+    schema: pa.Schema,
+    settings: StreamSettings,
+    ancestors: Mapping[str, int],
+) -> int:
+    """Adds a stream with the id ``name``, without events. Call it in a transaction under the lock of the tables."""
+    values = (schema.serialize().to_pybytes(), json.dumps(asdict(settings)), json.dumps(dict(ancestors)))
+    row = cursor.execute(_CREATE, (where.stream, name, *values)).fetchone()
+    assert row is not None
+    cursor.execute("INSERT INTO rowtime.heads (stream, name) VALUES (%s, %s)", (row[0], where.stream))
+    return int(row[0])
+
+
+def _expect(
+    connection: psycopg.Connection[Any], stream: int, where: Address, settings: StreamSettings, names: Sequence[str]
+) -> None:
+    transaction = Transaction(connection, stream)
+    row = connection.execute(heads.LOCK, (stream, where.stream), binary=True).fetchone()
+    assert row is not None
+    transaction.head, at = heads.loaded(row)
+    transaction.at = moment(transaction.head, at, at.micros)
+    expect(transaction, Log(transaction, settings), names)
+    transaction.flush()
+
+
+def open_postgres(path: str) -> PostgresStore:
+    """Opens the stream at ``path``. Raises StreamNotFoundError if there is none."""
+    where = address(path)
+    connection = Connection(where)
+    try:
+        return PostgresStore(path, connection, connection.call(lambda made: _stream(made, where)))
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _stream(connection: psycopg.Connection[Any], where: Address) -> StreamRow:
+    with connection.cursor(binary=True) as cursor:
+        row = None
+        if tables.require_version(cursor, where.path):
+            row = cursor.execute(_STREAM, (where.stream,)).fetchone()
+        if row is None:
+            raise _not_found(cursor, where)
+    number, name, stream, schema, settings, ancestors = row
+    read = pa.ipc.read_schema(pa.py_buffer(schema))
+    return StreamRow(number, name, stream, read, StreamSettings(**json.loads(settings)), json.loads(ancestors))
+
+
+def _not_found(cursor: psycopg.Cursor[Any], where: Address) -> StreamNotFoundError:
+    names = _names(cursor)
+    return StreamNotFoundError(
+        f"There is no stream {where.stream!r} in the database of {where.path}."
+        f"{did_you_mean(nearest(where.stream, names))} Check the path; createStream, or `rowtime create`, "
+        "creates a stream.",
+        path=where.path,
+    )
+
+
+def _names(cursor: psycopg.Cursor[Any]) -> list[str]:
+    if tables.version(cursor) is None:
+        return []
+    return [name for (name,) in cursor.execute("SELECT name FROM rowtime.streams ORDER BY name")]
+
+
+def check_postgres(path: str) -> Report:
+    """Verifies the stream at ``path`` and reports any damage. Raises StreamNotFoundError if there is no stream."""
+    with open_postgres(path) as store:
+        return check(store)
+
+
+def list_postgres(path: str) -> list[str]:
+    """Returns the paths of the streams of a database, by name. If the path goes on, their names begin with that."""
+    where = database_address(path)
+    with_names = once(where, lambda made: _names(made.cursor()))
+    return [where.other(name) for name in with_names if name.startswith(where.stream)]
+
+
+def rename_postgres(path: str, to: str) -> None:
+    """Renames a stream. Raises StreamBusyError if a producer is attached, StreamExistsError if ``to`` exists."""
+    where, target = address(path), address(to)
+    with open_postgres(path) as store:
+        store.expire()
+
+    def run(cursor: psycopg.Cursor[Any]) -> None:
+        stream = _locked(cursor, where)
+        if cursor.execute(_STREAM, (target.stream,)).fetchone() is not None:
+            raise StreamExistsError(f"There is a stream at {to} already. Choose another path.", path=to)
+        _require_unattached(cursor, stream, path)
+        for table, column in (("streams", "id"), ("heads", "stream")):
+            cursor.execute(f"UPDATE rowtime.{table} SET name = %s WHERE {column} = %s", (target.stream, stream))  # noqa: S608
+
+    under_lock(where, run, repeats=False)
+
+
+def delete_postgres(path: str) -> None:
+    """Deletes a stream with all its rows."""
+    where = address(path)
+
+    def run(cursor: psycopg.Cursor[Any]) -> None:
+        stream = _locked(cursor, where)
+        for table, column in (("streams", "id"), *((name, "stream") for name in tables.HISTORY)):
+            cursor.execute(f"DELETE FROM rowtime.{table} WHERE {column} = %s", (stream,))  # noqa: S608
+
+    under_lock(where, run, repeats=False)
+
+
+def _locked(cursor: psycopg.Cursor[Any], where: Address) -> int:
+    """Locks the head of the stream, and returns its number."""
+    row = cursor.execute("SELECT stream FROM rowtime.heads WHERE name = %s FOR UPDATE", (where.stream,)).fetchone()
+    if row is None:
+        raise _not_found(cursor, where)
+    return int(row[0])
+
+
+def _require_unattached(cursor: psycopg.Cursor[Any], stream: int, path: str) -> None:
+    attached = cursor.execute(
+        "SELECT name FROM rowtime.producers WHERE stream = %s AND status IN ('attached', 'idle') ORDER BY name",
+        (stream,),
+    ).fetchall()
+    if attached:
+        raise StreamBusyError(
+            f"{path} cannot be renamed: producer {attached[0][0]!r} is attached. Close its sink first.",
+            path=path,
+            users=[name for (name,) in attached],
+        )
+
+
+def under_lock(
+    where: Address,
+    function: Callable[[psycopg.Cursor[Any]], _Result],
+    *,
+    creates: bool = False,
+    repeats: bool = True,
+) -> _Result:
+    """Runs ``function`` in a transaction in which nobody else creates, renames or deletes a stream.
+
+    ``creates``: creates the tables first, if there are none. ``repeats``: ``function`` may run again, after the
+    connection was lost.
+    """
+
+    def run(connection: psycopg.Connection[Any]) -> _Result:
+        with connection.transaction(), connection.cursor() as cursor:
+            tables.lock_tables(cursor)
+            if creates:
+                tables.create_tables(cursor, where.path)
+            elif not tables.require_version(cursor, where.path):
+                raise _not_found(cursor, where)
+            return function(cursor)
+
+    return once(where, run, repeats=repeats)
+
+
+def once(where: Address, function: Callable[[psycopg.Connection[Any]], _Result], *, repeats: bool = True) -> _Result:
+    """Runs ``function`` on a connection of its own."""
+    connection = Connection(where)
+    try:
+        return connection.call(function, repeats=repeats)
+    finally:
+        connection.close()

@@ -1,0 +1,79 @@
+"""The head of a stream: the one row that every transaction on the stream locks first, and that decides its order."""
+
+from dataclasses import astuple, dataclass, fields
+from typing import Any
+
+from spark_rowtime.store.base import Head
+from spark_rowtime.store.steady_clock import Reading
+
+
+@dataclass(slots=True)
+class HeadRow:
+    """The columns of ``rowtime.heads``, besides the stream's id and name."""
+
+    seq: int
+    floor: int | None
+    largest: int | None
+    rows: int
+    boot: str | None
+    """The run of the clock that ``ahead`` applies to; None: nothing was committed yet."""
+    ahead: int
+    """What is added to a reading of the clock: see Uptime."""
+    stamp: int
+    """The largest uptime of a transaction."""
+    due: int | None
+    """Until this uptime no lease ends and no producer becomes idle. It may be earlier than necessary."""
+    attached: int
+    rejected: int
+    forgotten: int
+    forgotten_accepted: int
+    forgotten_rejected: int
+    forgotten_epoch: int
+    rejections: int
+    """The number of the newest rejection."""
+    rejected_bytes: int
+    rejected_removed: int
+    train_bytes: int
+    """The bytes of all trains that are kept."""
+    cleaned: int | None
+    """The uptime at which a committing process has last removed old trains."""
+    horizon: int
+    horizon_floor: int | None
+    horizon_largest: int | None
+    horizon_rows: int
+
+    @property
+    def head(self) -> Head:
+        """The end of the log."""
+        return Head(self.seq, self.floor, self.largest, self.rows)
+
+    @property
+    def beginning(self) -> Head:
+        """The last removed event."""
+        return Head(self.horizon, self.horizon_floor, self.horizon_largest, self.horizon_rows)
+
+    def due_at(self, uptime: int) -> None:
+        """Notes that something may be due after ``uptime``."""
+        self.due = uptime if self.due is None else min(self.due, uptime)
+
+
+COLUMNS = [field.name for field in fields(HeadRow)]
+CLOCK = (
+    "extract(epoch FROM pg_postmaster_start_time())::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+)
+"""The clock of the database: since when the server has run, and the time, in microseconds."""
+SELECT = f"SELECT {', '.join(COLUMNS)}, {CLOCK} FROM rowtime.heads WHERE stream = %s AND name = %s"  # noqa: S608
+LOCK = f"{SELECT} FOR UPDATE"
+UPDATE = f"UPDATE rowtime.heads SET ({', '.join(COLUMNS)}) = ({', '.join(['%s'] * len(COLUMNS))}) WHERE stream = %s"  # noqa: S608
+POSITION = "SELECT seq, floor, largest, rows FROM rowtime.heads WHERE stream = %s AND name = %s"
+
+
+def loaded(row: tuple[Any, ...]) -> tuple[HeadRow, Reading]:
+    """Returns the head, and the reading of the database's clock, that SELECT or LOCK gave."""
+    *columns, boot, micros = row
+    return HeadRow(*columns), Reading(boot, micros)
+
+
+def values(head: HeadRow) -> tuple[Any, ...]:
+    """Returns the values for UPDATE, apart from the stream."""
+    return astuple(head)

@@ -1,0 +1,211 @@
+"""The history of a stream in a database: read for another store, or written from it."""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.store.base import WRITER, Position, Slice, Staged
+from spark_rowtime.store.history import (
+    About,
+    History,
+    KeptRejection,
+    KnownAccount,
+    KnownProducer,
+    KnownReader,
+    LoggedEvent,
+)
+from spark_rowtime.store.postgres import accounts, heads, records, rejections, trains
+from spark_rowtime.store.postgres.address import address
+from spark_rowtime.store.postgres.connection import run
+from spark_rowtime.store.postgres.database import insert_stream, is_there, open_postgres, under_lock
+from spark_rowtime.store.postgres.inline import InlineTrains
+from spark_rowtime.store.postgres.store import PostgresStore
+from spark_rowtime.store.postgres.uptime import moment
+from spark_rowtime.store.widths import width_class
+
+PORTION_EVENTS = 256
+"""How many events are read, with the bytes of their trains, at a time."""
+_EVENTS = (
+    "SELECT seq, kind, producer, time, floor, stream_floor, stream_largest, stream_rows, rows, least, largest, width, "
+    "length, checksum FROM rowtime.events WHERE stream = %s AND seq > %s ORDER BY seq LIMIT %s"
+)
+_REJECTED = (
+    "SELECT id, producer, number, time, reason, bound, at_commit, owner, origin_producer, event, rows "
+    "FROM rowtime.rejected WHERE stream = %s AND id > %s ORDER BY id LIMIT 100"
+)
+_READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
+_KEYS = "SELECT producer, number, content FROM rowtime.key_floors WHERE stream = %s ORDER BY producer, number"
+_HEAD_COLUMNS = (
+    "seq, floor, largest, rows, boot, stamp, due, attached, rejected, forgotten, forgotten_accepted, "
+    "forgotten_rejected, forgotten_epoch, rejections, rejected_bytes, rejected_removed, train_bytes, horizon, "
+    "horizon_floor, horizon_largest, horizon_rows"
+)
+_HEAD = f"UPDATE rowtime.heads SET ({_HEAD_COLUMNS}) = ({', '.join(['%s'] * 21)}) WHERE stream = %s"  # noqa: S608
+COPIED = "copied"
+"""Stands for the run of the clock in the head of a copy: the uptime goes on when the copy is first written to."""
+
+
+@contextmanager
+def exported(path: str) -> Iterator[History]:
+    """Yields the history of the stream at ``path`` as of one moment. Others may write to it meanwhile."""
+    with open_postgres(path) as store, store.state() as (connection, stream):
+        yield _Exported(store, connection, stream)
+
+
+class _Exported(History):
+    def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int) -> None:
+        self._store, self._connection, self._stream = store, connection, stream
+        head, at = heads.loaded(self._query(heads.SELECT, stream, store.name)[0])
+        self.about = About(
+            store.stream, store.ancestors, store.schema, store.settings, moment(head, at, at.micros).uptime,
+            head.rejected_removed, head.forgotten, head.forgotten_accepted, head.forgotten_rejected,
+            head.forgotten_epoch,
+        )  # fmt: skip
+
+    def events(self) -> Iterator[LoggedEvent]:
+        last = 0
+        while rows := self._query(_EVENTS, self._stream, last, PORTION_EVENTS):
+            pieces = [trains.as_slice((r[0], r[2], *r[8:11], *r[12:])) for r in rows if r[11] is not None]
+            contents = self._query(*spread(trains.contents(self._stream, pieces))) if pieces else []
+            found = {piece.seq: piece for piece in trains.with_contents(pieces, contents)}
+            for row in rows:
+                last = row[0]
+                yield LoggedEvent._make((*row[:9], self._train(found, row)))
+
+    def _train(self, found: Mapping[int, Slice], row: tuple[Any, ...]) -> tuple[Staged, pa.RecordBatch] | None:
+        seq, width = row[0], row[11]
+        if width is None:
+            return None
+        if seq not in found:
+            raise StoreCorruptError(
+                f"{self._store.path}: the bytes of train {seq} are missing. Nothing was copied. `rowtime check` says "
+                "what is still readable.",
+                path=self._store.path,
+                train=seq,
+            )
+        piece = found[seq]
+        return Staged(piece.rows, piece.least, piece.largest, piece.location), self._store.read(piece)
+
+    def producers(self) -> Iterator[KnownProducer]:
+        for row in self._query(records.ALL, self._stream):
+            yield KnownProducer(*row)
+
+    def rejections(self) -> Iterator[KeptRejection]:
+        last = 0
+        while rows := self._query(_REJECTED, self._stream, last):
+            for number, producer, commit, time, reason, bound, at_commit, *whose, content in rows:
+                last = number
+                opened = rejections.opened((number, producer, time, reason, bound, *whose, content), self.about.schema)
+                kept = opened.rejected
+                yield KeptRejection(number, producer, commit, time, reason, bound, at_commit, kept.origin, kept.rows)
+
+    def readers(self) -> Iterator[KnownReader]:
+        for name, seq, cut, seen in self._query(_READERS, self._stream):
+            yield KnownReader(name, Position(seq, cut, None), seen)
+
+    def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
+        yield from self._query(_KEYS, self._stream)
+
+    def accounts(self) -> Iterator[KnownAccount]:
+        yield from (KnownAccount(*row) for row in self._query(accounts.OF_ROLE, self._stream, WRITER))
+
+    def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return run(self._connection, [(sql, values)])[0]
+
+
+def spread(statement: tuple[str, Any]) -> tuple[Any, ...]:
+    """Returns the statement and its values as arguments."""
+    return (statement[0], *statement[1])
+
+
+def import_postgres(history: History, to: str) -> None:
+    """Writes the history as a new stream at ``to``, in one transaction. Raises StreamExistsError if there is one."""
+    where, name = address(to), str(uuid.uuid4())
+
+    def write(cursor: psycopg.Cursor[Any]) -> None:
+        if is_there(cursor, where, name):
+            return
+        stream = insert_stream(cursor, where, name, history.about.schema, history.about.settings, {})
+        _Import(cursor, stream, history).run()
+
+    under_lock(where, write, creates=True, repeats=False)
+
+
+class _Import:
+    def __init__(self, cursor: psycopg.Cursor[Any], stream: int, history: History) -> None:
+        self._cursor, self._stream, self._history = cursor, stream, history
+        self._train_bytes = self._rejected_bytes = self._rejections = 0
+        self._first: LoggedEvent | None = None
+        self._last: LoggedEvent | None = None
+
+    def run(self) -> None:
+        history, about = self._history, self._history.about
+        self._events(history.events())
+        known = list(history.producers())
+        self._copy("producers (stream, " + ", ".join(KnownProducer._fields) + ")", known)
+        self._copy("rejected", (self._rejected(one) for one in history.rejections()))
+        self._copy("readers", ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers()))
+        self._copy("key_floors", history.key_floors())
+        self._copy("accounts", history.accounts())
+        end = self._end(self._last)
+        attached = sum(one.status in (Status.ATTACHED, Status.IDLE) for one in known)
+        rejected = sum(one.rejected for one in known) + about.forgotten_rejected
+        forgotten = (about.forgotten, about.forgotten_accepted, about.forgotten_rejected, about.forgotten_epoch)
+        kept = (self._rejections, self._rejected_bytes, about.rejected_removed, self._train_bytes)
+        first = self._first
+        horizon = self._end(first if first is not None and first.seq > 1 else None)
+        values = (*end, COPIED, about.uptime, 0, attached, rejected, *forgotten, *kept, *horizon)
+        self._cursor.execute(_HEAD, (*values, self._stream))
+        ancestors = json.dumps({**about.ancestors, about.stream: end[0]})
+        self._cursor.execute("UPDATE rowtime.streams SET ancestors = %s WHERE id = %s", (ancestors, self._stream))
+
+    @staticmethod
+    def _end(event: LoggedEvent | None) -> tuple[int, int | None, int | None, int]:
+        if event is None:
+            return 0, None, None, 0
+        return event.seq, event.stream_floor, event.stream_largest, event.stream_rows
+
+    def _events(self, events: Iterable[LoggedEvent]) -> None:
+        """Writes the log in portions, each followed by the bytes of its trains."""
+        portion: list[tuple[Any, ...]] = []
+        contents: list[tuple[Any, ...]] = []
+        encoder = InlineTrains("", self._history.about.schema)
+        size = 0
+        for event in events:
+            self._first, self._last = self._first or event, event
+            place: tuple[Any, ...] = (None,) * 5
+            if event.train is not None:
+                staged = encoder.stage(event.train[1], (event.train[0].least, event.train[0].largest))
+                width = width_class(staged.least, staged.largest)
+                place = (staged.least, staged.largest, width, staged.location.length, staged.location.checksum)
+                contents += trains.parts(event.seq, staged)
+                self._train_bytes += staged.location.length
+                size += staged.location.length
+            portion.append((*event[:9], *place))
+            if size > trains.PART_BYTES or len(portion) >= PORTION_EVENTS:
+                self._flush(portion, contents)
+                portion, contents, size = [], [], 0
+        self._flush(portion, contents)
+
+    def _flush(self, portion: list[tuple[Any, ...]], contents: list[tuple[Any, ...]]) -> None:
+        self._copy("events", portion)
+        self._copy("trains", contents)
+
+    def _rejected(self, one: KeptRejection) -> tuple[Any, ...]:
+        rows, origin = one.rows.serialize().to_pybytes(), one.origin
+        whose = (None, None, None) if origin is None else (origin.owner, origin.producer, origin.event)
+        self._rejections, self._rejected_bytes = one.number, self._rejected_bytes + len(rows)
+        counted = (*whose, one.rows.num_rows, rows)
+        return (one.number, one.producer, one.commit, one.time, one.reason, one.bound, one.at_commit, *counted)
+
+    def _copy(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        with self._cursor.copy(f"COPY rowtime.{table} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row((self._stream, *row))

@@ -1,0 +1,184 @@
+"""The producers' rows in the database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spark_rowtime.bounds.clock import Event, ProducerClock, Status
+from spark_rowtime.store import expiry
+from spark_rowtime.store.base import LastSeen, ProducerInfo, StreamSettings
+from spark_rowtime.store.expiry import Ticking
+from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.types.timestamps import END
+
+_COLUMNS = (
+    "name, status, floor, lease, seen, sent, let_go, epoch, accepted, rejected, number, checkpoint, declaration, "
+    "disorder, holder, receipt_seq, receipt_floor"
+)
+_NAMES = _COLUMNS.split(", ")
+ALL = f"SELECT {_COLUMNS} FROM rowtime.producers WHERE stream = %s ORDER BY name"  # noqa: S608  (constants)
+ONE = f"SELECT {_COLUMNS} FROM rowtime.producers WHERE stream = %s AND name = %s"  # noqa: S608
+_SOME = f"SELECT {_COLUMNS} FROM rowtime.producers WHERE stream = %s AND name = ANY(%s)"  # noqa: S608
+_INSERT = (
+    f"INSERT INTO rowtime.producers (stream, {_COLUMNS}) VALUES (%s{', %s' * len(_NAMES)}) "  # noqa: S608
+    f"ON CONFLICT (stream, name) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _NAMES[1:])}"
+)
+_UPDATE = (
+    f"UPDATE rowtime.producers SET ({', '.join(_NAMES[1:])}) = ({', '.join(['%s'] * (len(_NAMES) - 1))}) "  # noqa: S608
+    "WHERE stream = %s AND name = %s"
+)
+_TICKING = "SELECT name, status, floor, lease, seen, sent FROM rowtime.producers WHERE stream = %s AND "
+MEMBERS = f"{_TICKING} status IN ('attached', 'idle', 'expected')"
+_MEMBER = "SELECT name, status, floor FROM rowtime.producers WHERE stream = %s AND "
+WEAKEST = (
+    f"SELECT name, status, floor FROM (({_MEMBER} status = 'expected' AND name <> %s ORDER BY name LIMIT 1) UNION ALL "  # noqa: S608
+    f"({_MEMBER} status = 'attached' AND name <> %s ORDER BY floor NULLS FIRST, name LIMIT 1)) found "
+    "ORDER BY status DESC LIMIT 1"
+)
+_STRONGEST = f"{_MEMBER} status = 'attached' AND name <> %s ORDER BY floor DESC NULLS LAST, name DESC LIMIT 1"
+_IDLE = f"{_MEMBER} status = 'idle' AND name <> %s LIMIT 1"
+_OVERDUE = f"{_TICKING} ((status IN ('attached', 'idle') AND seen + lease < %s) OR (status = 'attached' AND sent < %s))"
+_NEXT_DUE = (
+    "SELECT LEAST(MIN(seen + lease), MIN(sent + %s::bigint) FILTER (WHERE status = 'attached')) FROM rowtime.producers "
+    "WHERE stream = %s AND status IN ('attached', 'idle')"
+)
+
+
+@dataclass(slots=True)
+class Record:
+    """One producer: its public state, its holder, and the receipt of its last commit."""
+
+    name: str
+    status: str
+    floor: int | None
+    lease: int | None
+    seen: int
+    sent: int
+    let_go: bool
+    epoch: int
+    accepted: int
+    rejected: int
+    number: int
+    checkpoint: str | None
+    declaration: str
+    disorder: str
+    holder: str
+    receipt_seq: int
+    receipt_floor: int | None
+    counted: tuple[bool, int] = (False, 0)
+    """Whether the row in the database is of an attached producer, and how many rejected rows it has."""
+    stored: bool = True
+    """Whether the database has a row of the producer."""
+
+    @property
+    def counts(self) -> tuple[bool, int]:
+        """The same of this object, which may not be saved yet."""
+        return self.status in (Status.ATTACHED, Status.IDLE), self.rejected
+
+    @property
+    def info(self) -> ProducerInfo:
+        """What the store says of the producer."""
+        return ProducerInfo(
+            self.name, Status(self.status), self.epoch, self.floor, self.accepted, self.rejected, self.number,
+            self.checkpoint, self.declaration, self.disorder,
+        )  # fmt: skip
+
+    def last_seen(self, now: int) -> LastSeen:
+        """Returns when the producer was last seen, at the uptime ``now``."""
+        return LastSeen(max(now - self.seen, 0), max(now - self.sent, 0), self.lease)
+
+    def tick(self, clock: ProducerClock | None, gone: Status) -> None:
+        """Takes over the producer's state from the clock. ``gone`` is its status if the clock no longer has it."""
+        self.status = clock.status.value if clock else gone.value
+        gone_at = END if gone is Status.COMPLETE else self.floor
+        self.floor = clock.floor if clock else gone_at
+        if clock:
+            self.let_go = False
+
+
+def opened(row: tuple[Any, ...]) -> Record:
+    """Returns the producer of a row of ALL or ONE."""
+    record = Record(*row)
+    record.counted = record.counts
+    return record
+
+
+def newcomer(name: str, status: Status, epoch: int) -> Record:
+    """Returns a producer that has never attached, or was forgotten. ``epoch``: the largest of a forgotten producer."""
+    return Record(name, status, None, None, 0, 0, False, epoch, 0, 0, 0, None, "", "", "", 0, None, stored=False)
+
+
+def find(transaction: Transaction, name: str) -> Record | None:
+    """Returns the producer of that name."""
+    rows = transaction.query(ONE, transaction.stream, name)
+    return opened(rows[0]) if rows else None
+
+
+def find_all(transaction: Transaction, names: Sequence[str]) -> dict[str, Record]:
+    """Returns those of the producers that the stream knows."""
+    rows = transaction.query(_SOME, transaction.stream, list(names))
+    return {row[0]: opened(row) for row in rows}
+
+
+def save(transaction: Transaction, record: Record, settings: StreamSettings) -> None:
+    """Writes the producer's row, and counts it in the head."""
+    head, (attached, rejected), (counts, rejects) = transaction.head, record.counted, record.counts
+    head.attached, head.rejected = head.attached + counts - attached, head.rejected + rejects - rejected
+    record.counted = record.counts
+    if record.status in (Status.ATTACHED, Status.IDLE) and record.lease is not None:
+        head.due_at(record.seen + record.lease)
+    if record.status == Status.ATTACHED and settings.idleTimeout is not None:
+        head.due_at(record.sent + settings.idleTimeout)
+    values = tuple(getattr(record, name) for name in _NAMES)
+    if record.stored:
+        transaction.write(_UPDATE, *values[1:], transaction.stream, record.name)
+    else:
+        transaction.write(_INSERT, transaction.stream, *values)
+    record.stored = True
+
+
+def weakest_but(stream: int, name: str) -> Statement:
+    """Returns the query for the weakest producer that counts, apart from ``name``."""
+    return WEAKEST, (stream, name, stream, name)
+
+
+def strongest_floor_but(transaction: Transaction, name: str) -> int | None:
+    """Returns the highest floor of the producers that count, apart from ``name``; an expected one has none."""
+    found = transaction.query(_STRONGEST, transaction.stream, name)
+    return found[0][2] if found else None
+
+
+def member(rows: list[tuple[Any, ...]]) -> tuple[str, ProducerClock] | None:
+    """Returns the producer in the first of ``rows``, and its state in the clock."""
+    if not rows:
+        return None
+    name, status, floor = rows[0][:3]
+    return name, ProducerClock(Status(status), floor)
+
+
+def has_idle(transaction: Transaction, but: str) -> bool:
+    """Returns whether a producer is idle, apart from ``but``."""
+    return bool(transaction.query(_IDLE, transaction.stream, but))
+
+
+def overdue_query(stream: int, now: int, idle_timeout: int | None) -> Statement:
+    """Returns the query for the producers whose time is up."""
+    return _OVERDUE, (stream, now, -1 if idle_timeout is None else now - idle_timeout)
+
+
+def overdue(rows: list[tuple[Any, ...]], now: int, idle_timeout: int | None) -> list[Event]:
+    """Returns the events for the rows of ``overdue_query``; see :func:`spark_rowtime.store.expiry.overdue`."""
+    return expiry.overdue(map(_ticking, rows), now, idle_timeout)
+
+
+def renew_due(transaction: Transaction, idle_timeout: int | None) -> None:
+    """Computes when something is due next, and notes it in the head."""
+    ((due,),) = transaction.query(_NEXT_DUE, idle_timeout, transaction.stream)
+    transaction.head.due = due
+    transaction.changed()
+
+
+def _ticking(row: tuple[Any, ...]) -> Ticking:
+    name, status, floor, lease, seen, sent = row
+    return name, Status(status), floor, lease, seen, sent

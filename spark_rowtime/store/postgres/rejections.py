@@ -1,0 +1,96 @@
+"""The rejected rows in the database."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.store.base import Rejected, Rejection
+from spark_rowtime.store.messages import read_batch
+from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.transaction import Transaction
+
+LARGEST_REJECTION_BYTES = 100_000_000
+"""A larger rejection is stored in several rows. The limit is a tenth of the largest value that PostgreSQL accepts."""
+PORTION_REJECTIONS = 100
+"""How many rejections are read at a time."""
+KEPT_PARTS = 8
+"""Once the limit is exceeded, this fraction of it is freed, so that not every commit removes something."""
+MOST_REMOVED = 1000
+"""A commit removes at most so many rejections, beside as many as it adds, so that no other producer waits for long."""
+_INSERT = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 13)})"  # noqa: S608  (constants)
+_COLUMNS = "id, producer, time, reason, bound, owner, origin_producer, event, rows"
+_PORTION = f"SELECT {_COLUMNS} FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s ORDER BY id LIMIT %s"  # noqa: S608
+_RECEIPT = (
+    f"SELECT {_COLUMNS} FROM rowtime.rejected WHERE stream = %s AND producer = %s AND number = %s AND at_commit "  # noqa: S608
+    "ORDER BY id"
+)
+_OLDEST = (
+    "SELECT r.id, r.count, octet_length(r.rows) FROM rowtime.rejected r WHERE r.stream = %s AND r.id <= %s AND NOT "
+    "(r.at_commit AND EXISTS (SELECT FROM rowtime.producers p WHERE p.stream = r.stream AND p.name = r.producer "
+    "AND p.number = r.number)) ORDER BY r.id LIMIT %s"
+)
+"""Selects the rejections that may be removed. What a receipt contains stays, for a retry of the commit."""
+_DELETE = "DELETE FROM rowtime.rejected WHERE stream = %s AND id = ANY(%s)"
+
+
+def add(
+    transaction: Transaction, producer: str, number: int, rejected: Sequence[tuple[Rejected, bool]], most: int
+) -> None:
+    """Stores what the producer's commit ``number`` rejected, and removes the oldest rejections beyond ``most`` bytes.
+
+    Each rejection comes with whether only the store could reject these rows.
+    """
+    head = transaction.head
+    before = head.rejections
+    for one, at_commit in rejected:
+        _add(transaction, producer, number, one, at_commit)
+    if head.rejected_bytes > most:
+        _limit(transaction, before, most - most // KEPT_PARTS, MOST_REMOVED + head.rejections - before)
+
+
+def _add(transaction: Transaction, producer: str, number: int, rejected: Rejected, at_commit: bool) -> None:
+    head, origin = transaction.head, rejected.origin
+    whose = (None, None, None) if origin is None else (origin.owner, origin.producer, origin.event)
+    for part in _parts(rejected.rows):
+        rows = part.serialize().to_pybytes()
+        head.rejections, head.rejected_bytes = head.rejections + 1, head.rejected_bytes + len(rows)
+        values = (transaction.at.wall, rejected.reason, rejected.bound, at_commit, *whose, part.num_rows, rows)
+        transaction.write(_INSERT, transaction.stream, head.rejections, producer, number, *values)
+
+
+def _limit(transaction: Transaction, before: int, wanted: int, most: int) -> None:
+    """Removes the oldest rejections up to the number ``before``, at most ``most``, until ``wanted`` bytes are left."""
+    head, gone = transaction.head, []
+    for number, count, size in transaction.query(_OLDEST, transaction.stream, before, most):
+        if head.rejected_bytes <= wanted:
+            break
+        gone.append(number)
+        head.rejected_bytes, head.rejected_removed = head.rejected_bytes - size, head.rejected_removed + count
+    if gone:
+        transaction.write(_DELETE, transaction.stream, gone)
+
+
+def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
+    if rows.nbytes <= LARGEST_REJECTION_BYTES or rows.num_rows < 2:
+        return [rows]
+    half = rows.num_rows // 2
+    return _parts(rows.slice(0, half)) + _parts(rows.slice(half))
+
+
+def of_receipt(stream: int, producer: str, number: int) -> Statement:
+    """Returns the query for what the store rejected of the producer's commit ``number``."""
+    return _RECEIPT, (stream, producer, number)
+
+
+def portion(stream: int, after: int, upto: int) -> Statement:
+    """Returns the query for the next rejections; fewer than PORTION_REJECTIONS: all."""
+    return _PORTION, (stream, after, upto, PORTION_REJECTIONS)
+
+
+def opened(row: tuple[Any, ...], schema: pa.Schema) -> Rejection:
+    """Returns the rejection of a row of ``portion`` or ``of_receipt``."""
+    number, producer, time, reason, bound, *whose, rows = row
+    origin = None if whose[0] is None else BoundOrigin(*whose)
+    return Rejection(number, producer, time, Rejected(reason, bound, read_batch(pa.py_buffer(rows), schema), origin))

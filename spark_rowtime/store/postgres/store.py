@@ -1,0 +1,513 @@
+"""PostgresStore: a stream in a PostgreSQL database, shared by the processes of any machines."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import psycopg
+import pyarrow as pa
+
+from spark_rowtime.bounds.clock import Detached, Event, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.errors import DataLostError, ProducerFencedError, StoreUnavailableError, StreamCompleteError
+from spark_rowtime.store.admission import fenced, never_attached, redeclared, require_open
+from spark_rowtime.store.base import (
+    Account,
+    Collected,
+    Commit,
+    Head,
+    LastSeen,
+    Position,
+    ProducerInfo,
+    ReaderInfo,
+    Receipt,
+    Rejection,
+    Renewal,
+    Slice,
+    Staged,
+    Store,
+    StreamSettings,
+    Summary,
+)
+from spark_rowtime.store.postgres import accounts, heads, log, records, rejections, trains
+from spark_rowtime.store.postgres.connection import Connection, Statement, gone
+from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.inline import InlineTrains
+from spark_rowtime.store.postgres.log import Log
+from spark_rowtime.store.postgres.members import sorted_members
+from spark_rowtime.store.postgres.prefetch import Prefetch
+from spark_rowtime.store.postgres.records import Record
+from spark_rowtime.store.postgres.removal import Collector
+from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.postgres.turn import Turn, expect
+from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
+from spark_rowtime.store.retention import lost_error, never_registered, require_kept
+from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
+from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.types.alteration import altered
+from spark_rowtime.types.timestamps import END, wall_clock
+
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.01, 1.5
+"""The pauses between two looks at the stream's head, while a reader waits. A look costs about 0.15 ms."""
+_KEEP = (
+    "INSERT INTO rowtime.readers SELECT stream, %s::text, %s::bigint, %s::bigint, %s::bigint FROM rowtime.heads "
+    "WHERE stream = %s AND name = %s "
+    "ON CONFLICT (stream, name) DO UPDATE SET seq = excluded.seq, cut = excluded.cut, seen = excluded.seen "
+    "RETURNING name"
+)
+_FORGET = "DELETE FROM rowtime.readers WHERE stream = %s AND name = %s"
+_READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
+_KEYS = "SELECT content FROM rowtime.key_floors WHERE stream = %s AND producer = %s ORDER BY number"
+_NAMES = "SELECT name FROM rowtime.producers WHERE stream = %s"
+_SCHEMA = "SELECT schema FROM rowtime.streams WHERE id = %s"
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """What ``rowtime.streams`` has of a stream."""
+
+    id: int
+    name: str
+    uuid: str
+    schema: pa.Schema
+    settings: StreamSettings
+    ancestors: Mapping[str, int]
+
+
+class PostgresStore(Store):
+    """See :class:`Store`, and :mod:`spark_rowtime.store.postgres.tables` for the tables.
+
+    Law (*in turn*): every transaction first locks the stream's row in ``heads``, whose ``seq`` numbers the events. So
+    their numbers are in the order of the commits, without gaps, and readers see each event after all earlier ones. The
+    isolation is READ COMMITTED, in which a query after the lock sees everything that was committed before.
+
+    A call whose connection is lost is repeated on a new connection. A commit that had landed is recognised then by its
+    producer, epoch and number. The clock for leases, idleness and ages is that of the database; see
+    :mod:`spark_rowtime.store.postgres.uptime`. If a caller replaces ``now`` or ``steady``, these are used instead.
+    """
+
+    def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
+        self.path, self._connection, self._id, self.name = path, connection, stream.id, stream.name
+        self.stream, self.schema, self.settings = stream.uuid, stream.schema, stream.settings
+        self.ancestors = stream.ancestors
+        self.now: Callable[[], int] = wall_clock
+        self.steady: Callable[[], Reading] = machine_reading
+        self.sleep: Callable[[float], object] = time.sleep
+        self._trains = InlineTrains(path, stream.schema)
+        self._prefetch = Prefetch()
+        self._collector = Collector(path, self.settings, self._transact_plainly)
+        self._counting, self._holders = threading.Lock(), 1
+
+    def _transact(
+        self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
+    ) -> _Result:
+        """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own."""
+
+        def once(connection: psycopg.Connection[Any]) -> _Result:
+            transaction = Transaction(connection, self._id)
+            at, found = transaction.begin(self.path, self.name, first)
+            transaction.at = self._moment(transaction.head, at)
+            result = function(transaction, Log(transaction, self.settings), found)
+            transaction.finish()
+            return result
+
+        return self._connection.call(once)
+
+    def _transact_plainly(self, function: Callable[[Transaction], Any]) -> Any:
+        return self._transact(lambda transaction, _log, _found: function(transaction))
+
+    def _moment(self, head: HeadRow, database: Reading) -> Moment:
+        return moment(head, self._reading(database), self._wall(database))
+
+    def _reading(self, database: Reading) -> Reading:
+        replaced = self.now is not wall_clock or self.steady is not machine_reading
+        return reading(self.now, self.steady) if replaced else database
+
+    def _wall(self, database: Reading) -> int:
+        return database.micros if self.now is wall_clock else self.now()
+
+    def _about(self, name: str) -> list[Statement]:
+        """Returns the queries that a transaction of one producer begins with."""
+        return [(records.ONE, (self._id, name)), records.weakest_but(self._id, name)]
+
+    def _for_producer(
+        self, name: str, function: Callable[[Turn, Record | None], _Result], *, expires: str | None = None
+    ) -> _Result:
+        """Runs ``function`` in a transaction that is about one producer.
+
+        ``expires``: first logs what is due, but nothing about the producer of this name.
+        """
+
+        def run(transaction: Transaction, log: Log, found: list[list[tuple[Any, ...]]]) -> _Result:
+            turn = Turn(self, transaction, log)
+            rows, weakest = found
+            if expires is not None and turn.expire(but=expires):
+                rows, weakest = transaction.query(records.ONE, self._id, name), None  # type: ignore[assignment]
+            record = records.opened(rows[0]) if rows else None
+            log.members.turn_to(record or name, weakest)
+            return function(turn, record)
+
+        return self._transact(run, *self._about(name))
+
+    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
+        def run(turn: Turn, record: Record | None) -> ProducerInfo:
+            head, now = turn.transaction.head, turn.transaction.at.uptime
+            if record is None:
+                record = records.newcomer(producer, Status.ATTACHED, head.forgotten_epoch)
+            if record.declaration not in ("", declaration):
+                raise redeclared(producer, record.declaration, declaration)
+            if turn.log.clock.producers.get(producer) is None and record.status != Status.COMPLETE:
+                require_open(self.path, producer, head.floor)
+            record.lease, record.seen, record.declaration = lease, now, declaration
+            if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
+                turn.take_over(record, holder)
+            else:
+                turn.save(record)
+            return record.info
+
+        return self._for_producer(producer, run, expires="")
+
+    def expect(self, names: Sequence[str]) -> None:
+        def run(transaction: Transaction, log: Log, _found: Any) -> None:
+            expect(transaction, log, names)
+
+        self._transact(run)
+
+    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
+        return self._for_producer(
+            producer, lambda turn, record: turn.renew(self._current(turn, record, producer, epoch), sends=sends)
+        )
+
+    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+        names = [name for name, _ in producers]
+
+        def run(transaction: Transaction, log: Log, _found: Any) -> list[Renewal]:
+            turn, known = Turn(self, transaction, log), records.find_all(transaction, names)
+            return [self._renew_if_possible(turn, known.get(name), name, epoch) for name, epoch in producers]
+
+        return self._transact(run)
+
+    def _renew_if_possible(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Renewal:
+        try:
+            record = self._current(turn, record, producer, epoch)
+            if record.status == Status.DETACHED:
+                turn.log.members.turn_to(record)
+            return turn.renew(record, sends=False)
+        except (ProducerFencedError, StreamCompleteError) as error:
+            return error
+
+    def due(self) -> list[Event]:
+        row = self._connection.one(heads.SELECT, self._id, self.name)
+        if row is None:
+            raise gone(self.path)
+        head, at = heads.loaded(row)
+        now = self._moment(head, at).uptime
+        if head.due is None or now <= head.due:
+            return []
+        idle = self.settings.idleTimeout
+        return records.overdue(self._rows(*records.overdue_query(self._id, now, idle)), now, idle)
+
+    def expire(self) -> bool:
+        row = self._connection.one(heads.SELECT, self._id, self.name)
+        if row is None:
+            raise gone(self.path)
+        head, at = heads.loaded(row)
+        was_restarted = restarted(head, self._reading(at))
+        if not was_restarted and (head.due is None or self._moment(head, at).uptime <= head.due):
+            return False
+
+        def run(transaction: Transaction, log: Log, _found: Any) -> bool:
+            transaction.changed()
+            return Turn(self, transaction, log).expire()
+
+        try:
+            return self._transact(run)
+        except StoreUnavailableError as error:
+            if error.values.get("lacks") == "privilege":  # a user who may only read: a writer does it
+                return False
+            raise
+
+    def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
+        return self._trains.stage(rows, ends)
+
+    def commit(self, commit: Commit) -> Receipt:
+        def run(turn: Turn, record: Record | None) -> tuple[Receipt, Transaction]:
+            record = self._current(turn, record, commit.producer, commit.epoch)
+            return turn.commit(commit, record), turn.transaction
+
+        receipt, transaction = self._for_producer(commit.producer, run, expires=commit.producer)
+        self._collector.after_commit(transaction)
+        return receipt
+
+    def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
+        record = self._known(turn, record, producer)
+        if record.epoch != epoch:
+            raise fenced(producer, epoch, record.epoch, Status(record.status))
+        return record
+
+    def _known(self, turn: Turn, record: Record | None, producer: str) -> Record:
+        if record is None:
+            raise never_attached(producer, [name for (name,) in turn.transaction.query(_NAMES, self._id)], self.path)
+        return record
+
+    def leave(self, producer: str, epoch: int) -> None:
+        def run(turn: Turn, record: Record | None) -> None:
+            record = self._current(turn, record, producer, epoch)
+            if record.status not in (Status.LEFT, Status.COMPLETE):
+                record.seen = turn.transaction.at.uptime
+                turn.log.tick(Left(producer), record)
+
+        self._for_producer(producer, run)
+
+    def detach(self, producer: str) -> None:
+        def run(turn: Turn, record: Record | None) -> None:
+            record = self._known(turn, record, producer)
+            if record.status in (Status.EXPECTED, Status.ATTACHED, Status.IDLE):
+                record.let_go = True
+                turn.log.tick(Detached(producer), record)
+
+        self._for_producer(producer, run)
+
+    def close_producer(self, producer: str, *, complete: bool = False) -> None:
+        def run(turn: Turn, record: Record | None) -> None:
+            record = self._known(turn, record, producer)
+            if record.status == Status.COMPLETE or (record.status == Status.LEFT and not complete):
+                return
+            record.holder, record.epoch, record.seen = "", record.epoch + 1, turn.transaction.at.uptime
+            turn.log.tick(Sent(producer, END) if complete else Left(producer), record)
+
+        self._for_producer(producer, run)
+
+    def alter(self, add: pa.Schema) -> None:
+        def run(transaction: Transaction, _log: Log, found: list[list[tuple[Any, ...]]]) -> None:
+            schema = altered(pa.ipc.read_schema(pa.py_buffer(found[0][0][0])), add, self.path)
+            value = schema.serialize().to_pybytes()
+            transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", value, self._id)
+
+        self._transact(run, (_SCHEMA, (self._id,)))
+
+    def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._connection.rows((sql, values))[0]
+
+    def _head_row(self) -> tuple[HeadRow, Reading]:
+        row = self._connection.one(heads.SELECT, self._id, self.name)
+        if row is None:
+            raise gone(self.path)
+        return heads.loaded(row)
+
+    def head(self) -> Head:
+        row = self._connection.one(heads.POSITION, self._id, self.name)
+        if row is None:
+            raise gone(self.path)
+        return Head(*row)
+
+    def at(self, seq: int) -> Head:
+        if seq == 0:
+            return Head(0, None, None, 0)
+        rows, ends = self._connection.rows((log.AT, (self._id, seq)), (heads.SELECT, (self._id, self.name)))
+        if not ends:
+            raise gone(self.path)
+        head = heads.loaded(ends[0])[0]
+        if rows and seq >= head.horizon:
+            return Head(*rows[0])
+        if seq > head.seq:
+            raise DataLostError(
+                f"The log of {self.path} ends at {head.seq}: it has no seq {seq}.", path=self.path, last=head.seq
+            )
+        raise lost_error(f"the log at seq {seq}", head.beginning, self.path)
+
+    def slices(self, after: Position, upto: Position) -> list[Slice]:
+        queries = trains.slices_between(self._id, after, upto)
+        *found, ends = self._connection.rows(*queries, (heads.SELECT, (self._id, self.name)))
+        if not ends:
+            raise gone(self.path)
+        # Read last: if nothing is lost now, the slices found are complete.
+        require_kept(after, heads.loaded(ends[0])[0].beginning, self.path)
+        pieces = [trains.as_slice(row) for rows in found for row in rows]
+        self._prefetch.expect(pieces)
+        return pieces
+
+    def read(self, piece: Slice | Staged) -> pa.RecordBatch:
+        if isinstance(piece, Slice) and piece.location.content is None:
+            piece = self._with_content(piece)
+        return self._trains.read(piece)
+
+    def _with_content(self, piece: Slice) -> Slice:
+        """Reads the bytes of a train, and of those that follow it in the last ``slices``, in one round trip."""
+        if (ready := self._prefetch.take(piece.seq)) is not None:
+            return ready
+        self._prefetch.keep(self.carry(self._prefetch.next(piece)))
+        if (ready := self._prefetch.take(piece.seq)) is not None:
+            return ready
+        raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
+
+    def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
+        return trains.with_contents(pieces, self._rows(*trains.contents(self._id, pieces)))
+
+    def keep(self, reader: str, position: Position) -> None:
+        now = self._uptime()
+        values = (reader, position.seq, position.cut, now, self._id, self.name)
+        if self._connection.one(_KEEP, *values) is None:
+            raise gone(self.path)
+
+    def forget(self, reader: str) -> None:
+        attempts: list[bool] = []
+
+        def run(connection: psycopg.Connection[Any]) -> bool:
+            attempts.append(True)
+            return bool(connection.execute(_FORGET, (self._id, reader)).rowcount)
+
+        if not self._connection.call(run) and len(attempts) == 1:  # an attempt that was cut off may have deleted it
+            raise never_registered(reader, self.readers())
+
+    def readers(self) -> list[ReaderInfo]:
+        rows, now = self._rows(_READERS, (self._id,)), self._uptime()
+        return [ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in rows]
+
+    def report(self, role: str, name: str, content: str) -> None:
+        sql, values = accounts.report(self._id, self.name, Account(role, name, content, 0), self._uptime())
+        if self._connection.one(sql, *values) is None:
+            raise gone(self.path)
+
+    def accounts(self) -> list[Account]:
+        rows, now = self._rows(accounts.ALL, (self._id,)), self._uptime()
+        return [accounts.opened(row, now) for row in rows]
+
+    def _uptime(self) -> int:
+        return self._moment(*self._head_row()).uptime
+
+    def horizon(self) -> Head:
+        return self._head_row()[0].beginning
+
+    def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
+        return self._collector.collect(age, size, force)
+
+    def producers(self) -> list[ProducerInfo]:
+        return [records.opened(row).info for row in self._rows(records.ALL, (self._id,))]
+
+    def summary(self) -> Summary:
+        weakest, ends = self._connection.rows(records.weakest_but(self._id, ""), (heads.SELECT, (self._id, self.name)))
+        if not ends:
+            raise gone(self.path)
+        head = heads.loaded(ends[0])[0]
+        holder, clock = records.member(weakest) or (None, None)
+        expected = clock is not None and clock.status is Status.EXPECTED
+        return Summary(head.floor, holder, expected, head.attached, head.rejected, head.forgotten)
+
+    def producer(self, name: str) -> ProducerInfo | None:
+        row = self._connection.one(records.ONE, self._id, name)
+        return None if row is None else records.opened(row).info
+
+    def last_seen(self) -> dict[str, LastSeen]:
+        rows, now = self._rows(records.ALL, (self._id,)), self._uptime()
+        return {row[0]: records.opened(row).last_seen(now) for row in rows}
+
+    def keys(self, producer: str) -> list[bytes]:
+        return [content for (content,) in self._rows(_KEYS, (self._id, producer))]
+
+    def clock(self) -> StreamClock:
+        def run(connection: psycopg.Connection[Any], stream: int) -> StreamClock:
+            row = connection.execute(heads.SELECT, (stream, self.name), binary=True).fetchone()
+            members = connection.execute(records.MEMBERS, (stream,), binary=True).fetchall()
+            if row is None:
+                raise gone(self.path)
+            head, clock = heads.loaded(row)[0], self.settings.clock(sorted_members(members))
+            clock.floor, clock.largest = head.floor, head.largest
+            return clock
+
+        return self.consistently(run)
+
+    def consistently(self, function: Callable[[psycopg.Connection[Any], int], _Result]) -> _Result:
+        """Runs ``function`` on the connection, with the stream's number. All its queries see one state."""
+
+        def run(connection: psycopg.Connection[Any]) -> _Result:
+            with _one_state(connection):
+                return function(connection, self._id)
+
+        return self._connection.call(run)
+
+    @contextmanager
+    def state(self) -> Iterator[tuple[psycopg.Connection[Any], int]]:
+        """Yields the connection and the stream's number. All queries of the block see one state."""
+        with self._connection.lent() as connection, _one_state(connection):
+            yield connection, self._id
+
+    def raised(self, bound: int) -> BoundOrigin | None:
+        head = self._head_row()[0]
+        sql, *values = log.raised(self._id, bound, head.horizon, head.seq)
+        return log.origin(self._rows(sql, values), head.horizon)
+
+    def moved(self) -> int | None:
+        head, uptime = self._head_row()[0], self._uptime()
+        if head.floor is None:
+            return None
+        sql, *values = log.raised(self._id, head.floor, head.horizon, head.seq)
+        rows = self._rows(sql, values)
+        return max(uptime - rows[0][-1], 0) if rows and rows[0][0] > head.horizon else None
+
+    def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
+        end = self.rejections_end() if upto is None else upto
+        while after < end:
+            rows = self._rows(*rejections.portion(self._id, after, end))
+            yield from (rejections.opened(row, self.schema) for row in rows)
+            after = rows[-1][0] if len(rows) == rejections.PORTION_REJECTIONS else end
+
+    def rejections_end(self) -> int:
+        return self._head_row()[0].rejections
+
+    def rejected(self) -> pa.Table:
+        return rejected_table(self.rejections(), self.schema)
+
+    def rejected_removed(self) -> int:
+        return self._head_row()[0].rejected_removed
+
+    def bounds(self) -> pa.Table:
+        return bounds_table(log.columns(self._rows(log.COLUMNS, (self._id,))))
+
+    def wait(self, seq: int, timeout: float | None) -> bool:
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        pause = FIRST_PAUSE_SECONDS
+        while self.head().seq <= seq:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self.sleep(min(pause, left))
+            pause = min(pause * PAUSE_GROWTH, LONGEST_PAUSE_SECONDS)
+        return True
+
+    def hold(self) -> bool:
+        """Adds a holder, so that one more ``close`` is needed to close the store.
+
+        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
+        altered: whoever opens the stream now needs a store of its own.
+        """
+        with self._counting:
+            if self._holders and self._connection.open_here and self._is_current():
+                self._holders += 1
+                return True
+            return False
+
+    def _is_current(self) -> bool:
+        found, head = self._connection.rows((_SCHEMA, (self._id,)), (heads.POSITION, (self._id, self.name)))
+        schemas = [pa.ipc.read_schema(pa.py_buffer(value)) for (value,) in found]
+        return bool(head) and any(schema.equals(self.schema, check_metadata=True) for schema in schemas)
+
+    def close(self) -> None:
+        with self._counting:
+            self._holders -= 1
+            last = self._holders == 0
+        if last:
+            self._connection.close()
+
+
+@contextmanager
+def _one_state(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        yield

@@ -1,0 +1,116 @@
+"""The tables of all streams of a database, in the schema ``rowtime``."""
+
+from typing import Any
+
+from psycopg import Cursor
+
+from spark_rowtime.errors import StoreUnavailableError
+
+VERSION = 1
+"""The version of the tables that this code creates, and the largest that it uses."""
+TABLES_LOCK = 0x726F7774
+"""The advisory lock, ``rowt`` in ASCII, under which tables and streams are created, renamed and deleted."""
+
+TABLES = """
+CREATE SCHEMA rowtime;
+CREATE TABLE rowtime.version (version integer NOT NULL);
+CREATE TABLE rowtime.streams (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE, uuid text NOT NULL,
+    schema bytea NOT NULL, settings text NOT NULL, ancestors text NOT NULL
+);
+CREATE TABLE rowtime.heads (
+    stream bigint PRIMARY KEY, name text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL DEFAULT 0, floor bigint, largest bigint, rows bigint NOT NULL DEFAULT 0,
+    boot text, ahead bigint NOT NULL DEFAULT 0, stamp bigint NOT NULL DEFAULT 0, due bigint,
+    attached bigint NOT NULL DEFAULT 0, rejected bigint NOT NULL DEFAULT 0,
+    forgotten bigint NOT NULL DEFAULT 0, forgotten_accepted bigint NOT NULL DEFAULT 0,
+    forgotten_rejected bigint NOT NULL DEFAULT 0, forgotten_epoch bigint NOT NULL DEFAULT 0,
+    rejections bigint NOT NULL DEFAULT 0, rejected_bytes bigint NOT NULL DEFAULT 0,
+    rejected_removed bigint NOT NULL DEFAULT 0,
+    train_bytes bigint NOT NULL DEFAULT 0, cleaned bigint,
+    horizon bigint NOT NULL DEFAULT 0, horizon_floor bigint, horizon_largest bigint,
+    horizon_rows bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 20);
+CREATE TABLE rowtime.producers (
+    stream bigint NOT NULL, name text COLLATE "C" NOT NULL,
+    status text NOT NULL, floor bigint, lease bigint, seen bigint NOT NULL, sent bigint NOT NULL,
+    let_go boolean NOT NULL, epoch bigint NOT NULL, accepted bigint NOT NULL, rejected bigint NOT NULL,
+    number bigint NOT NULL, checkpoint text, declaration text NOT NULL, disorder text NOT NULL, holder text NOT NULL,
+    receipt_seq bigint NOT NULL, receipt_floor bigint, PRIMARY KEY (stream, name)
+) WITH (fillfactor = 50);
+CREATE INDEX floors ON rowtime.producers (stream, status, floor NULLS FIRST, name)
+    WHERE status IN ('attached', 'idle', 'expected');
+CREATE TABLE rowtime.events (
+    stream bigint NOT NULL, seq bigint NOT NULL, kind text NOT NULL,
+    producer text COLLATE "C" NOT NULL, time bigint NOT NULL, floor bigint,
+    stream_floor bigint, stream_largest bigint, stream_rows bigint NOT NULL,
+    rows bigint, least bigint, largest bigint, width smallint, length bigint, checksum bigint,
+    PRIMARY KEY (stream, seq)
+);
+CREATE INDEX spans ON rowtime.events (stream, width, largest, least, seq) WHERE width IS NOT NULL;
+CREATE TABLE rowtime.trains (
+    stream bigint NOT NULL, seq bigint NOT NULL, part integer NOT NULL,
+    bytes bytea NOT NULL, PRIMARY KEY (stream, seq, part)
+);
+ALTER TABLE rowtime.trains ALTER COLUMN bytes SET STORAGE EXTERNAL;
+CREATE TABLE rowtime.rejected (
+    stream bigint NOT NULL, id bigint NOT NULL,
+    producer text COLLATE "C" NOT NULL, number bigint NOT NULL, time bigint NOT NULL, reason text NOT NULL,
+    bound bigint, at_commit boolean NOT NULL, owner text, origin_producer text, event text, count bigint NOT NULL,
+    rows bytea NOT NULL, PRIMARY KEY (stream, id)
+);
+CREATE INDEX receipts ON rowtime.rejected (stream, producer, number) WHERE at_commit;
+CREATE TABLE rowtime.readers (
+    stream bigint NOT NULL, name text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL, cut bigint, seen bigint NOT NULL, PRIMARY KEY (stream, name)
+);
+CREATE TABLE rowtime.key_floors (
+    stream bigint NOT NULL, producer text COLLATE "C" NOT NULL,
+    number bigint NOT NULL, content bytea NOT NULL, PRIMARY KEY (stream, producer, number)
+);
+CREATE TABLE rowtime.accounts (
+    stream bigint NOT NULL, role text NOT NULL, name text COLLATE "C" NOT NULL,
+    seen bigint NOT NULL, content text NOT NULL, PRIMARY KEY (stream, role, name)
+);
+"""
+HISTORY = ("heads", "events", "trains", "producers", "rejected", "readers", "key_floors", "accounts")
+"""The tables that have rows of a stream, besides ``streams``. A foreign key would make each commit lock its row there;
+every transaction locks the head instead."""
+
+
+def lock_tables(cursor: Cursor[Any]) -> None:
+    """Keeps others from creating, renaming and deleting streams, until the transaction ends."""
+    cursor.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES_LOCK,))
+
+
+def create_tables(cursor: Cursor[Any], path: str) -> None:
+    """Creates the tables, if there are none. Call it in a transaction, under the lock of :func:`lock_tables`."""
+    if version(cursor) is not None:
+        require_version(cursor, path)
+        return
+    cursor.execute(TABLES)
+    cursor.execute("INSERT INTO rowtime.version VALUES (%s)", (VERSION,))
+
+
+def require_version(cursor: Cursor[Any], path: str) -> bool:
+    """Returns whether the database has tables. Raises StoreUnavailableError if a newer version has created them."""
+    found = version(cursor)
+    if found is not None and found > VERSION:
+        raise StoreUnavailableError(
+            f"The tables in the database of {path} have version {found}, written by a newer spark-rowtime; this "
+            f"version uses versions up to {VERSION}. Upgrade spark-rowtime.",
+            path=path,
+            format=found,
+        )
+    return found is not None
+
+
+def version(cursor: Cursor[Any]) -> int | None:
+    """Returns the version of the tables; None if there are none."""
+    cursor.execute("SELECT to_regclass('rowtime.version') IS NOT NULL")
+    row = cursor.fetchone()
+    if row is None or not row[0]:
+        return None
+    cursor.execute("SELECT version FROM rowtime.version")
+    row = cursor.fetchone()
+    return None if row is None else int(row[0])

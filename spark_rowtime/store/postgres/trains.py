@@ -1,0 +1,74 @@
+"""The queries for trains whose rows are in the database, and for their bytes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from spark_rowtime.store.base import Position, Slice, Staged
+from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.inline import Inline
+from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.widths import NEVER_MICROS, REACHES
+
+PART_BYTES = 16 << 20
+"""A longer train is stored in several rows. PostgreSQL takes a billion bytes in one value."""
+_COLUMNS = "seq, producer, rows, least, largest, length, checksum"
+_NEW = (
+    f"SELECT {_COLUMNS} FROM rowtime.events WHERE stream = %s AND seq > %s AND seq <= %s AND width IS NOT NULL "  # noqa: S608
+    "AND least < %s ORDER BY seq"
+)
+_OLD = (
+    f"SELECT found.* FROM (VALUES {REACHES}) classes (width, reach) CROSS JOIN LATERAL (SELECT {_COLUMNS} "  # noqa: S608
+    "FROM rowtime.events WHERE stream = %s AND width = classes.width AND largest >= %s "
+    "AND largest <= %s::bigint + classes.reach AND least < %s AND seq <= %s) found ORDER BY seq"
+)
+_INSERT = "INSERT INTO rowtime.trains VALUES (%s, %s, %s, %s)"
+_BYTES = "SELECT seq, bytes FROM rowtime.trains WHERE stream = %s AND seq = ANY(%s) ORDER BY seq, part"
+
+
+def write(transaction: Transaction, seq: int, train: Staged) -> None:
+    """Writes the bytes of a train."""
+    transaction.write_all(_INSERT, [(transaction.stream, *part) for part in parts(seq, train)])
+    transaction.head.train_bytes += train.location.length
+
+
+def parts(seq: int, train: Staged) -> list[tuple[int, int, bytes]]:
+    """Returns the bytes of a train as rows of the table, apart from the stream."""
+    content: bytes = train.location.content
+    if len(content) <= PART_BYTES:
+        return [(seq, 0, content)]
+    starts = range(0, len(content), PART_BYTES)
+    return [(seq, number, content[at : at + PART_BYTES]) for number, at in enumerate(starts)]
+
+
+def slices_between(stream: int, after: Position, upto: Position) -> list[Statement]:
+    """Returns the queries for the trains between two positions; see :meth:`Store.slices`."""
+    cut = NEVER_MICROS if upto.cut is None else upto.cut
+    new: Statement = (_NEW, (stream, after.seq, upto.seq, cut))
+    if after.cut is None or after.cut >= cut:
+        return [new]
+    return [(_OLD, (stream, after.cut, cut, cut, min(after.seq, upto.seq))), new]
+
+
+def as_slice(row: tuple[Any, ...]) -> Slice:
+    """Returns the train of a row of ``slices_between``."""
+    seq, producer, rows, least, largest, length, checksum = row
+    return Slice(seq, producer, rows, least, largest, length, Inline(length, checksum))
+
+
+def contents(stream: int, pieces: Sequence[Slice]) -> Statement:
+    """Returns the query for the bytes of trains."""
+    return _BYTES, (stream, [piece.seq for piece in pieces])
+
+
+def with_contents(pieces: Sequence[Slice], rows: Sequence[tuple[int, bytes]]) -> list[Slice]:
+    """Returns those of the trains whose bytes are in the rows of ``contents``, with them."""
+    found: dict[int, list[bytes]] = {}
+    for seq, content in rows:
+        found.setdefault(seq, []).append(content)
+    whole = {seq: parts[0] if len(parts) == 1 else b"".join(parts) for seq, parts in found.items()}
+    return [
+        replace(piece, location=piece.location._replace(content=whole[piece.seq]))
+        for piece in pieces
+        if piece.seq in whole
+    ]

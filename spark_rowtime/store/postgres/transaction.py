@@ -1,0 +1,79 @@
+"""Transaction: the unit in which everything happens, ordered by the lock on the stream's head."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from spark_rowtime.store.postgres import heads
+from spark_rowtime.store.postgres.connection import Statement, gone, run
+from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.uptime import Moment, note
+from spark_rowtime.store.steady_clock import Reading
+
+
+class Transaction:
+    """A transaction that has locked the head of one stream. Nobody else changes the stream meanwhile.
+
+    Writes are sent together with the next query, or with the commit. So a commit of few rows takes two round trips:
+    the first one begins the transaction, locks the head and reads the producer.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], stream: int) -> None:
+        self._connection, self.stream = connection, stream
+        self._later: list[Statement] = []
+        self._changed = False
+        self.head: HeadRow
+        self.at: Moment
+
+    def begin(self, path: str, name: str, first: Sequence[Statement]) -> tuple[Reading, list[list[tuple[Any, ...]]]]:
+        """Locks the head, and runs the queries ``first`` in the same round trip.
+
+        Returns the reading of the database's clock, and the rows of the queries. Raises DataLostError if the stream was
+        deleted or renamed.
+        """
+        begin: list[Statement] = [("BEGIN", ()), (heads.LOCK, (self.stream, name))]
+        _, locked, *found = run(self._connection, [*begin, *first])
+        if not locked:
+            raise gone(path)
+        self.head, reading = heads.loaded(locked[0])
+        return reading, found
+
+    def write(self, sql: str, *values: Any) -> None:
+        """Runs a statement that returns nothing, before the next query or the commit."""
+        self._later.append((sql, values))
+        self._changed = True
+
+    def write_all(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Runs a statement for each of ``rows``."""
+        for row in rows:
+            self.write(sql, *row)
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Returns the rows of a query, which sees what was written before."""
+        later, self._later = self._later, []
+        return run(self._connection, [*later, (sql, values)])[-1]
+
+    def ask(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Does what ``query`` does, for a statement with its values."""
+        return self.query(statement[0], *statement[1])
+
+    def changed(self) -> None:
+        """Notes that the head has changed, so that it is written with the commit."""
+        self._changed = True
+
+    def flush(self) -> None:
+        """Writes everything. Nothing may be changed afterwards."""
+        self._send()
+
+    def finish(self) -> None:
+        """Writes everything, and commits the transaction, in one round trip."""
+        self._send(("COMMIT", ()))
+
+    def _send(self, *last: Statement) -> None:
+        later, self._later = [*self._later, *last], []
+        if self._changed:
+            note(self.head, self.at)
+            later.insert(0, (heads.UPDATE, (*heads.values(self.head), self.stream)))
+        if later:
+            run(self._connection, later)

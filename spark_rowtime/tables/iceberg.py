@@ -1,0 +1,148 @@
+"""An Apache Iceberg table, through the library ``pyiceberg`` and a catalog that its configuration names."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StoreUnavailableError
+from spark_rowtime.tables.properties import marked
+from spark_rowtime.tables.table import Table, require_names, require_same, required
+
+_RETRIES = "commit.retry.num-retries"
+
+
+class IcebergTable(Table):
+    """Rows and properties are one snapshot. The same properties are set on the table, in the same commit.
+
+    The position is that of the newest snapshot that has one, back from the current one, so a rollback of the table
+    takes the position back with the rows. Where no snapshot has one, since they have expired, it is that of the
+    table's properties.
+    """
+
+    def __init__(self, target: str, schema: pa.Schema | None) -> None:
+        super().__init__(target)
+        name, _, self._name = target.removeprefix("iceberg:").partition(".")
+        if not name or "." not in self._name:
+            raise InvalidOptionError(
+                f"{target!r} does not name an Iceberg table. Give iceberg:CATALOG.NAMESPACE.TABLE; CATALOG is a name "
+                "in PyIceberg's configuration (.pyiceberg.yaml, or PYICEBERG_CATALOG__NAME__URI).",
+                option="target",
+                value=target,
+            )
+        if schema is not None:
+            _require_kept_nulls(target, schema)
+        self._errors = required("pyiceberg.exceptions", "iceberg", target)
+        self._catalog = self._opened(name)
+        self._table = self._loaded(schema)
+        self.properties = self._reload()
+        if schema is not None:
+            require_same(target, schema, self.schema, wanted=_widened(schema))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        schema: pa.Schema = self._table.schema().as_arrow()
+        return schema
+
+    def _opened(self, name: str) -> Any:
+        try:
+            return required("pyiceberg.catalog", "iceberg", self.target).load_catalog(name)
+        except Exception as error:
+            raise InvalidOptionError(
+                f"The catalog {name!r} of {self.target} cannot be opened ({type(error).__name__}: {error}). Configure "
+                f"it for PyIceberg, for example with PYICEBERG_CATALOG__{name.upper()}__URI.",
+                option="target",
+                value=self.target,
+            ) from error
+
+    def _loaded(self, schema: pa.Schema | None) -> Any:
+        if schema is not None and not self._catalog.table_exists(self._name):
+            self._make(schema)
+        try:
+            return self._catalog.load_table(self._name)
+        except self._errors.NoSuchTableError as error:
+            raise _unavailable(self.target, error) from error
+
+    def _make(self, schema: pa.Schema) -> None:
+        """Makes the table; a writer that makes it at the same time is no error."""
+        require_names(self.target, schema, ".", "Iceberg, where a dot leads to a nested field,")
+        self._catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
+        try:
+            self._catalog.create_table_if_not_exists(self._name, _widened(schema))
+        except (ValueError, TypeError) as error:
+            raise SchemaMismatchError(
+                f"{self.target} cannot be made with the stream's columns: {error}", path=self.target
+            ) from error
+
+    def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
+        table, wide = self._table, _widened(rows.schema)
+        table.metadata.properties[_RETRIES] = "0"  # here only: a retry within the library would pass another drain by
+        try:
+            with table.transaction() as transaction:
+                transaction.set_properties(properties)
+                rows = rows if wide == rows.schema else rows.cast(wide)
+                transaction.append(rows, snapshot_properties=properties)
+        except self._errors.CommitFailedException:
+            return False
+        except OSError as error:
+            raise _unavailable(self.target, error) from error
+        return True
+
+    def _reload(self) -> dict[str, str]:
+        self._table = self._catalog.load_table(self._name)
+        snapshot = self._table.current_snapshot()
+        while snapshot is not None:
+            if found := _marks(snapshot):
+                return found
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self._table.snapshot_by_id(parent)
+        rolled_back = any(_marks(snapshot) for snapshot in self._table.metadata.snapshots)
+        return {} if rolled_back else marked(self._table.properties)
+
+
+def _marks(snapshot: Any) -> dict[str, str]:
+    return marked(snapshot.summary.additional_properties) if snapshot.summary is not None else {}
+
+
+def _require_kept_nulls(target: str, schema: pa.Schema) -> None:
+    """Refuses types of which PyIceberg 0.12 writes null as an empty list or map."""
+    for field in schema:
+        if _loses_null(field):
+            raise SchemaMismatchError(
+                f"Column {field.name!r} cannot be kept in {target}: PyIceberg writes a null ARRAY of STRUCTs, or a "
+                "null MAP with STRUCTs as values, as an empty one. Declare it NOT NULL in the stream, or use Delta.",
+                path=target,
+                column=field.name,
+                type=str(field.type),
+            )
+
+
+def _loses_null(field: pa.Field) -> bool:
+    kind, types = field.type, pa.types
+    item = kind.value_field if types.is_list(kind) else kind.item_field if types.is_map(kind) else None
+    if item is not None and types.is_struct(item.type) and field.nullable:
+        return True
+    inside = [item] if item is not None else list(kind) if types.is_struct(kind) else []
+    return any(_loses_null(child) for child in inside)
+
+
+def _widened(schema: pa.Schema) -> pa.Schema:
+    """The schema with INT for TINYINT and SMALLINT, which Iceberg does not have; Spark makes tables the same way."""
+    return pa.schema([_wide(field) for field in schema])
+
+
+def _wide(field: pa.Field) -> pa.Field:
+    kind, types = field.type, pa.types
+    if kind in (pa.int8(), pa.int16()):
+        return field.with_type(pa.int32())
+    if types.is_list(kind):
+        return field.with_type(pa.list_(_wide(kind.value_field)))
+    if types.is_map(kind):
+        return field.with_type(pa.map_(_wide(kind.key_field), _wide(kind.item_field)))
+    if types.is_struct(kind):
+        return field.with_type(pa.struct([_wide(child) for child in kind]))
+    return field
+
+
+def _unavailable(target: str, error: Exception) -> StoreUnavailableError:
+    return StoreUnavailableError(f"{target} cannot be read or written: {error}", path=target)

@@ -1,0 +1,123 @@
+"""openTableSink and readTableBound: a table by its name, whatever its format."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.tables.delta import DeltaTable
+from spark_rowtime.tables.iceberg import IcebergTable
+from spark_rowtime.tables.parquet import ParquetSink, read_root_state
+from spark_rowtime.tables.properties import bound_in
+from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink, TableSink
+from spark_rowtime.tables.table import Table
+from spark_rowtime.types.arguments import known_keywords, to_count
+from spark_rowtime.types.schema import columns_of, stream_schema
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import to_required_interval
+
+TABLES: dict[str, Callable[[str, pa.Schema | None], Table]] = {"delta": DeltaTable, "iceberg": IcebergTable}
+FORMATS = (*TABLES, "parquet")
+
+
+@known_keywords
+def openTableSink(
+    target: str, schema: Any, *, every: str | timedelta = EVERY, maxRows: int = MAX_ROWS
+) -> GatheringSink:
+    """Opens a table as a sink for ``drainTo``, and makes it if there is none.
+
+    Rows, bound and position are one commit of the table, so each row of the stream is in the table once, whatever
+    process dies.
+
+    Args:
+        target: ``delta:PATH``, ``iceberg:CATALOG.NAMESPACE.TABLE`` with a catalog of PyIceberg's configuration, or
+            ``parquet:FOLDER/date=%Y-%m-%d/hour=%H``, a pattern of folders by event time in UTC.
+        schema: The stream's schema, ``reader.schema``. A table that exists must have the same columns.
+        every: An interval: what has come is committed when so much time has passed since the first of it. "0 s": after
+            each train. For Parquet a period is written when it is complete.
+        maxRows: The number of rows after which a commit is made before that; for Parquet, the rows of a row group.
+
+    Returns:
+        The sink; it is a context manager that closes itself.
+
+    Raises:
+        ExtraNotInstalledError: ``delta`` or ``iceberg`` needs the pip extra of that name.
+        SchemaMismatchError: The table has other columns, or cannot have these.
+        InvalidOptionError: An argument has a value that cannot be used.
+        StoreUnavailableError: The table cannot be written, or another drain writes to the folders.
+
+    Example:
+        >>> import tempfile, spark_rowtime as rt
+        >>> rt.createStream("memory://docs-table", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-table") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        ...     sink.sendRowtimeBound("2026-01-05T15:00:00Z")
+        >>> target = f"parquet:{tempfile.mkdtemp()}/date=%Y-%m-%d/hour=%H"
+        >>> with (
+        ...     rt.openReader("memory://docs-table") as reader,
+        ...     rt.openTableSink(target, reader.schema) as table,
+        ... ):
+        ...     reader.drainTo(table)
+        >>> rt.readTableBound(target)
+        RowtimeBound('2026-01-05T15:00:00Z')
+    """
+    interval = to_required_interval(every, "every")
+    rows = to_count(maxRows, "maxRows", 1)
+    columns = stream_schema(schema)
+    kind = _format(target)
+    if kind == "parquet":
+        return ParquetSink(target, columns, interval, rows)
+    return TableSink(TABLES[kind](target, columns), columns, interval, rows)
+
+
+def readTableBound(target: str) -> RowtimeBound | None:
+    """Returns the bound of a table: no later commit brings a row below it, so what lies below it is complete.
+
+    Args:
+        target: The table, as for ``openTableSink``. For Parquet, the folder alone is enough: ``parquet:FOLDER``.
+
+    Returns:
+        The bound of the last commit by spark-rowtime; None if there is none, or nothing was promised.
+
+    Raises:
+        ExtraNotInstalledError: ``delta`` or ``iceberg`` needs the pip extra of that name.
+        StoreUnavailableError: The table cannot be read.
+
+    Example:
+        ```python
+        bound = rt.readTableBound("delta:/lake/orders")
+        complete = spark.read.format("delta").load("/lake/orders").where(col("rowtime") < bound.time)
+        ```
+    """
+    kind = _format(target)
+    if kind == "parquet":
+        return bound_in(read_root_state(target))
+    return bound_in(TABLES[kind](target, None).properties)
+
+
+def open_table(target: str, schema: Any) -> Table:
+    """A Delta or Iceberg table with these columns, of which none need be ``rowtime``."""
+    kind = _format(target)
+    if kind == "parquet":
+        raise InvalidOptionError(
+            f"{target!r}: folders of Parquet files have no commit that could hold a query's batch. Give delta:PATH or "
+            "iceberg:CATALOG.NAMESPACE.TABLE.",
+            option="target",
+            value=target,
+        )
+    return TABLES[kind](target, columns_of(schema))
+
+
+def _format(target: Any) -> str:
+    kind, _, rest = target.partition(":") if isinstance(target, str) else ("", "", "")
+    if kind in FORMATS and rest:
+        return str(kind)
+    raise InvalidOptionError(
+        f"target={short_repr(target)} does not name a table. Give delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE or "
+        "parquet:FOLDER/date=%Y-%m-%d/hour=%H.",
+        option="target",
+        value=short_repr(target),
+    )

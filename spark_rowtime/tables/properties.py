@@ -1,0 +1,40 @@
+"""The properties of a table's commit: the bound that follows its rows, and the position or batch at its end."""
+
+from collections.abc import Mapping
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.types.timestamps import show_micros, to_micros
+
+BOUND, STRICT, POSITION = "rowtime.bound", "rowtime.strict", "rowtime.position"
+"""The bound's time in ISO 8601, "true" or "false", and the reader's position, as ``RowReader.position`` returns it."""
+QUERY, BATCH = "rowtime.query", "rowtime.batch"
+"""The id of the Spark query that made the commit, and the number of its batch."""
+KEYS = (BOUND, STRICT, POSITION, QUERY, BATCH)
+MARKS = (POSITION, QUERY)
+"""Each commit that spark-rowtime makes has one of these."""
+
+
+def bound_properties(bound: RowtimeBound | None) -> dict[str, str]:
+    """The properties of a bound; none while nothing is promised. The end of time is the last legal time, strict."""
+    if bound is None:
+        return {}
+    return {BOUND: show_micros(bound.floor - bound.strict), STRICT: str(bound.strict).lower()}
+
+
+def bound_in(properties: Mapping[str, str]) -> RowtimeBound | None:
+    """The bound in a commit's properties; None if there is none."""
+    if BOUND not in properties:
+        return None
+    return exact_bound(properties[BOUND], properties.get(STRICT) == "true")
+
+
+def exact_bound(t: object, strict: bool) -> RowtimeBound:
+    """The bound at ``t``. A strict bound at the last legal time, by which a drain tells the end, is the end of time."""
+    floor = to_micros(t) + strict
+    bound = RowtimeBound.fromFloor(floor)
+    return bound if bound.isEnd else RowtimeBound(t, strict)
+
+
+def marked(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of spark-rowtime among those of a commit; empty if it made none of them."""
+    return {key: str(properties[key]) for key in KEYS if key in properties}

@@ -1,0 +1,244 @@
+"""TableSink: gathers a drain's trains into commits of a table."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.errors import InvalidOptionError, SinkClosedError
+from spark_rowtime.tables.properties import POSITION, QUERY, bound_in, bound_properties, exact_bound
+from spark_rowtime.tables.table import Table
+from spark_rowtime.types.schema import batch_to_schema
+
+SECOND_MICROS = 1_000_000
+EVERY, MAX_ROWS = "10 seconds", 1_000_000
+"""The default interval between two commits, and the default number of rows that one gathers."""
+
+
+BESIDE_POLL_SECONDS = 0.1
+"""How often a sink of a quiet stream looks whether the commit that is under way has ended."""
+
+
+class GatheringSink:
+    """The part of a table's sink that gathers: it commits when ``every`` has passed, or ``max_rows`` have come.
+
+    A commit takes everything that ``flush`` was called for. After a commit that failed, the sink is of no more use:
+    whether the table has it is known to the next sink, which reads the table's position.
+    """
+
+    def __init__(
+        self, target: str, schema: pa.Schema, every: int, max_rows: int, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.target = target
+        self._schema, self._every, self._max_rows, self._now = schema, every / SECOND_MICROS, max_rows, now
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bound: RowtimeBound | None = None
+        self._checkpoint: str | None = None
+        self._since: float | None = None
+        """When the oldest of what is gathered came; None while nothing is."""
+        self._ended = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.target}: {self._rows} row(s) gathered{self._ended and ', ' + self._ended}>"
+        )
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The position that the table has: a drain continues there. None for a table without one."""
+        raise NotImplementedError
+
+    @property
+    def rowtimeBound(self) -> RowtimeBound | None:
+        """The bound of the table's last commit: no later row is below it. None while nothing is promised."""
+        raise NotImplementedError
+
+    def sendRows(self, rows: pa.RecordBatch) -> None:
+        """Gathers rows. They are in the table after the commit that a later ``flush`` leads to.
+
+        Args:
+            rows: An Arrow batch with the columns of the schema.
+
+        Raises:
+            SchemaMismatchError: The rows do not have the columns.
+            SinkClosedError: The sink is closed, or a commit failed.
+        """
+        self._require_open()
+        batch = rows if rows.schema == self._schema else batch_to_schema(rows, self._schema)
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+
+    def sendRowtimeBound(self, t: Any, strict: bool = False) -> None:
+        """Promises that no later row is below a bound. It is committed with the rows before it.
+
+        Args:
+            t: A time, as for ``RowtimeBound``.
+            strict: If True, every later row is after ``t``, not at it.
+        """
+        self._require_open()
+        self._bound = exact_bound(t, strict) if not isinstance(t, RowtimeBound) else t
+
+    def flush(self, checkpoint: str | None = None) -> None:
+        """Takes what was sent into the next commit, and commits if that is due.
+
+        Args:
+            checkpoint: The reader's position after what was sent; None: as before.
+
+        Raises:
+            ProducerFencedError: Another drain has committed to the table.
+            StoreUnavailableError: The table cannot be written.
+        """
+        self._require_open()
+        self._checkpoint = checkpoint if checkpoint is not None else self._checkpoint
+        self._since = self._now() if self._since is None else self._since
+        if self._rows >= self._max_rows:
+            self._commit_beside()
+        else:
+            self.commitDue()
+
+    def commitDue(self) -> float | None:
+        """Commits if the interval has passed. A reader that waits for its stream calls this.
+
+        Returns:
+            The number of seconds until the next commit is due; None if nothing is gathered.
+        """
+        if self._since is None:
+            return None
+        left = self._since + self._every - self._now()
+        if left > 0:
+            return left
+        self.commit()
+        return None
+
+    def commit(self) -> None:
+        """Commits now what ``flush`` was called for, if there is anything."""
+        self._require_open()
+        if self._since is None:
+            return
+        self._ended = "a commit failed"
+        self._write()
+        self._since, self._ended = None, ""
+
+    def _commit_beside(self) -> None:
+        """Commits what is gathered; the sink may go on meanwhile."""
+        self.commit()
+
+    def close(self) -> None:
+        """Commits what ``flush`` was called for, and closes the sink."""
+        if not self._ended:
+            self.commit()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Closes the sink without a commit."""
+        self._ended = self._ended or "closed"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def _write(self) -> None:
+        raise NotImplementedError
+
+    def _taken(self) -> pa.Table:
+        """All gathered rows, which are then no longer gathered."""
+        batches, self._batches, self._rows = self._batches, [], 0
+        return pa.Table.from_batches(batches, self._schema)
+
+    def _require_open(self) -> None:
+        if self._ended:
+            raise SinkClosedError(
+                f"The sink into {self.target} is of no more use: {self._ended}. Open another one; a drain into it "
+                "continues at the table's position.",
+                path=self.target,
+            )
+
+
+class TableSink(GatheringSink):
+    """A sink into a Delta or Iceberg table, for ``drainTo``; ``openTableSink`` returns it.
+
+    Law (*once*): rows, bound and position are one commit of the table, so each row of the stream is in the table once,
+    whatever process dies; of two drains into one table the second to commit raises ProducerFencedError.
+    """
+
+    def __init__(self, table: Table, schema: pa.Schema, every: int, max_rows: int, **options: Any) -> None:
+        super().__init__(table.target, schema, every, max_rows, **options)
+        if QUERY in table.properties:
+            raise InvalidOptionError(
+                f"The query {table.properties[QUERY]} writes to {table.target}. A bound of both would be known to "
+                "neither: drain into another table.",
+                option="target",
+                value=table.target,
+            )
+        self._table = table
+        self._thread = ThreadPoolExecutor(1, "rowtime-table")
+        self._beside: Future[None] | None = None
+        self._bound = bound_in(table.properties)
+        self._checkpoint = self.checkpoint
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The position that the table has: a drain continues there. None for a table without one."""
+        return self._table.properties.get(POSITION)
+
+    @property
+    def rowtimeBound(self) -> RowtimeBound | None:
+        """The bound of the table's last commit: no later row is below it. None while nothing is promised."""
+        return bound_in(self._table.properties)
+
+    def commit(self) -> None:
+        """Commits now what ``flush`` was called for, if there is anything, and waits for it."""
+        self._require_open()
+        self._wait()
+        super().commit()
+
+    def commitDue(self) -> float | None:
+        """Commits if the interval has passed, and raises the error of a commit beside that has ended.
+
+        Returns:
+            The number of seconds until the next commit is due, or until one beside is looked at again; None if nothing
+            is gathered and nothing is under way.
+        """
+        if self._beside is not None and self._beside.done():
+            self._wait()
+        left = super().commitDue()
+        return left if self._beside is None else min(BESIDE_POLL_SECONDS, left or BESIDE_POLL_SECONDS)
+
+    def abandon(self) -> None:
+        """Closes the sink without another commit. One that is under way is made."""
+        super().abandon()
+        if self._beside is not None:
+            self._beside.exception()
+        self._thread.shutdown()
+
+    def _commit_beside(self) -> None:
+        """Commits in the sink's thread, so that the reader reads the next rows meanwhile; at most one at a time."""
+        self._wait()
+        self._beside, self._since = self._thread.submit(self._table.append, *self._gathered()), None
+
+    def _wait(self) -> None:
+        """Waits for the commit that is under way; raises its error."""
+        if self._beside is not None:
+            self._ended = "a commit failed"
+            self._beside.result()
+            self._beside, self._ended = None, ""
+
+    def _write(self) -> None:
+        self._table.append(*self._gathered())
+
+    def _gathered(self) -> tuple[pa.Table, dict[str, str]]:
+        """The rows and the properties of the next commit."""
+        position = {} if self._checkpoint is None else {POSITION: self._checkpoint}
+        return self._taken(), {**bound_properties(self._bound), **position}

@@ -1,0 +1,128 @@
+"""Table: rows that are appended by commits with properties. The base of Delta and Iceberg tables."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from spark_rowtime.errors import ExtraNotInstalledError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
+from spark_rowtime.types.schema import columns_of
+
+ATTEMPTS = 20
+"""How often a commit is tried beside other writers, whose commits came first."""
+
+
+class Table(ABC):
+    """A table at ``target``, such as ``delta:/lake/orders``, opened for one writer.
+
+    Law (*once*): ``append`` commits rows and properties together, and only if the table's last properties are still
+    those that this writer knows. So of two writers that continue from one position, one is fenced.
+    """
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.properties: dict[str, str] = {}
+        """The properties of the last commit by spark-rowtime, as this writer knows them."""
+
+    def append(self, rows: pa.Table, properties: Mapping[str, str]) -> None:
+        """Commits rows, which may be none, with properties.
+
+        Raises:
+            ProducerFencedError: Another drain or query has committed; nothing of this call is in the table.
+            StoreUnavailableError: Other writers committed each time, or the table cannot be written.
+        """
+        for _ in range(ATTEMPTS):
+            if self._commit(rows, dict(properties)):
+                self.properties = dict(properties)
+                return
+            if (found := self._reload()) != self.properties:
+                raise _fenced(self.target, self.properties, found)
+        raise StoreUnavailableError(
+            f"Other writers of {self.target} committed {ATTEMPTS} times in a row before this one. Nothing of this call "
+            "is in the table. Run the drain again once there are fewer.",
+            path=self.target,
+        )
+
+    @abstractmethod
+    def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
+        """Commits on top of the state that was loaded; False if another commit came first."""
+
+    @abstractmethod
+    def _reload(self) -> dict[str, str]:
+        """Loads the table's newest state; returns the properties of the last commit by spark-rowtime."""
+
+
+def required(module: str, extra: str, target: str) -> Any:
+    """Imports a module of a pip extra; ExtraNotInstalledError if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ExtraNotInstalledError(
+            f"{target} needs {module.partition('.')[0]} ({error}). Run pip install 'spark-rowtime[{extra}]'.",
+            extra=extra,
+        ) from error
+
+
+def require_same(target: str, stream: pa.Schema, table: pa.Schema, *, wanted: pa.Schema | None = None) -> None:
+    """Raises SchemaMismatchError, which names the column, unless rows of ``stream`` fit into the table exactly.
+
+    ``wanted``: the types that a table of this format has for those of ``stream``; None: the same. A column that is
+    NOT NULL in the stream may be nullable in the table. The order of the columns does not matter.
+    """
+    there = {field.name: field for field in table}
+    here = {field.name: field for field in columns_of(wanted or stream)}
+    for name in [*here, *there]:
+        if name not in there or name not in here:
+            which = "the table does not have" if name in here else "only the table has"
+            raise SchemaMismatchError(
+                f"{target} exists, and its columns are not the stream's: column {name!r} {which}. Change the table, or "
+                "drain into another one, which is then made with the stream's schema.",
+                path=target,
+                column=name,
+            )
+        _require_field(target, here[name], columns_of(pa.schema([there[name]])).field(0))
+
+
+def _require_field(target: str, field: pa.Field, there: pa.Field) -> None:
+    nulls = field.nullable and not there.nullable
+    if field.type == there.type and not nulls:
+        return
+    raise SchemaMismatchError(
+        f"{target} exists, and its column {field.name!r} is {there.type}{'' if there.nullable else ' NOT NULL'}, but "
+        f"the stream's needs {field.type}{'' if field.nullable else ' NOT NULL'}. Change the table, or drain into "
+        "another one, which is then made with the stream's schema.",
+        path=target,
+        column=field.name,
+        type=str(there.type),
+    )
+
+
+def require_names(target: str, schema: pa.Schema, refused: str, what: str) -> None:
+    """Raises SchemaMismatchError if the name of a column, or of a field in one, has a character of ``refused``."""
+    for field in schema:
+        for name in _names(field):
+            if re.search(f"[{re.escape(refused)}]", name):
+                raise SchemaMismatchError(
+                    f"Column {field.name!r} cannot be kept in {target}: {what} does not allow {name!r} as a name, "
+                    f"because of one of the characters {refused!r}. Rename it in the stream's query or feed.",
+                    path=target,
+                    column=field.name,
+                )
+
+
+def _names(field: pa.Field) -> list[str]:
+    kind = field.type
+    inside = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return [field.name, *(name for child in inside for name in _names(child))]
+
+
+def _fenced(target: str, known: Mapping[str, str], found: Mapping[str, str]) -> ProducerFencedError:
+    return ProducerFencedError(
+        f"Another drain or query has committed to {target} since this one opened it: its last commit has "
+        f"{dict(found)}, not {dict(known)}. Nothing of this call is in the table. Let only one of them run; a new "
+        "drain continues from the table's position.",
+        path=target,
+    )

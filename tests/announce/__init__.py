@@ -1,0 +1,1 @@
+"""Announcements of complete periods: the calendar, the targets, and what dies in between."""

@@ -1,0 +1,218 @@
+"""Announcements over HTTP, against a real server that fails, hangs and dies: all in order, none left out."""
+
+import logging
+import sys
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.announce.announcer import announcements
+from spark_rowtime.announce.http_client import wait_seconds
+from tests.announce.server import Say, Server
+from tests.announce.streams import stream_with
+
+SECRET = "t0p/s3cret?"
+
+
+def three_hours() -> str:
+    return stream_with("2006-09-11T09:40:00Z", bound="2006-09-11T12:00:00Z")
+
+
+def announce(
+    path: str, to: str, delays: tuple[float, ...] = (1.0, 2.0, 4.0), **options: Any
+) -> tuple[list[str], list[float]]:
+    """The hours that were announced, and the seconds waited for."""
+    waits: list[float] = []
+    options = {"timeout": "500 ms", **options}
+    periods = announcements(path, to, "1 h", None, "earliest", False, "test", options, delays, waits.append)
+    return [period.key[11:13] for period in periods], waits
+
+
+def taken(server: Server) -> list[str]:
+    return [asked.json["key"][11:13] for asked in server.taken]
+
+
+def test_one_post_for_each_hour_with_a_json_body(server: Server) -> None:
+    path = three_hours()
+    assert rt.announceTo(path, f"http:{server.url}/hooks/hours", every="1 hour") == 3
+    first = server.asked[0]
+    assert (first.method, first.path) == ("POST", "/hooks/hours")
+    assert first.headers["content-type"] == "application/json"
+    assert first.json == {
+        "stream": path,
+        "every": "1h",
+        "key": "2006-09-11T09:00:00",
+        "start": "2006-09-11T09:00:00Z",
+        "end": "2006-09-11T10:00:00Z",
+    }
+    assert taken(server) == ["09", "10", "11"]
+    assert len({asked.headers["host"] for asked in server.asked}) == 1
+
+
+TROUBLE = {
+    "500": (Say(500), 1.0),
+    "503 and Retry-After": (Say(503, headers=(("Retry-After", "17"),)), 17.0),
+    "429 and Retry-After": (Say(429, headers=(("Retry-After", "90"),)), 90.0),
+    "408": (Say(408), 1.0),
+    "hangs": (Say(hang=True), 1.0),
+    "dies": (Say(die=True), 1.0),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_a_call_that_is_not_taken_is_repeated_before_the_next(server: Server, trouble: str) -> None:
+    say, wait = TROUBLE[trouble]
+    server.script.extend([Say(), say])
+    assert announce(three_hours(), server.url) == (["09", "10", "11"], [wait])
+    assert [asked.json["key"][11:13] for asked in server.asked] == ["09", "10", "10", "11"]
+    assert taken(server) == ["09", "10", "11"]
+
+
+def test_repetitions_wait_longer_and_longer_and_begin_anew_with_the_next_hour(server: Server) -> None:
+    server.script.extend([Say(500), Say(502), Say(503), Say(), Say(500)])
+    assert announce(three_hours(), server.url) == (["09", "10", "11"], [1.0, 2.0, 4.0, 1.0])
+
+
+def test_after_all_repetitions_it_gives_up_and_the_next_run_begins_with_that_hour(server: Server) -> None:
+    path = three_hours()
+    server.script.extend([Say(), Say(503, b"try  again\nlater"), Say(500), Say(504)])
+    with pytest.raises(rt.AnnouncementError, match="was not taken in 3 attempt") as caught:
+        announce(path, server.url, delays=(1.0, 2.0))
+    assert caught.value.values == {"stream": path, "period": "2006-09-11T10:00:00", "status": 504, "attempts": 3}
+    assert announce(path, server.url) == (["10", "11"], [])
+    assert taken(server) == ["09", "10", "11"]
+
+
+@pytest.mark.parametrize("status", [301, 307, 400, 401, 403, 404, 422])
+def test_a_refusal_is_not_repeated(server: Server, status: int) -> None:
+    server.script.append(Say(status, b'{"detail": "no such hook"}', (("Location", "/other"),)))
+    with pytest.raises(
+        rt.AnnouncementError, match=f'was refused: .* status {status}: {{"detail": "no such hook"}}'
+    ) as caught:
+        announce(three_hours(), server.url)
+    assert caught.value.values["status"] == status
+    assert len(server.asked) == 1
+
+
+def test_nobody_listens() -> None:
+    server = Server()
+    server.close()
+    with pytest.raises(rt.AnnouncementError, match=r"POST http://127.0.0.1:\d+: .*Connection refused"):
+        announce(three_hours(), server.url + "/path", delays=(1.0,))
+
+
+def test_url_headers_and_body_are_templates(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    announce(
+        three_hours(),
+        f"http:{server.url}/{{key}}/{{env:TOKEN}}",
+        body='{"text": "{stream} {start}", "n": {"m": []}, "t": "{env:TOKEN}"}',
+        headers={"Authorization": "Bearer {env:TOKEN}", "X-Hour": "{end}"},
+        key="%Y/%m/%d %H",
+        method="PUT",
+    )
+    first = server.asked[0]
+    assert (first.method, first.path) == ("PUT", f"/2006%2F09%2F11%2009/{SECRET}")
+    assert first.headers["authorization"] == f"Bearer {SECRET}"
+    assert first.headers["x-hour"] == "2006-09-11T10:00:00Z"
+    assert first.json["text"].startswith("memory://")
+    assert first.json["text"].endswith(" 2006-09-11T09:00:00Z")
+    assert (first.json["n"], first.json["t"]) == ({"m": []}, SECRET)
+
+
+def test_text_that_is_not_ascii_reaches_the_server(server: Server) -> None:
+    announce(
+        three_hours(),
+        server.url + "/{key}",
+        body='{"text": "Größe {key}"}',
+        key="%Y-%m-%d %H Uhr ü",
+        headers={"X": "{key}"},
+    )
+    first = server.asked[0]
+    assert first.json == {"text": "Größe 2006-09-11 09 Uhr ü"}
+    assert first.path == "/2006-09-11%2009%20Uhr%20%C3%BC"
+    assert first.headers["x"] == "2006-09-11%2009%20Uhr%20%C3%BC"
+
+
+def test_a_body_that_is_no_json_has_its_own_content_type(server: Server) -> None:
+    announce(three_hours(), server.url, body="hour={key}", headers={"Content-Type": "text/plain"})
+    assert server.asked[0].body == b"hour=2006-09-11T09:00:00"
+    assert server.asked[0].headers["content-type"] == "text/plain"
+
+
+def test_get_has_no_body(server: Server) -> None:
+    announce(three_hours(), server.url + "/ping", method="GET")
+    assert (server.asked[0].method, server.asked[0].path, server.asked[0].body) == ("GET", "/ping", b"")
+
+
+def test_no_secret_is_in_errors_and_logs(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server sends back what it was sent; urllib3 logs the path of each URL."""
+    monkeypatch.setenv("HOOK", "T0/H00K")
+    monkeypatch.setenv("TOKEN", "t0k&n")
+    echo = b"you sent T0/H00K T0%2FH00K t0k&n t0k%26n literal-secret" * 30
+    server.script.extend([Say(500, echo), Say(403, echo)])
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(rt.AnnouncementError) as caught:
+        announce(
+            three_hours(),
+            f"{server.url}/{{env:HOOK}}?token={{env:TOKEN}}",
+            headers={"X-Token": "{env:TOKEN}", "Authorization": "literal-secret"},
+        )
+    assert server.asked[0].path == "/T0/H00K?token=t0k&n"
+    shown = str(caught.value) + repr(caught.value.values) + caplog.text
+    assert "you sent *** *** *** *** ***" in shown
+    assert not any(secret in shown for secret in ("H00K", "t0k", "literal-secret"))
+    assert caught.value.__suppress_context__
+
+
+REFUSED = {
+    "a variable that is not set": ({"headers": {"X": "{env:NO_SUCH}"}}, "variable NO_SUCH, which is not set"),
+    "a variable with two lines": ({"headers": {"X": "{env:LINES}"}}, "variable LINES, which holds characters"),
+    "a placeholder that stands for nothing": ({"body": '{"a": "{strat}"}'}, "Did you mean 'start'"),
+    "a body that is not JSON": ({"body": "{start}"}, "body is not JSON once it is filled"),
+    "a body of a GET": ({"body": "{}", "method": "GET"}, "A GET request has no body"),
+    "a variable that is not ASCII": ({"headers": {"X": "{env:EURO}"}}, "that are not ASCII"),
+    "a header's name": ({"headers": {"X Y": "1"}}, "'X Y' is not the name of a header"),
+    "a header's value": ({"headers": {"X": "a\nb"}}, "must have one line of ASCII text"),
+    "a password in the URL": ({"to": "http://joe:pw123@h/x"}, "The URL for h has a user or a password in it"),
+    "no host": ({"to": "http:///x"}, "needs a URL such as"),
+    "a mistyped kind": ({"to": "htpp:pw123"}, r"to='htpp':\.\.\. is no target\. Did you mean 'http'"),
+    "a kind alone": ({"to": "http"}, "to needs a kind, a colon and a place"),
+    "no kind": ({"to": "example.com/pw123"}, "to needs a kind, a colon and a place"),
+    "no place": ({"to": "airflow:"}, r"to='airflow':\.\.\. is no target\. Give"),
+    "no scheme": ({"to": "http:example.com/x"}, "needs a URL such as"),
+    "a port": ({"to": "http://h:99999999/x"}, "needs a URL such as"),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_what_cannot_be_sent_is_refused_at_the_start(
+    server: Server, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    monkeypatch.setenv("LINES", "a\nb")
+    monkeypatch.setenv("EURO", "€5")
+    options, message = REFUSED[wrong]
+    with pytest.raises(rt.InvalidOptionError, match=message) as caught:
+        announce(three_hours(), **{"to": server.url, **options})
+    assert "pw123" not in str(caught.value)
+    assert server.asked == []
+
+
+def test_without_urllib3_the_error_names_the_extra(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+    with pytest.raises(rt.ExtraNotInstalledError, match=r"pip install 'spark-rowtime\[announce\]'") as caught:
+        announce(three_hours(), server.url)
+    assert caught.value.values == {"extra": "announce"}
+
+
+def test_retry_after_is_seconds_or_a_date_that_counts_from_the_servers_own_date() -> None:
+    date = "Mon, 05 Jan 2026 14:00:00 GMT"
+    later = "Mon, 05 Jan 2026 14:02:00 GMT"
+    assert wait_seconds({"Retry-After": "7"}) == 7
+    assert wait_seconds({"Retry-After": later, "Date": date}) == 120
+    assert wait_seconds({"Retry-After": date, "Date": later}) == 0
+    assert [wait_seconds(h) for h in ({}, {"Retry-After": later}, {"Retry-After": "soon", "Date": date})] == [0, 0, 0]
+    assert wait_seconds({"Retry-After": "9999999"}) == 3600

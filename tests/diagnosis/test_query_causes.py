@@ -1,0 +1,199 @@
+"""The chain through queries, over accounts as queries write them. tests/spark/test_why.py has real queries."""
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import HOST, READER
+from spark_rowtime.store.memory import STREAMS
+from spark_rowtime.store.query_account import GONE_MICROS
+from spark_rowtime.testing.clock import TestClock
+from spark_rowtime.types.timestamps import to_micros
+from tests.store.streams import Writer
+
+
+@pytest.fixture(autouse=True)
+def no_streams_left() -> Any:
+    before = set(STREAMS)
+    yield
+    for path in set(STREAMS) - before:
+        del STREAMS[path]
+
+
+def us(clock: str) -> int:
+    return to_micros(f"2006-09-11T{clock}:00Z")
+
+
+class Pipeline:
+    """A feed ``Berlin`` of the stream ``orders``, and a query ``hours`` from there into ``hourly``."""
+
+    def __init__(self) -> None:
+        self.orders, self.hourly = (f"memory://{uuid.uuid4()}" for _ in range(2))
+        for path in (self.orders, self.hourly):
+            rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
+        self.clock = TestClock()
+        for path in (self.orders, self.hourly):
+            self.clock.drive(open_store(path))
+        self.berlin = rt.openSink(self.orders, producer="Berlin", lease=None, linger="1 hour")
+        self.writer = Writer(open_store(self.hourly), "spark-1")
+
+    def promise(self, clock: str) -> None:
+        self.berlin.sendRowtimeBound(f"2006-09-11T{clock}:00Z")
+        self.berlin.flush()
+
+    def batch(self, read: str | None, out: str | None, *, state: str = "running", **account: Any) -> None:
+        """The query has read up to ``read``, and its output has reached ``out``."""
+        store = open_store(self.orders)
+        position = {"stream": store.stream, "seq": store.head().seq, "cut": None, "floor": read and us(read)}
+        source = {"path": self.orders, "position": position, "place": []}
+        told = {"query": "1", "name": "hours", "batch": 1, "sources": [source], "column": "rowtime"}
+        told |= {"output": {} if out is None else {"rowtime": us(out)}, **account}
+        commit = self.writer.commit(account=json.dumps(told))
+        self.writer.store.commit(commit.__class__(**{**_fields(commit), "floor": out and us(out)}))
+        store.report(READER, "1", json.dumps({**told, "state": state, "error": account.get("error")}))
+
+    def why(self, at: str = "10:00", **options: Any) -> rt.Explanation:
+        return rt.why(self.hourly, f"2006-09-11T{at}:00Z", **options)
+
+
+def _fields(commit: Any) -> dict[str, Any]:
+    return {name: getattr(commit, name) for name in commit.__slots__}
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def test_a_query_that_has_not_reported_is_gone(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("09:00", "09:00")
+    pipeline.promise("10:00")
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.QUERY_BEHIND, "hours")
+    pipeline.clock.advance(GONE_MICROS + 1)
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.QUERY_GONE, "hours")
+    assert "has not reported for 3" in found.note
+    assert f"rowtime close {pipeline.hourly} spark-1" in found.remedy
+    pipeline.batch("10:00", "10:00")
+    assert pipeline.why().complete
+
+
+def test_a_query_that_has_read_all_is_not_to_blame_even_if_it_is_stopped(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("09:00", "09:00", state="stopped")
+    found = pipeline.why(silentAfter="0 s")
+    assert (found.cause, found.holder) == (rt.Cause.SILENT, "Berlin")
+    pipeline.promise("09:30")
+    found = pipeline.why(silentAfter="0 s")
+    assert (found.cause, found.holder) == (rt.Cause.SILENT, "Berlin")  # the feed is the first that is below ten
+    assert [link.cause for link in found.chain] == [rt.Cause.SILENT, None, None, None]
+
+
+def test_without_an_account(pipeline: Pipeline) -> None:
+    pipeline.promise("10:00")
+    pipeline.writer.send(floor=1)
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.NO_ACCOUNT, "1")
+    assert [link.kind for link in found.chain] == ["producer", "stream"]
+
+
+OTHERS = ["no JSON", "{}", "[]", '{"query": "1", "sources": 5}', '{"query": "1", "sources": [7]}']
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_an_account_of_another_version_is_none(pipeline: Pipeline, text: str) -> None:
+    store = pipeline.writer.store
+    store.commit(pipeline.writer.commit([1], account=text))
+    for role in (READER, HOST):
+        store.report(role, "x", text)
+    assert pipeline.why().cause is rt.Cause.NO_ACCOUNT
+
+
+def test_an_output_that_lies_behind_asks_for_more_of_its_source(pipeline: Pipeline) -> None:
+    pipeline.promise("10:05")
+    pipeline.batch("10:05", "09:55", operators=[{"name": "symmetricHashJoin"}])
+    found = pipeline.why(silentAfter="0 s")
+    assert (found.cause, found.holder) == (rt.Cause.SILENT, "Berlin")
+    assert "must promise 2006-09-11T10:10:00Z" in found.remedy
+    producer, orders, query, hourly = found.chain
+    assert [link.needs and f"{link.needs:%H:%M}" for link in found.chain] == ["10:10", "10:10", "10:00", "10:00"]
+    assert (query.cause, query.behindSeconds) == (rt.Cause.OPERATOR, 600.0)
+    assert "lies 600 s behind its input" in query.note
+    assert (producer.behindSeconds, orders.behindSeconds, hourly.behindSeconds) == (0.0, 0.0, 0.0)
+
+
+def test_an_output_that_is_moved_forward_asks_for_less(pipeline: Pipeline) -> None:
+    pipeline.promise("08:30")
+    pipeline.batch("08:30", "09:30")
+    assert "must promise 2006-09-11T09:00:00Z" in pipeline.why().remedy
+    pipeline.promise("09:00")
+    assert pipeline.why().cause is rt.Cause.QUERY_BEHIND
+
+
+def test_an_output_that_is_rounded_is_not_blamed_on_the_feed(pipeline: Pipeline) -> None:
+    pipeline.promise("10:30")
+    pipeline.batch("10:30", "10:00")
+    pipeline.promise("11:15")
+    assert pipeline.why("11:00").cause is rt.Cause.QUERY_BEHIND
+
+
+def test_a_lost_bound_is_blamed_although_earlier_batches_had_one(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("09:00", "09:00")
+    pipeline.promise("10:00")
+    pipeline.batch("10:00", "09:00", output={}, lost={"rowtime": "my_function(rowtime)"})
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.BOUND_LOST, "hours")
+    assert "lost at my_function(rowtime)" in found.note
+
+
+def test_operators_without_a_watermark_yet(pipeline: Pipeline) -> None:
+    pipeline.promise("10:00")
+    pipeline.batch("10:00", None, operators=[{"name": "sessionWindowStateStoreSaveExec"}], lost={})
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.OPERATOR, "hours")
+    assert "sessionWindowStateStoreSaveExec" in found.note
+
+
+def test_a_loop_of_queries_ends(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    store = open_store(pipeline.hourly)
+    position = {"stream": store.stream, "seq": 0, "cut": None, "floor": us("09:00")}
+    told = {"query": "1", "batch": 1, "sources": [{"path": pipeline.hourly, "position": position}]}
+    store.commit(pipeline.writer.commit([1], account=json.dumps(told)))
+    assert [link.kind for link in pipeline.why().chain] == ["query", "stream"]
+
+
+def test_without_a_time_it_is_that_of_the_feeds(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("09:00", "08:00")
+    found = rt.why(pipeline.hourly)
+    assert f"{found.at:%H:%M}" == "09:00"
+    pipeline.batch("09:00", "09:00")
+    assert rt.why(pipeline.hourly).complete
+
+
+def test_a_query_is_asked_about_at_its_source(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("09:00", None, output={"window.start": us("08:00"), "window.end": us("09:00")}, column=None)
+    found = rt.why(pipeline.orders, "2006-09-11T09:00:00Z", query="hours")
+    assert (found.complete, found.chain[-1].kind, found.chain[-1].name) == (True, "query", "hours")
+    assert not rt.why(pipeline.orders, "2006-09-11T10:00:00Z", query="1").complete
+    with pytest.raises(rt.InvalidOptionError, match=r"No query 'hour' .* Did you mean 'hours'"):
+        rt.why(pipeline.orders, query="hour")
+
+
+def test_a_source_that_cannot_be_opened(pipeline: Pipeline) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("09:00", "09:00")
+    pipeline.berlin.close()
+    rt.deleteStream(pipeline.orders)
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.SOURCE_UNREADABLE, "hours")
+    assert pipeline.why("09:00").complete

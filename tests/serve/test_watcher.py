@@ -1,0 +1,60 @@
+"""The readers of the events: what happens to those that are slow, and to all when looking fails."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.serve import watcher as module
+from spark_rowtime.serve.served import Served
+from spark_rowtime.serve.watched import WatchedStream
+from spark_rowtime.serve.watcher import Watcher
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Runs it in a thread of its own: the browser of other tests has an event loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(asyncio.wait_for(work(), 20))).result()
+
+
+def test_a_slow_reader_is_disconnected_and_others_go_on(orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SHORTEST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "LONGEST_QUEUE", 1)
+
+    async def work() -> tuple[int, int]:
+        watcher = Watcher(Served([orders]))
+        slow, fast = watcher.events(), watcher.events()
+        assert (await anext(slow)).startswith(b"data: ")
+        seen = 0
+        with rt.openSink(orders, producer="Berlin") as sink:
+            for second in range(10):
+                sink.sendRowtimeBound(f"2026-01-05T10:00:{second:02}Z")
+                sink.flush()
+                while f"10:00:{second:02}Z".encode() not in await anext(fast):
+                    seen += 1
+        return len([message async for message in slow]), seen
+
+    left, _ = run(work)
+    assert left <= 1
+
+
+def test_when_looking_fails_readers_are_disconnected(orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> int:
+        watcher = Watcher(Served([orders]))
+        events = watcher.events()
+        first = json.loads((await anext(events)).removeprefix(b"data: "))
+        assert first["full"]
+
+        def broken(self: WatchedStream) -> None:
+            raise ValueError("a bug")
+
+        monkeypatch.setattr(WatchedStream, "look", broken)
+        rest = len([message async for message in events])
+        watcher._task.exception()
+        return rest
+
+    assert run(work) <= 1

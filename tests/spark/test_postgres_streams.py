@@ -1,0 +1,108 @@
+"""Streams in PostgreSQL read and written by a real Spark: windows, restarts, tables, views; what tasks do not do."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql.functions import col, count, lit, window
+
+import spark_rowtime as rt
+from spark_rowtime.reader.release import Release
+from spark_rowtime.spark.partition import plan
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Position
+from tests.postgresserver import PostgresServer
+from tests.spark.query_output import finish, rows_of, table
+from tests.streams import Pipe, at, bound, opened, send
+
+
+def hourly(frame):
+    counts = frame.groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))
+    return counts.select(col("window.end").alias("rowtime"), "n")
+
+
+def test_windows_close_by_the_bound_across_restarts_and_moves(
+    database_pipe: Pipe, postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query from one stream of a database into another, killed between batches, and moved to a copy in a folder.
+
+    The password that the driver uses is in no file of the checkpoint, and in no plan.
+    """
+    monkeypatch.setenv("PGPASSWORD", "s3cret-pass")
+    pipe = database_pipe
+    source = opened(pipe.create("s", "x INT"), "feed", rowsImplyBounds=False)
+    send(source, ("9:10", 1), ("9:40", 2), ("10:05", 3), promise="10:00")
+    query = pipe.run(hourly(pipe.read("s")))
+    assert pipe.step() == [("10:00", 2)]
+    assert pipe.bound == bound("10:00", strict=True)
+    plans = str(query.explain()) + query._jsq.toString() + str(query.lastProgress.json)
+    query.stop()
+
+    send(source, ("10:30", 4), promise="11:00")
+    query = pipe.run(hourly(pipe.read("s")))
+    assert pipe.step() == [("11:00", 2)]
+    assert query.lastProgress.sources[0].metrics["clockHeldBy"] == "feed"
+    query.stop()
+
+    send(source, ("11:30", 5), promise="12:00")
+    source.close()
+    rt.copyStream(pipe.path("s"), str(tmp_path / "moved"))
+    moved = pipe.spark.readStream.format("rowtime").load(str(tmp_path / "moved"))
+    pipe.run(hourly(moved))
+    assert pipe.step() == [("12:00", 1)]
+    files = [file for file in (tmp_path / "checkpoint").rglob("*") if file.is_file()]
+    assert len(files) > 10
+    shown = plans + "".join(file.read_bytes().decode("latin-1") for file in files)
+    assert "s3cret" not in shown
+    assert rt.describeStream(pipe.path("out")).rejected == 0
+
+
+def test_tables_batches_and_views(database_pipe: Pipe) -> None:
+    pipe = database_pipe
+    path = pipe.create("s", "x INT")
+    with opened(path, "feed", onLate="reject") as feed:
+        send(feed, ("10:00", 1), ("10:01", 2), promise="10:05")
+        send(feed, ("9:00", 3))
+    pipe.spark.sql(f"CREATE TABLE pg_orders USING rowtime OPTIONS (path '{path}')")
+    try:
+        assert [row.x for row in pipe.spark.sql("SELECT x FROM pg_orders ORDER BY x").collect()] == [1, 2]
+    finally:
+        pipe.spark.sql("DROP TABLE pg_orders")
+    frame = pipe.spark.range(3).select(
+        lit(at("11:00")).cast("timestamp").alias("rowtime"), col("id").cast("int").alias("x")
+    )
+    frame.repartition(3).write.format("rowtime").mode("append").option("producer", "batch").save(path)
+    assert [x for _, x in rows_of(pipe.spark, path)] == [1, 2, 0, 1, 2]
+    assert [row[-1] for row in table(pipe.spark, path, "rejected")] == [3]
+    assert {row[0]: row[3:5] for row in table(pipe.spark, path, "producers")} == {"feed": (2, 1), "batch": (3, 0)}
+    events = [(row[1], row[2], row[3]) for row in table(pipe.spark, path, "bounds")]
+    assert (events[0], sum(rows for *_, rows in events)) == (("feed", "joined", 0), 5)
+
+    seen: list[int] = []
+    rejected = pipe.spark.readStream.format("rowtime").option("view", "rejected").load(path)
+    finish(rejected.writeStream.foreachBatch(lambda rows, _: seen.extend(r.x for r in rows.collect())).start())
+    assert seen == [3]
+
+
+READ = """
+import pickle, sys
+sys.modules["psycopg"] = None  # the extra is not installed there
+from spark_rowtime.spark.partition import read_slices
+for partition in pickle.load(sys.stdin.buffer):
+    for rows in read_slices(partition):
+        print(rows.column("x").to_pylist())
+"""
+
+
+def test_a_task_reads_its_rows_without_the_database_and_without_the_extra(postgres: PostgresServer) -> None:
+    path = postgres.url("tasks/s")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
+    with opened(path, "feed") as feed:
+        send(feed, ("10:00", 1), ("10:01", 2))
+        send(feed, ("10:02", 3))
+    with open_store(path) as store:
+        parts = plan(store, Release("arrival"), Position(0, None, None), Position(store.head().seq, None, None), 2)
+    done = subprocess.run([sys.executable, "-c", READ], input=pickle.dumps(parts), capture_output=True, check=False)
+    assert done.stdout.decode().splitlines() == ["[1, 2]", "[3]"], done.stderr.decode()

@@ -1,0 +1,128 @@
+"""A query's batches in commits of a table, each once; and what Spark reads of a drain into Parquet."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import spark_rowtime as rt
+from tests.tables.lake import Lake
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, units INT"
+
+
+def send(stream: str, hours: range) -> None:
+    """Two rows in each hour, and the bound at the end of the last."""
+    with rt.openSink(stream, producer="shop") as sink:
+        for hour in hours:
+            sink.sendRow((f"2026-01-05T{hour:02}:10:00Z", hour))
+            sink.sendRow((f"2026-01-05T{hour:02}:40:00Z", 100))
+        sink.sendRowtimeBound(f"2026-01-05T{hours[-1] + 1:02}:00:00Z")
+
+
+def run(spark: SparkSession, lake: Lake, kind: str, checkpoint: str = "checkpoint") -> str:
+    """Runs the query to the end of its stream; returns its id."""
+    orders = spark.readStream.format("rowtime").load(lake.stream)
+    hours = orders.groupBy(F.window("rowtime", "1 hour")).agg(F.sum("units").alias("units"))
+    query = (
+        hours.writeStream.foreachBatch(rt.tableWriter(lake.target(kind), "window.end"))
+        .option("checkpointLocation", str(lake.folder / checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(120)
+    return str(query.id)
+
+
+def forget_last_commit(checkpoint: Path) -> int:
+    """Makes Spark run the last batch again: as if it had died before it noted the batch as done."""
+    last = max(int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdigit())
+    for name in (str(last), f".{last}.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    return last
+
+
+def hours_in(lake: Lake, kind: str) -> list[tuple[int, int]]:
+    lake_rows = lake.read(kind, order="units").to_pylist()
+    return sorted((row["window"]["start"].hour, row["units"]) for row in lake_rows)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_each_batch_of_a_query_is_one_commit_with_its_bound_and_comes_once(
+    spark: SparkSession, lake: Lake, kind: str
+) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    send(lake.stream, range(10, 12))
+    query = run(spark, lake, kind)
+    assert hours_in(lake, kind) == [(10, 110), (11, 111)]
+    bound = rt.readTableBound(lake.target(kind))
+    assert bound is not None
+    assert bound >= rt.RowtimeBound("2026-01-05T12:00:00Z")
+    last = lake.commits(kind)[-1]
+    assert (last["rowtime.query"], set(last)) == (
+        query,
+        {"rowtime.query", "rowtime.batch", "rowtime.bound", "rowtime.strict"},
+    )
+    commits = lake.commits(kind)
+    assert forget_last_commit(lake.folder / "checkpoint") == int(last["rowtime.batch"])
+    run(spark, lake, kind)
+    assert (hours_in(lake, kind), lake.commits(kind)) == ([(10, 110), (11, 111)], commits)
+    send(lake.stream, range(12, 14))
+    run(spark, lake, kind)
+    assert hours_in(lake, kind) == [(hour, 100 + hour) for hour in range(10, 14)]
+    with pytest.raises(StreamingQueryException, match="is another one: the bound of both would be known to neither"):
+        run(spark, lake, kind, "another")
+    assert hours_in(lake, kind) == [(hour, 100 + hour) for hour in range(10, 14)]
+    with rt.openReader(lake.stream) as reader, pytest.raises((rt.InvalidOptionError, rt.SchemaMismatchError)):
+        rt.openTableSink(lake.target(kind), reader.schema)
+
+
+def in_batch(spark: SparkSession, write: Any, frame: Any, number: int, floor: int | None) -> None:
+    """Calls the function as a query's foreachBatch does, with the properties that Spark and the extension set there."""
+    context = spark.sparkContext
+    bounds = None if floor is None else json.dumps({"at": floor})
+    set_there = {"sql.streaming.queryId": "q", "rowtime.query": "q", "rowtime.outputBounds": bounds}
+    for name, value in set_there.items():
+        context.setLocalProperty(name, value)
+    try:
+        write(frame, number)
+    finally:
+        for name in set_there:
+            context.setLocalProperty(name, None)
+
+
+def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused(
+    spark: SparkSession, lake: Lake
+) -> None:
+    early, late = (spark.sql(f"SELECT TIMESTAMP '2026-01-05 {hour}:00:00' AS at, 1 AS units") for hour in (10, 12))
+    write, floor = rt.tableWriter(lake.target("delta"), "at"), rt.RowtimeBound("2026-01-05T11:00:00Z").floor
+    in_batch(spark, write, early, 0, floor)
+    with pytest.raises(rt.DisorderedOutputError, match="is below the bound of delta:"):
+        in_batch(spark, write, early, 1, floor)
+    in_batch(spark, write, late, 1, None)
+    assert rt.readTableBound(lake.target("delta")) == rt.RowtimeBound("2026-01-05T11:00:00Z"), "it stays"
+    in_batch(spark, write, late.limit(0), 2, floor)
+    assert [commit["rowtime.batch"] for commit in lake.commits("delta")] == ["0", "1"], "nothing moved"
+    in_batch(spark, write, late.limit(0), 3, floor + 1)
+    assert lake.commits("delta")[-1]["rowtime.batch"] == "3", "the bound moved"
+    for column in ("units", "window.end"):
+        with pytest.raises(rt.InvalidOptionError, match=f"column='{column}' is no time among"):
+            in_batch(spark, rt.tableWriter(lake.target("delta"), column), late, 4, floor)
+    with pytest.raises(rt.InvalidOptionError, match="there is no streaming query here"):
+        write(late, 4)
+    with pytest.raises(rt.InvalidOptionError, match="have no commit that could hold a query's batch"):
+        in_batch(spark, rt.tableWriter(lake.target("parquet"), "at"), late, 4, floor)
+
+
+def test_spark_reads_the_hours_that_a_drain_has_completed(spark: SparkSession, lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    send(lake.stream, range(10, 13))
+    lake.drain("parquet")
+    read = spark.read.parquet(str(lake.folder / "parquet"))
+    assert read.columns == ["rowtime", "units", "date", "hour"]
+    rows = read.where("hour < 12").groupBy("hour").sum("units").orderBy("hour").collect()
+    assert [tuple(row) for row in rows] == [(10, 110), (11, 111)]

@@ -1,0 +1,279 @@
+"""why names what holds a stream behind queries: every cause is made for real."""
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+import spark_rowtime as rt
+from tests.sparksession import wait_for
+from tests.streams import at, drained, opened, send
+
+TEN = at("10:00")
+
+
+class Pipeline:
+    """Streams and queries in a folder, all ended at the end of the test."""
+
+    def __init__(self, spark: SparkSession, folder: Path, ends: ExitStack) -> None:
+        self.spark, self.folder, self._ends = spark, folder, ends
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def create(self, name: str, **settings: Any) -> str:
+        rt.createStream(self.path(name), "rowtime TIMESTAMP NOT NULL, n INT", **settings)
+        return self.path(name)
+
+    def sink(self, name: str, producer: str, **options: Any) -> rt.StreamSink:
+        return self._ends.enter_context(opened(self.path(name), producer, lease=None, **options))
+
+    def read(self, name: str, **options: str) -> DataFrame:
+        return self.spark.readStream.format("rowtime").options(**options).load(self.path(name))
+
+    def run(self, frame: DataFrame, name: str, trigger: str = "0 seconds", **options: str) -> StreamingQuery:
+        """Runs a query of this name into the stream of this name."""
+        writer = self._writer(frame, name).format("rowtime").trigger(processingTime=trigger)
+        return self._ended(writer.options(**options).start(self.path(name)))
+
+    def report(self, frame: DataFrame, name: str) -> StreamingQuery:
+        """Runs a query of this name without a rowtime sink."""
+        return self._ended(self._writer(frame, name).foreachBatch(lambda batch, _: batch.collect()).start())
+
+    def _writer(self, frame: DataFrame, name: str) -> Any:
+        return frame.writeStream.queryName(name).option("checkpointLocation", self.path(f"checkpoint-{name}"))
+
+    def _ended(self, query: StreamingQuery) -> StreamingQuery:
+        self._ends.callback(query.stop)
+        return query
+
+    def why(self, name: str, at: str | None = TEN, **options: Any) -> rt.Explanation:
+        return rt.why(self.path(name), at=at, **options)
+
+    def wait_for(self, name: str, cause: rt.Cause, **options: Any) -> rt.Explanation:
+        """Waits until the stream has this cause, and returns the explanation."""
+        wait_for(lambda: self.why(name, **options).cause is cause, f"{cause} of {name}")
+        return self.why(name, **options)
+
+
+@pytest.fixture
+def pipeline(spark: Any, tmp_path: Path) -> Iterator[Pipeline]:
+    with ExitStack() as ends:
+        yield Pipeline(spark, tmp_path, ends)
+
+
+def hours(frame: DataFrame) -> DataFrame:
+    counts = frame.groupBy(F.window("rowtime", "1 hour")).agg(F.count("*").cast("int").alias("n"))
+    return counts.select(F.col("window.end").alias("rowtime"), "n")
+
+
+class Trial:
+    """Two queries, one above the other, in which one thing at a time is broken and mended again."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline, self.hour = pipeline, 9
+        pipeline.create("orders")
+        self.feeds = [pipeline.sink("orders", name) for name in ("Berlin", "Oslo")]
+        self.both()
+        self.start_hours()
+        self.settle(self.hours)
+        self.start_copies()
+        self.settle(self.copies)
+
+    def start_hours(self) -> None:
+        self.hours = self.pipeline.run(hours(self.pipeline.read("orders")), "hours")
+
+    def start_copies(self, rowtime: str = "rowtime", n: str = "n", **options: str) -> None:
+        read = self.pipeline.read("hours", **options)
+        self.copies = self.pipeline.run(read.select(F.expr(rowtime).alias("rowtime"), F.expr(n).alias("n")), "copies")
+
+    def both(self) -> None:
+        """A row of the hour, and its end, from both feeds."""
+        for feed in self.feeds:
+            self.one(feed)
+
+    def one(self, feed: rt.StreamSink) -> None:
+        send(feed, (f"{self.hour - 1}:30", 1), promise=f"{self.hour}:00")
+
+    def settle(self, *queries: StreamingQuery) -> None:
+        for query in queries:
+            query.processAllAvailable()
+
+    def silent_feed(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.one(self.feeds[0])
+        self.settle(self.hours, self.copies)
+        return rt.Cause.SILENT, "Oslo", lambda: self.one(self.feeds[1])
+
+    def new_feed(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        rome = self.pipeline.sink("orders", "Rome")
+        self.both()
+        self.settle(self.hours, self.copies)
+        return rt.Cause.NOTHING_PROMISED, "Rome", rome.close
+
+    def stopped_first(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.hours.stop()
+        self.both()
+        return rt.Cause.QUERY_STOPPED, "hours", self.start_hours
+
+    def stopped_second(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.copies.stop()
+        self.both()
+        self.settle(self.hours)
+        return rt.Cause.QUERY_STOPPED, "copies", self.start_copies
+
+    def failed_second(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.copies.stop()
+        self.both()
+        self.settle(self.hours)
+        self.start_copies(n="CAST(raise_error('no such shop') AS INT)")
+        wait_for(lambda: not self.copies.isActive, "the query to fail")
+        return rt.Cause.QUERY_FAILED, "copies", self.start_copies
+
+    def stranger(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        """Somebody opens the stream of the results, which then waits for him, too."""
+        stranger = self.pipeline.sink("copies", "stranger")
+        self.both()
+        self.settle(self.hours, self.copies)
+        return rt.Cause.NOTHING_PROMISED, "stranger", stranger.close
+
+    def lost_second(self) -> tuple[rt.Cause, str, Callable[[], None]]:
+        self.copies.stop()
+        self.start_copies(rowtime="timestamp_micros(unix_micros(rowtime) + 0)")
+        self.both()
+        self.settle(self.hours, self.copies)
+        return rt.Cause.BOUND_LOST, "copies", self.mended
+
+    def mended(self) -> None:
+        """A batch that has been written has no bound: the next one has."""
+        self.copies.stop()
+        self.start_copies()
+        for feed in self.feeds:
+            send(feed, promise=f"{self.hour}:01")
+        self.settle(self.hours)
+
+
+@pytest.mark.parametrize("seed", [random.randrange(1 << 32)])
+def test_each_of_seven_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> None:
+    trial = Trial(pipeline)
+    breaks = [
+        trial.silent_feed,
+        trial.new_feed,
+        trial.stopped_first,
+        trial.stopped_second,
+        trial.failed_second,
+        trial.stranger,
+        trial.lost_second,
+    ]
+    random.Random(seed).shuffle(breaks)
+    for broken in breaks:
+        trial.hour += 1
+        time = at(f"{trial.hour}:00")
+        cause, holder, mend = broken()
+        found = pipeline.wait_for("copies", cause, at=time, silentAfter="0 s")
+        assert (found.complete, found.holder) == (False, holder), broken.__name__
+        assert found.remedy
+        if cause is rt.Cause.QUERY_FAILED:
+            assert "no such shop" in found.note
+        if cause is rt.Cause.BOUND_LOST:
+            assert "timestamp_micros((unix_micros(rowtime) + " in found.note
+        mend()
+        trial.settle(trial.hours, trial.copies)
+        assert pipeline.why("copies", time).complete, broken.__name__
+    trial.feeds[0].sendRow((at(f"{trial.hour}:10"), 7))
+    token = trial.feeds[0].flush()
+    with pytest.raises(rt.WaitTimeoutError) as caught:
+        rt.wait(token, pipeline.path("copies"), timeout="0 s")
+    assert caught.value.values["holder"] in ("Berlin", "Oslo")
+    trial.hour += 1
+    for feed in trial.feeds:
+        send(feed, promise=f"{trial.hour}:00")
+    rt.wait(token, pipeline.path("copies"), timeout="60 s")
+    with rt.openReader(pipeline.path("copies")) as reader:
+        assert drained(reader)[-1][0] == f"{trial.hour}:00"
+    kinds = [(link.kind, link.name.rpartition("/")[2]) for link in found.chain]
+    assert kinds[1:] == [("stream", "orders"), ("query", "hours"), ("stream", "hours"), ("query", "copies"),
+                         ("stream", "copies")]  # fmt: skip
+
+
+def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
+    shop, desk = (pipeline.create(stream) and pipeline.sink(stream, who) for stream, who in FEEDS)
+    for sink in (shop, desk):
+        send(sink, ("8:30", 1), promise="9:00")
+    orders, trades = pipeline.read("orders"), pipeline.read("trades")
+    within = "o.n = t.n AND t.rowtime BETWEEN o.rowtime AND o.rowtime + INTERVAL 10 MINUTES"
+    joined = orders.alias("o").join(trades.alias("t"), F.expr(within)).select("o.rowtime", "o.n")
+    rate = pipeline.spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    mixed = orders.union(rate.selectExpr("timestamp AS rowtime", "CAST(value AS INT) AS n"))
+    settled: list[StreamingQuery] = []
+
+    def settle() -> None:
+        for query in settled:
+            query.processAllAvailable()
+
+    for begun in (  # one after the other: each starts a Python process for each source
+        lambda: pipeline.run(joined, "joined"),
+        lambda: pipeline.run(orders.union(trades), "both"),
+        lambda: pipeline.report(hours(orders), "report"),
+    ):
+        settled.append(begun())
+        settle()
+    for frame, name, trigger in (
+        (mixed, "mixed", "0 seconds"),
+        (pipeline.read("orders", maxRowsPerTrigger="1"), "limited", "1 hour"),
+        (orders, "rare", "1 hour"),
+        (pipeline.read("orders", hold="1 hour"), "held", "0 seconds"),
+    ):
+        query = pipeline.run(frame, name, trigger, onDisorder="reject")
+        wait_for(lambda query=query: query.lastProgress, f"the first batch of {name}")
+
+    send(shop, ("9:10", 1), ("9:57", 1), promise="10:05")
+    send(desk, promise="9:30")
+    settle()
+    for name, place, code in (
+        ("joined", "right side of the INNER JOIN", rt.Cause.JOIN_SIDE),
+        ("both", "input 2 of the UNION", rt.Cause.UNION_INPUT),
+    ):
+        found = pipeline.why(name, silentAfter="0 s")
+        assert (found.cause, found.holder) == (rt.Cause.SILENT, "desk")
+        [_, _, query, _] = found.chain
+        assert (query.kind, query.name, query.cause) == ("query", name, code)
+        assert f"the {place}, {pipeline.path('trades')}" in query.note
+    pipeline.wait_for("mixed", rt.Cause.ORDINARY_SOURCE)
+    assert "with hold='1 hour'" in pipeline.wait_for("held", rt.Cause.HOLD).note
+    assert "maxRowsPerTrigger=1" in pipeline.wait_for("limited", rt.Cause.LIMIT).note
+    assert "runs, but has read" in pipeline.wait_for("rare", rt.Cause.QUERY_BEHIND).note
+    wait_for(lambda: rt.why(pipeline.path("orders"), TEN, query="report").complete, "the account of the last batch")
+    report = rt.why(pipeline.path("orders"), at("11:00"), query="report", silentAfter="0 s")
+    assert (report.cause, report.holder, report.chain[-1].name) == (rt.Cause.SILENT, "shop", "report")
+
+    send(desk, promise="10:05")
+    settle()
+    joins = pipeline.why("joined", silentAfter="0 s")
+    assert joins.cause is rt.Cause.SILENT
+    assert "must promise 2006-09-11T10:08:00Z" in joins.remedy  # the order of 9:57 is kept, eight minutes behind
+    shop.sendRow((at("10:20"), 1))
+    token = shop.flush()
+    rt.wait(token, pipeline.path("both"), timeout="60 s")
+    settle()
+    with pytest.raises(rt.WaitTimeoutError) as caught:
+        rt.wait(token, pipeline.path("joined"), timeout="0 s")
+    assert caught.value.values["holder"] in ("shop", "desk")
+    send(shop, promise="11:30")
+    send(desk, promise="11:00")
+    rt.wait(token, pipeline.path("joined"), timeout="60 s")
+    for query in settled:
+        query.stop()
+    desk.close()
+    shutil.move(pipeline.path("trades"), pipeline.path("elsewhere"))
+    moved = pipeline.why("both", at("12:00"))
+    assert (moved.cause, moved.holder) == (rt.Cause.SOURCE_UNREADABLE, "both")
+
+
+FEEDS = (("orders", "shop"), ("trades", "desk"))

@@ -1,0 +1,95 @@
+"""Paths of streams in PostgreSQL: what they may say, what they must not, and what errors repeat of them."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.store.postgres.address import address, database_address
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "postgresql://ann:s3cret@db/shop/orders",
+        "postgresql://ann:s3cret@db:5432,other:5432/shop/orders",
+        "postgresql://db/shop/orders?password=s3cret",
+        "postgresql://db/shop/orders?sslmode=require&PASSWORD=s3cret",
+        "postgresql://db/shop/orders?pass%77ord=s3cret",
+        "postgresql://db/shop/orders?sslpassword=s3cret",
+        "postgresql://ann:s3cret@db",
+        "postgresql://ann:s3cret/x@db/shop/orders",
+    ],
+)
+def test_a_password_in_a_path_is_refused_and_not_repeated(path: str) -> None:
+    for call in (rt.describeStream, rt.openSink, rt.openReader, rt.listStreams, lambda p: rt.createStream(p, SCHEMA)):
+        with pytest.raises(rt.InvalidOptionError) as caught:
+            call(path)
+        shown = f"{caught.value} {caught.value.values} {caught.value.__cause__} {caught.value.__context__}"
+        assert "s3cret" not in shown
+    assert "password" in str(caught.value).lower()
+
+
+@pytest.mark.parametrize("path", ["postgresql://", "postgresql://db", "postgresql://db/", "postgresql://db/shop"])
+def test_a_path_without_a_stream_is_refused(path: str) -> None:
+    with pytest.raises(rt.InvalidOptionError, match="postgresql://host:port/database/stream"):
+        rt.createStream(path, SCHEMA)
+
+
+def test_options_are_those_of_the_client_library() -> None:
+    found = address("postgresql://ann@db:5433/shop/eu/orders?sslmode=verify-full&sslrootcert=/etc/ca.pem")
+    assert found.stream == "eu/orders"
+    given = dict(part.split("=", 1) for part in found.conninfo.split())
+    assert given == {
+        "user": "ann", "host": "db", "port": "5433", "dbname": "shop", "sslmode": "verify-full",
+        "sslrootcert": "/etc/ca.pem",
+    }  # fmt: skip
+    with pytest.raises(rt.InvalidOptionError, match="sslmod"):
+        address("postgresql://db/shop/orders?sslmod=require")
+    assert database_address("postgresql://db/shop?sslmode=require").other("a") == (
+        "postgresql://db/shop/a?sslmode=require"
+    )
+
+
+def test_without_the_extra_the_error_names_it() -> None:
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "import spark_rowtime as rt\n"
+        "try:\n    rt.openReader('postgresql://db/shop/orders')\n"
+        "except rt.ExtraNotInstalledError as error:\n    print(error.values, error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("{'extra': 'postgres'}")
+    assert "pip install 'spark-rowtime[postgres]'" in done.stdout
+
+
+def test_a_stream_that_is_not_there(postgres: Any) -> None:
+    rt.createStream(postgres.url("paths/orders"), SCHEMA)
+    with pytest.raises(rt.StreamNotFoundError, match="Did you mean 'paths/orders'"):
+        rt.openReader(postgres.url("paths/order"))
+    postgres.execute("CREATE DATABASE empty_one", database="postgres")
+    for call in (rt.describeStream, rt.deleteStream, lambda path: rt.renameStream(path, path + "2")):
+        with pytest.raises(rt.StreamNotFoundError):
+            call(postgres.url("orders", database="empty_one"))
+    assert rt.listStreams(postgres.url(database="empty_one")) == []
+    with pytest.raises(rt.StoreUnavailableError, match="does not exist"):
+        rt.openReader(postgres.url("orders", database="no_such"))
+
+
+def test_no_server(postgres: Any) -> None:
+    with pytest.raises(rt.StoreUnavailableError, match="refused"):
+        rt.openReader(postgres.url("orders", port=1))
+
+
+def test_tables_of_a_newer_version_are_refused(postgres: Any) -> None:
+    postgres.execute("CREATE DATABASE newer", database="postgres")
+    path = postgres.url("orders", database="newer")
+    rt.createStream(path, SCHEMA)
+    postgres.execute("UPDATE rowtime.version SET version = 99", database="newer")
+    for call in (rt.describeStream, lambda path: rt.createStream(path + "2", SCHEMA)):
+        with pytest.raises(rt.StoreUnavailableError, match=r"version 99.*Upgrade spark-rowtime"):
+            call(path)

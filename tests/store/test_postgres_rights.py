@@ -1,0 +1,142 @@
+"""What the users of a database need: the GRANTs of the guide, passwords outside of the path, and TLS."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import spark_rowtime as rt
+from tests.postgresserver import PostgresServer, programs
+from tests.streams import send
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
+GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
+
+
+@pytest.fixture(scope="module")
+def database(postgres: PostgresServer) -> str:
+    """A database with a stream, and the roles of the guide."""
+    postgres.execute("CREATE DATABASE rights", database="postgres")
+    rt.createStream(postgres.url("orders", database="rights"), SCHEMA)
+    (grants,) = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    for statement in filter(str.strip, grants.split(";")):
+        postgres.execute(statement, database="rights")
+    for role in ("reader", "writer", "owner"):
+        postgres.execute(f"CREATE ROLE {role}_ann LOGIN IN ROLE rowtime_{role}", database="rights")
+    return "rights"
+
+
+def test_a_reader_reads_and_registers_and_cannot_write(postgres: PostgresServer, database: str) -> None:
+    with rt.openSink(postgres.url("orders", database=database), producer="shop", lease=None) as sink:
+        send(sink, ("10:00", 1))
+    path = postgres.url("orders", user="reader_ann", database=database)
+    with rt.openReader(path, name="alerts", order="arrival") as reader:
+        assert [train.rows.num_rows for train in reader] == [1]
+    assert rt.describeStream(path).rows == 1
+    assert [stream.error for stream in rt.listStreams(postgres.url(user="reader_ann", database=database))] == [None]
+    with pytest.raises(rt.StoreUnavailableError, match="lacks a privilege: permission denied"):
+        rt.openSink(path, producer="other")
+
+
+def test_a_writer_writes_and_cannot_create_or_delete(postgres: PostgresServer, database: str) -> None:
+    path = postgres.url("orders", user="writer_ann", database=database)
+    with rt.openSink(path, producer="feed", onLate="reject") as sink:
+        send(sink, ("10:00", 1), promise="11:00")
+        send(sink, ("9:00", 2))
+    with rt.openReader(path) as reader:
+        assert sum(train.rows.num_rows for train in reader) >= 1
+    rt.detachProducer(path, "feed")
+    for call in (
+        lambda p: rt.deleteStream(p, force=True),
+        lambda p: rt.createStream(p + "2", SCHEMA),
+        lambda p: rt.alterStream(p, add="b INT"),
+    ):
+        with pytest.raises(rt.StoreUnavailableError, match="lacks a privilege"):
+            call(path)
+
+
+def test_an_owner_creates_alters_removes_and_deletes(postgres: PostgresServer, database: str) -> None:
+    path = postgres.url("second", user="owner_ann", database=database)
+    rt.createStream(path, SCHEMA, producers=["a"], retainBytes=1000)
+    with rt.openSink(path, producer="a") as sink:
+        for n in range(20):
+            send(sink, (f"10:{n:02d}", n), promise=f"10:{n:02d}")
+    rt.alterStream(path, add="coupon STRING")
+    rt.copyStream(path, path + "-copy")
+    rt.renameStream(path + "-copy", path + "-renamed")
+    for one in (path, path + "-renamed"):
+        rt.deleteStream(one, force=True)
+
+
+def test_a_password_comes_from_the_environment_or_a_file_and_is_shown_nowhere(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.execute("CREATE ROLE secretive LOGIN SUPERUSER PASSWORD 's3cret-pass'")
+    rules = postgres.data / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text("host all secretive 127.0.0.1/32 scram-sha-256\n" + before)
+    postgres.execute("SELECT pg_reload_conf()")
+    path = postgres.url("secretive/orders", user="secretive")
+    monkeypatch.setenv("PGPASSWORD", "wrong-pass")
+    with pytest.raises(rt.StoreUnavailableError, match="password authentication failed") as caught:
+        rt.createStream(path, SCHEMA)
+    assert "wrong-pass" not in f"{caught.value}{caught.value.values}"
+    monkeypatch.setenv("PGPASSWORD", "s3cret-pass")
+    rt.createStream(path, SCHEMA)
+    monkeypatch.delenv("PGPASSWORD")
+    file = tmp_path / "pgpass"
+    file.write_text(f"127.0.0.1:{postgres.port}:*:secretive:s3cret-pass\n")
+    file.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(file))
+    with rt.openSink(path, producer="shop") as sink, rt.openReader(path) as reader:
+        send(sink, ("10:00", 1))
+        listed = rt.listStreams(postgres.url("secretive/"))
+        shown = f"{sink!r} {reader!r} {reader.position} {rt.describeStream(path)} {listed}"
+    assert "s3cret" not in shown
+    rules.write_text(before)
+    postgres.execute("SELECT pg_reload_conf()")
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Iterator[PostgresServer]:
+    """A server with a certificate for 127.0.0.1, made for this test."""
+    place = programs()
+    if place is None or shutil.which("openssl") is None:
+        pytest.skip("no PostgreSQL server, or no openssl to make a certificate")
+    built = subprocess.run([place / "postgres", "--version"], capture_output=True, check=True)
+    linked = subprocess.run(["ldd", place / "postgres"], capture_output=True, text=True, check=False)
+    if "libssl" not in linked.stdout:
+        pytest.skip(f"{built.stdout.decode().strip()} at {place} has no TLS; Debian's package has")
+    server = PostgresServer(place)
+    files = [server.data / "server.crt", server.data / "server.key"]
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    subprocess.run([*make, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    for file in files:
+        shutil.chown(file, server.data.owner(), server.data.group())
+    files[1].chmod(0o600)
+    shutil.copy(files[0], tmp_path / "ca.pem")
+    server.stop()
+    server.start(ssl="on")
+    yield server
+    server.remove()
+
+
+def test_tls_with_a_certificate_that_is_verified(encrypted: PostgresServer, tmp_path: Path) -> None:
+    options = f"?sslmode=verify-full&sslrootcert={tmp_path}/ca.pem"
+    path = encrypted.url("orders") + options
+    rt.createStream(path, SCHEMA)
+    with rt.openSink(path, producer="shop") as sink:
+        send(sink, ("10:00", 1))
+        assert encrypted.execute("SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) "
+                                 "WHERE application_name = 'rowtime'") == [(True,)]  # fmt: skip
+    (listed,) = rt.listStreams(encrypted.url() + options)
+    assert (listed.path, listed.info and listed.info.rows) == (path, 1)
+    other = tmp_path / "other.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=other", "-keyout", "/dev/null"]
+    subprocess.run([*make, "-out", other], check=True, capture_output=True)
+    with pytest.raises(rt.StoreUnavailableError, match="certificate verify failed"):
+        rt.openReader(encrypted.url("orders") + f"?sslmode=verify-full&sslrootcert={other}")

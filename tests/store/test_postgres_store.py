@@ -1,0 +1,111 @@
+"""What only the store in PostgreSQL has: tables that are created once, trains in parts, bytes that are read ahead."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from spark_rowtime.errors import DataLostError, StoreCorruptError
+from spark_rowtime.store import check_store, create_store, delete_store, list_stores, open_store, rename_store
+from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.postgres import prefetch, trains
+from tests.postgresserver import PostgresServer
+from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, place, read, seconds
+
+CLIENTS = 6
+
+
+@pytest.fixture
+def path(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
+    """An empty stream."""
+    path = postgres.url(f"store/{request.node.name}")
+    create_store(path, SCHEMA, StreamSettings())
+    return path
+
+
+def test_clients_that_create_the_first_streams_at_once(postgres: PostgresServer) -> None:
+    postgres.execute("CREATE DATABASE race", database="postgres")
+    paths = [postgres.url(f"s{n % 3}", database="race") for n in range(CLIENTS)]
+
+    def create(path: str) -> str:
+        try:
+            create_store(path, SCHEMA, StreamSettings())
+        except Exception as error:
+            return type(error).__name__
+        return "created"
+
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        outcomes = list(threads.map(create, paths))
+    assert sorted(outcomes) == ["StreamExistsError"] * 3 + ["created"] * 3
+    assert list_stores(postgres.url(database="race")) == sorted(set(paths))
+
+
+def test_a_long_train_is_stored_in_parts(path: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trains, "PART_BYTES", 100)
+    with open_store(path) as store:
+        Writer(store, "a").send(range(1, 200), [200], floor=200)
+        stream = postgres.execute("SELECT max(stream) FROM rowtime.heads")[0][0]
+        parts = postgres.execute(f"SELECT seq, count(*) FROM rowtime.trains WHERE stream = {stream} GROUP BY 1")
+        assert dict(parts)[2] > 10
+        assert read(store) == list(range(1, 201))
+        assert check_store(path).damage == []
+
+
+def test_trains_are_read_ahead_and_in_any_order(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "PREFETCH_TRAINS", 7)
+    asked: list[int] = []
+    with open_store(path) as store:
+        writer = Writer(store, "a")
+        for second in range(1, 31):
+            writer.send([second], floor=second)
+        carry = store.carry
+        monkeypatch.setattr(store, "carry", lambda pieces: (asked.append(len(pieces)), carry(pieces))[1])
+        assert read(store) == list(range(1, 31))
+        assert asked == [7, 7, 7, 7, 2], "five round trips for thirty trains"
+        pieces = store.slices(EMPTY, WHOLE)
+        assert [seconds(store.read(piece)) for piece in (*reversed(pieces), pieces[3], pieces[3])] == [
+            *([n] for n in range(30, 0, -1)), [4], [4],
+        ]  # fmt: skip
+        store.gc(age=0)
+        with pytest.raises(DataLostError):
+            store.read(pieces[3])
+
+
+def test_damage_is_found(path: str, postgres: PostgresServer) -> None:
+    with open_store(path) as store:
+        writer = Writer(store, "a")
+        writer.send([1], floor=1)
+        writer.send([2], floor=2, late=[1])
+    stream = postgres.execute("SELECT max(stream) FROM rowtime.heads")[0][0]
+    harm: dict[str, Any] = {
+        f"UPDATE rowtime.trains SET bytes = set_byte(bytes, 200, 7) WHERE stream = {stream} AND seq = 2": "checksum",
+        f"DELETE FROM rowtime.trains WHERE stream = {stream} AND seq = 3": "train 3 of",
+        f"UPDATE rowtime.events SET stream_floor = 5 WHERE stream = {stream} AND seq = 2": "the bound at seq 2",
+        f"DELETE FROM rowtime.rejected WHERE stream = {stream}": "rejected rows are kept",
+        f"UPDATE rowtime.heads SET seq = 9 WHERE stream = {stream}": "ends at seq",
+    }
+    for statement, what in harm.items():
+        assert not any(what in line for line in check_store(path).damage)
+        postgres.execute(statement)
+        assert any(what in line for line in check_store(path).damage), check_store(path).damage
+    with open_store(path) as store, pytest.raises(StoreCorruptError, match="checksum"):
+        store.read(store.slices(EMPTY, place(2))[0])
+
+
+def test_who_had_the_stream_open_is_told_that_it_is_gone(path: str) -> None:
+    one, two = open_store(path), open_store(path)
+    writer = Writer(one, "a")
+    writer.send([1], floor=1)
+    writer.leave()
+    rename_store(path, f"{path}-renamed")
+    create_store(path, SCHEMA, StreamSettings())
+    for call in (two.head, one.due, one.summary, lambda: one.keep("r", EMPTY), lambda: one.attach("a", "x", "{}")):
+        with pytest.raises(DataLostError, match="deleted or renamed while it was open"):
+            call()
+    with open_store(f"{path}-renamed") as renamed:
+        assert read(renamed) == [1]
+        delete_store(f"{path}-renamed", force=True)
+        with pytest.raises(DataLostError):
+            renamed.head()
+    one.close()
+    two.close()

@@ -1,0 +1,223 @@
+"""Drains into Delta, Iceberg and Parquet: what is in the table, read by those that did not write it."""
+
+import json
+import threading
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import polars
+import pytest
+from click.testing import CliRunner
+
+import spark_rowtime as rt
+from spark_rowtime.cli import main
+from spark_rowtime.store import open_store
+from tests.tables.lake import FORMATS, TRANSACTIONAL, Lake
+
+WIDE = (
+    "rowtime TIMESTAMP NOT NULL, n INT NOT NULL, tiny TINYINT, small SMALLINT, big BIGINT, yes BOOLEAN, f FLOAT, "
+    "d DOUBLE, cents DECIMAL(38,10), name STRING, raw BINARY, day DATE, local TIMESTAMP_NTZ, "
+    "tags ARRAY<STRUCT<x: SMALLINT, y: STRING>>, counts MAP<STRING, ARRAY<DECIMAL(5,2)>>, "
+    "place STRUCT<lat: DOUBLE, seen: TIMESTAMP>"
+)
+VALUES: list[dict[str, Any]] = [
+    {
+        "tiny": -128,
+        "small": 32767,
+        "big": -(2**63),
+        "yes": True,
+        "f": 0.5,
+        "d": 1e300,
+        "cents": Decimal("9999999999999999999999999999.0123456789"),
+        "name": "ä\n\u0000😀",
+        "raw": b"\x00\xff",
+        "day": date(9999, 12, 31),
+        "local": datetime(2026, 3, 29, 2, 30, 0, 1),
+        "tags": [{"x": -32768, "y": None}, {"x": None, "y": ""}],
+        "counts": {"a": [Decimal("-999.99")], "b": []},
+        "place": {"lat": -0.0, "seen": "2026-01-05T14:30:00.000001Z"},
+    },
+    dict.fromkeys(
+        ("tiny", "small", "big", "yes", "f", "d", "cents", "name", "raw", "day", "local", "tags", "counts", "place")
+    ),
+]
+SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
+
+
+def fill(path: str, hours: range, **bound: Any) -> None:
+    """A row at half past each hour, and the bound at the quarter after."""
+    with rt.openSink(path, producer="shop") as sink:
+        for hour in hours:
+            sink.sendRow((f"2026-01-05T{hour:02}:30:00Z", hour))
+            sink.flush()
+        sink.sendRowtimeBound(f"2026-01-05T{hours[-1]:02}:45:00Z")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_type_is_read_back_exactly_by_others(lake: Lake, kind: str) -> None:
+    required = kind == "iceberg"  # PyIceberg does not keep a null there, so it is refused
+    rt.createStream(lake.stream, WIDE.replace("STRING>>, counts", "STRING>> NOT NULL, counts") if required else WIDE)
+    with rt.openSink(lake.stream) as sink:
+        for n, values in enumerate(VALUES):
+            tags = values["tags"] or ([] if required else None)
+            sink.sendRow({"rowtime": f"2026-01-05T1{n}:30:00.000001Z", "n": n, **values, "tags": tags})
+        sink.sendRowtimeBound("2026-01-05T12:00:00Z")
+    lake.drain(kind)
+    with rt.openReader(lake.stream) as reader:
+        expected = [row for train in reader for row in train.rows.to_pylist()]
+    read = lake.read(kind)
+    assert read.to_pylist() == expected
+    assert read.schema.field("local").type.tz is None
+    assert read.schema.field("rowtime").type.tz == "UTC"
+    by_polars = lake.read_by_polars(kind)
+    assert by_polars["cents"].to_list() == [row["cents"] for row in expected]
+    assert by_polars["tags"].to_list() == [row["tags"] for row in expected]
+    assert by_polars["rowtime"].dtype == polars.Datetime("us", "UTC")
+    assert by_polars["rowtime"].to_list() == [row["rowtime"] for row in expected]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_drain_continues_at_the_tables_position_and_moves_its_bound_without_rows(lake: Lake, kind: str) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 14))
+    lake.drain(kind)
+    assert lake.numbers(kind) == [10, 11, 12] + [13] * (kind != "parquet")
+    lake.drain(kind)
+    fill(lake.stream, range(14, 16))
+    lake.drain(kind)
+    with rt.openSink(lake.stream, producer="shop") as sink:
+        sink.sendRowtimeBound("2026-01-05T18:00:00Z")
+    lake.drain(kind)
+    assert lake.numbers(kind) == list(range(10, 16))
+    assert rt.readTableBound(lake.target(kind)) == rt.RowtimeBound("2026-01-05T18:00:00Z")
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_a_commit_has_rows_bound_and_position(lake: Lake, kind: str) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 12))
+    lake.drain(kind)
+    first, last = lake.commits(kind)
+    assert set(first) == {"rowtime.position"}, "what the drain began with"
+    assert (last["rowtime.bound"], last["rowtime.strict"]) == ("2026-01-05T11:45:00Z", "false")
+    with rt.openReader(lake.stream, start=last["rowtime.position"]) as reader:
+        assert reader.read() is None
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_stream_that_is_complete_completes_the_table(lake: Lake, kind: str) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 12))
+    rt.openSink(lake.stream, producer="shop").close(complete=True)
+    lake.drain(kind)
+    assert lake.numbers(kind) == [10, 11]
+    bound = rt.readTableBound(lake.target(kind))
+    assert bound == rt.RowtimeBound.END
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_small_trains_are_gathered_by_rows(lake: Lake, kind: str) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    for hour in range(10, 16):
+        fill(lake.stream, range(hour, hour + 1))
+        with rt.openReader(lake.stream) as reader, rt.openTableSink(lake.target(kind), reader.schema, maxRows=2) as to:
+            if hour in (12, 15):
+                reader.drainTo(to)
+    assert len(lake.commits(kind)) == 3
+    assert lake.numbers(kind) == list(range(10, 16))
+
+
+def test_what_is_gathered_is_committed_when_the_interval_has_passed(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 12))
+    now = [0.0]
+    with rt.openReader(lake.stream) as reader, rt.openTableSink(lake.target("delta"), reader.schema) as sink:
+        sink._now = lambda: now[0]
+        sink.sendRows(reader.read().rows)
+        sink.flush(checkpoint=reader.position)
+        assert (sink.commitDue(), sink.checkpoint) == (10.0, None)
+        now[0] = 9.5
+        sink.flush(checkpoint=reader.position)
+        assert (sink.commitDue(), lake.commits("delta")) == (0.5, [])
+        now[0] = 10.0
+        assert sink.commitDue() is None
+        assert sink.checkpoint == reader.position
+    assert len(lake.commits("delta")) == 1
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_drain_that_follows_a_quiet_stream_commits_and_ends_with_it(lake: Lake, kind: str) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 12))
+    committed = threading.Event()
+
+    def drain() -> None:
+        with (
+            rt.openReader(lake.stream, follow=True) as reader,
+            rt.openTableSink(lake.target(kind), reader.schema, every="10 ms") as sink,
+        ):
+            append = sink._write
+
+            def write() -> None:
+                append()
+                if sink.rowtimeBound is not None:
+                    committed.set()
+
+            sink._write = write
+            reader.drainTo(sink)
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    assert committed.wait(60)
+    assert 10 in lake.numbers(kind), "while the drain waits"
+    rt.openSink(lake.stream, producer="shop").close(complete=True)
+    thread.join(60)
+    assert lake.numbers(kind) == [10, 11]
+
+
+def test_a_named_reader_confirms_what_is_committed_not_what_is_gathered(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 14))
+    kept: list[int] = []
+    with (
+        rt.openReader(lake.stream, order="arrival", name="lake") as reader,
+        rt.openTableSink(lake.target("delta"), reader.schema) as sink,
+    ):
+        reader._how = type(reader._how)("arrival", max_rows=1)
+        send = sink.sendRows
+
+        def sendRows(rows: Any) -> None:
+            kept.append(rt.describeStream(lake.stream).readers[0].seq)
+            send(rows)
+
+        sink.sendRows = sendRows
+        reader.drainTo(sink)
+    assert kept == [0] * 4
+    with open_store(lake.stream) as store:
+        assert rt.describeStream(lake.stream).readers[0].seq in (0, store.head().seq)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_command_drains_and_says_the_bound(lake: Lake, kind: str) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 12))
+    result = CliRunner().invoke(main, ["drain", lake.stream, lake.target(kind), "--every", "1 s", "--max-rows", "5"])
+    bound = "11:00:00Z" if kind == "parquet" else "11:45:00Z"
+    assert result.output == f"{lake.target(kind)}: 2 row(s) read; the table's bound is 2026-01-05T{bound}\n"
+    assert result.exit_code == 0
+
+
+def test_the_options_for_tables_are_refused_for_a_consumer(lake: Lake) -> None:
+    result = CliRunner().invoke(main, ["drain", lake.stream, "json:JSONDecoder", "--every", "1 s"])
+    assert (result.exit_code, "--every and --max-rows are for tables" in result.output) == (2, True)
+
+
+def test_a_position_before_a_time_gives_the_rows_from_there_on_again(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 14))
+    lake.drain("parquet")
+    state = json.loads((lake.folder / "parquet/_rowtime/state.json").read_text())
+    assert state["rowtime.bound"] == "2026-01-05T13:00:00Z"
+    with rt.openReader(lake.stream, start=state["rowtime.position"]) as reader:
+        assert [n for train in reader for n in train.rows.column("n").to_pylist()] == [13]

@@ -1,0 +1,239 @@
+"""What a drain into a table refuses, and how two writers of one table keep out of each other's way."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import spark_rowtime as rt
+from tests.tables.lake import FORMATS, TRANSACTIONAL, Lake
+from tests.tables.test_drain import SCHEMA, fill
+
+
+@pytest.fixture
+def orders(lake: Lake) -> Lake:
+    rt.createStream(lake.stream, SCHEMA)
+    fill(lake.stream, range(10, 14))
+    return lake
+
+
+def drained(orders: Lake, sink: Any) -> None:
+    with rt.openReader(orders.stream) as reader:
+        reader.drainTo(sink)
+
+
+def opened(orders: Lake, kind: str, schema: str = SCHEMA) -> Any:
+    from spark_rowtime.types.schema import stream_schema
+
+    return rt.openTableSink(orders.target(kind), stream_schema(schema))
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_of_two_drains_into_one_table_the_second_to_commit_is_fenced(orders: Lake, kind: str) -> None:
+    one, other = opened(orders, kind), opened(orders, kind)
+    drained(orders, one)
+    with pytest.raises(rt.ProducerFencedError, match="Another drain or query has committed"):
+        drained(orders, other)
+    with pytest.raises(rt.SinkClosedError, match=r"a commit failed\. Open another one"):
+        drained(orders, other)
+    fill(orders.stream, range(14, 16))
+    drained(orders, one)
+    assert orders.numbers(kind) == list(range(10, 16))
+
+
+def test_a_commit_beside_that_fails_is_said_while_the_stream_is_quiet(orders: Lake) -> None:
+    other = rt.openTableSink(orders.target("delta"), opened(orders, "delta")._schema, maxRows=1)
+    orders.drain("delta")
+    with rt.openReader(orders.stream) as reader:
+        other.sendRows(reader.read().rows)
+        other.flush(checkpoint=reader.position)
+    other._beside.exception(60)
+    with pytest.raises(rt.ProducerFencedError):
+        other.commitDue()
+
+
+def test_a_second_drain_into_folders_of_parquet_is_refused_when_it_starts(orders: Lake) -> None:
+    with opened(orders, "parquet"), pytest.raises(rt.StoreUnavailableError, match="Another drain writes to parquet:"):
+        opened(orders, "parquet")
+    orders.drain("parquet")
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_another_writer_of_the_table_does_not_stop_a_drain(orders: Lake, kind: str) -> None:
+    sink = opened(orders, kind)
+    drained(orders, sink)
+    row = pa.table({"rowtime": pa.array([1], pa.timestamp("us", "UTC")), "n": pa.array([1], pa.int32())})
+    row = row.cast(sink._schema)
+    for _ in range(2):
+        append_beside(orders, kind, row)
+    fill(orders.stream, range(14, 16))
+    drained(orders, sink)
+    assert orders.numbers(kind) == [1, 1, *range(10, 16)]
+    orders.drain(kind)
+    assert orders.numbers(kind) == [1, 1, *range(10, 16)], "the position is found behind the others' commits"
+
+
+def append_beside(orders: Lake, kind: str, rows: pa.Table) -> None:
+    if kind == "delta":
+        from deltalake import write_deltalake
+
+        write_deltalake(f"{orders.folder}/delta", rows, mode="append")
+    else:
+        from pyiceberg.catalog import load_catalog
+
+        load_catalog("lake").load_table("shop.orders").append(rows)
+
+
+def test_a_rollback_of_an_iceberg_table_takes_the_position_back_with_the_rows(orders: Lake) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    orders.drain("iceberg")
+    before = load_catalog("lake").load_table("shop.orders").current_snapshot().snapshot_id
+    fill(orders.stream, range(14, 16))
+    orders.drain("iceberg")
+    table = load_catalog("lake").load_table("shop.orders")
+    table.manage_snapshots().rollback_to_snapshot(before).commit()
+    assert orders.numbers("iceberg") == list(range(10, 14))
+    orders.drain("iceberg")
+    assert orders.numbers("iceberg") == list(range(10, 16))
+
+
+def test_where_snapshots_have_expired_the_position_is_that_of_the_tables_properties(orders: Lake) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    orders.drain("iceberg")
+    append_beside(orders, "iceberg", pa.table({"rowtime": [], "n": []}).cast(opened(orders, "iceberg")._schema))
+    table = load_catalog("lake").load_table("shop.orders")
+    for snapshot in table.metadata.snapshots[:-1]:
+        table.maintenance.expire_snapshots().by_id(snapshot.snapshot_id).commit()
+    assert orders.commits("iceberg") == []
+    orders.drain("iceberg")
+    assert orders.numbers("iceberg") == list(range(10, 14))
+
+
+def test_a_delta_log_without_the_commit_of_the_position_is_refused(orders: Lake) -> None:
+    from deltalake import DeltaTable
+
+    orders.drain("delta")
+    append_beside(orders, "delta", pa.table({"rowtime": [], "n": []}).cast(opened(orders, "delta")._schema))
+    DeltaTable(f"{orders.folder}/delta").create_checkpoint()
+    for commit in range(3):
+        Path(f"{orders.folder}/delta/_delta_log/{commit:020}.json").unlink()
+    with pytest.raises(rt.DataLostError, match="its log no longer has the commit with the position"):
+        opened(orders, "delta")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    ("schema", "column"),
+    [("rowtime TIMESTAMP NOT NULL", "n"), (SCHEMA.replace("INT", "BIGINT"), "n"), (SCHEMA + ", more STRING", "more")],
+)
+def test_a_table_with_other_columns_is_refused_by_column(orders: Lake, kind: str, schema: str, column: str) -> None:
+    orders.drain(kind)
+    with pytest.raises(rt.SchemaMismatchError, match=f"exists, and its column.*'{column}'") as caught:
+        opened(orders, kind, schema)
+    assert caught.value.values["column"] == column
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_a_column_that_the_table_has_not_null_must_be_so_in_the_stream(orders: Lake, kind: str) -> None:
+    opened(orders, kind, SCHEMA + " NOT NULL")
+    with pytest.raises(rt.SchemaMismatchError, match="is int32 NOT NULL, but the stream's needs int32"):
+        opened(orders, kind)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("delta", "a b"), ("iceberg", "a.b")])
+@pytest.mark.parametrize("schema", ["`{}` INT", "c STRUCT<`{}`: INT>", "c ARRAY<STRUCT<`{}`: INT>> NOT NULL"])
+def test_a_name_that_the_format_does_not_allow_is_refused_by_column(
+    lake: Lake, kind: str, name: str, schema: str
+) -> None:
+    columns = f"rowtime TIMESTAMP NOT NULL, {schema.format(name)}"
+    with pytest.raises(rt.SchemaMismatchError, match=r"does not allow 'a.b' as a name") as caught:
+        opened(lake, kind, columns)
+    assert caught.value.values["column"] in (name, "c")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["ARRAY<STRUCT<x: INT>>", "MAP<STRING, STRUCT<x: INT>>", "STRUCT<a: ARRAY<STRUCT<x: INT>>>"],
+)
+def test_a_null_that_pyiceberg_does_not_keep_is_refused_by_column(lake: Lake, kind: str) -> None:
+    with pytest.raises(rt.SchemaMismatchError, match=r"as an empty one\. Declare it NOT NULL") as caught:
+        opened(lake, "iceberg", f"rowtime TIMESTAMP NOT NULL, c {kind}")
+    assert caught.value.values["column"] == "c"
+
+
+def test_pyiceberg_still_writes_such_a_null_as_an_empty_list(orders: Lake) -> None:
+    """Once this fails, the refusal can go."""
+    from pyiceberg.catalog import load_catalog
+
+    kind = pa.list_(pa.field("element", pa.struct([("x", pa.int32())])))
+    rows = pa.table({"c": pa.array([None], kind)})
+    load_catalog("lake").create_namespace("shop")
+    table = load_catalog("lake").create_table("shop.lists", rows.schema)
+    table.append(rows)
+    assert table.scan().to_arrow()["c"].to_pylist() == [[]]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_table_that_another_stream_was_drained_into_is_refused(orders: Lake, kind: str, tmp_path: Path) -> None:
+    orders.drain(kind)
+    rt.createStream(str(tmp_path / "other"), SCHEMA)
+    with (
+        rt.openReader(str(tmp_path / "other")) as reader,
+        opened(orders, kind) as sink,
+        pytest.raises(rt.InvalidOptionError, match="This position belongs to the stream"),
+    ):
+        reader.drainTo(sink)
+
+
+def test_folders_of_parquet_need_rows_in_order(orders: Lake) -> None:
+    with (
+        rt.openReader(orders.stream, order="arrival") as reader,
+        opened(orders, "parquet") as sink,
+        pytest.raises(rt.InvalidOptionError, match="order='rowtime'"),
+    ):
+        reader.drainTo(sink)
+
+
+@pytest.mark.parametrize(("module", "kind"), [("deltalake", "delta"), ("pyiceberg.exceptions", "iceberg")])
+def test_an_extra_that_is_not_installed_is_named(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, module: str, kind: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(rt.ExtraNotInstalledError, match=rf"pip install 'spark-rowtime\[{kind}\]'") as caught:
+        opened(lake, kind)
+    assert caught.value.values == {"extra": kind}
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("lance:/lake", "does not name a table"),
+        ("delta:", "does not name a table"),
+        (7, "does not name a table"),
+        ("iceberg:orders", "does not name an Iceberg table"),
+        ("iceberg:nowhere.shop.orders", "The catalog 'nowhere' of"),
+        ("parquet:/lake/orders", "it has no time in it"),
+        ("parquet:/lake/hour=%H", "it has the hour, but not the day"),
+        ("parquet:/lake/day=%d", "it has the day, but not the month"),
+        ("parquet:/lake/%Y/%m/%d %H:%S", "%S is not one of"),
+        ("parquet:/lake/n=%Y", "would make a column 'n' for readers"),
+    ],
+)
+def test_a_target_that_names_no_table_is_refused(orders: Lake, target: Any, why: str) -> None:
+    from spark_rowtime.types.schema import stream_schema
+
+    with pytest.raises(rt.InvalidOptionError, match=why):
+        rt.openTableSink(target, stream_schema(SCHEMA))
+
+
+def test_a_folder_that_cannot_be_written_is_said(orders: Lake) -> None:
+    (orders.folder / "parquet").write_text("")
+    with pytest.raises(rt.StoreUnavailableError, match="cannot be written"):
+        opened(orders, "parquet")
+    (orders.folder / "delta").write_text("")
+    with pytest.raises(rt.StoreUnavailableError, match="cannot be read or written"):
+        opened(orders, "delta")

@@ -1,0 +1,102 @@
+"""The command line at a shell: JSON of every command that shows something, completion, narrow terminals, progress."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.shell_completion import ShellComplete
+
+import spark_rowtime as rt
+from spark_rowtime.cli import main
+from spark_rowtime.store import check_store, copy_store
+from tests.unit.test_cli_output import on_a_terminal, rowtime
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, name STRING, note STRING"
+SHOWS_NOTHING = {"create", "rename", "delete", "run", "drain", "serve", "wait"}
+"""Commands that print nothing about a stream: their result is the exit code, or a log, or a page."""
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> str:
+    path = str(tmp_path / "orders.rowtime")
+    rt.createStream(path, SCHEMA, producers=["Berlin", "Bergen", "Oslo"])
+    with rt.openSink(path, producer="Berlin") as sink:
+        for n in range(300):
+            sink.sendRow((f"2026-01-05T10:{n // 60:02}:{n % 60:02}Z", "x" * 30, "y" * 30))
+            sink.flush()
+    with rt.openReader(path, order="arrival", name="report") as reader:
+        reader.read()
+    return path
+
+
+def completed(arguments: list[str], incomplete: str) -> list[tuple[str, str]]:
+    complete = ShellComplete(main, {}, "rowtime", "_ROWTIME_COMPLETE")
+    return [(item.value, item.type) for item in complete.get_completions(arguments, incomplete)]
+
+
+def test_every_command_that_shows_something_has_json() -> None:
+    without = {
+        name for name, command in main.commands.items() if not any("--json" in param.opts for param in command.params)
+    }
+    assert without == SHOWS_NOTHING
+
+
+def test_json_of_copy_alter_and_jar(orders: str, tmp_path: Path) -> None:
+    to = str(tmp_path / "copy.rowtime")
+    copied: Any = json.loads(rowtime("copy", orders, to, "--json").stdout)
+    assert copied == {"stream": orders, "to": to, "rows": 300, "seq": rt.describeStream(to).seq}
+    altered: Any = json.loads(rowtime("alter", to, "--add", "coupon STRING", "--json").stdout)
+    assert altered["columns"][-1] == {"name": "coupon", "type": "string", "nullable": True}
+    assert json.loads(rowtime("jar", "--json").stdout) == {"jar": str(rt.jarPath())}
+
+
+def test_the_shell_completes_commands_paths_and_names(orders: str) -> None:
+    assert completed([], "des") == [("describe", "plain")]
+    assert completed(["describe"], "ord") == [("ord", "dir")]
+    assert completed(["detach", orders], "Ber") == [("Bergen", "plain"), ("Berlin", "plain")]
+    assert completed(["gc", orders, "--forget"], "") == [("report", "plain")]
+    assert completed(["detach", "no such stream"], "") == []
+
+
+def test_bash_asks_the_command_itself(orders: str) -> None:
+    asked = {"_ROWTIME_COMPLETE": "bash_complete", "COMP_WORDS": f"rowtime close {orders} O", "COMP_CWORD": "3"}
+    command = [sys.executable, "-m", "spark_rowtime.cli"]
+    done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["plain,Oslo"]
+
+
+def test_tail_fits_a_narrow_terminal_and_is_a_line_a_row_elsewhere(orders: str) -> None:
+    shown = on_a_terminal("tail", orders, "-n", "2", "--order", "arrival", COLUMNS="80", NO_COLOR="1").splitlines()
+    assert max(map(len, shown)) <= 80
+    assert shown[0].startswith("2026-01-05T10:04:58Z  name=")
+    assert shown[1].startswith("    note=")
+    lines = rowtime("tail", orders, "-n", "2", "--order", "arrival").stdout.splitlines()
+    assert lines[0].endswith(f'name="{"x" * 30}"  note="{"y" * 30}"')
+
+
+def test_progress_is_shown_on_a_terminal_only(orders: str, tmp_path: Path) -> None:
+    assert "checking" in on_a_terminal("check", orders)
+    assert "copying" in on_a_terminal("copy", orders, str(tmp_path / "a.rowtime"))
+    assert "removing" in on_a_terminal("gc", orders, "--age", "0 s", "--force")
+    for command in (["check", orders], ["copy", orders, str(tmp_path / "b.rowtime")], ["gc", orders, "--age", "0 s"]):
+        assert rowtime(*command).stderr == ""
+
+
+@pytest.mark.parametrize("work", ["check", "copy"])
+def test_progress_rises_to_all_there_is(orders: str, tmp_path: Path, work: str) -> None:
+    steps: list[tuple[int, int | None]] = []
+
+    def advance(done: int, total: int | None) -> None:
+        steps.append((done, total))
+
+    if work == "check":
+        check_store(orders, advance)
+    else:
+        copy_store(orders, str(tmp_path / "copy.rowtime"), advance)
+    assert len(steps) > 1
+    assert steps == sorted(steps)
+    assert steps[-1][0] == steps[-1][1]

@@ -1,0 +1,1 @@
+"""Drains into Delta, Iceberg and Parquet, read back by others."""
