@@ -268,6 +268,7 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     send(shop, promise="11:30")
     send(desk, promise="11:00")
     rt.wait(token, pipeline.path("joined"), timeout="60 s")
+    settle()
     for query in settled:
         query.stop()
     desk.close()
