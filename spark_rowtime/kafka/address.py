@@ -1,7 +1,7 @@
 """The address of a topic: kafka://HOST:PORT,HOST:PORT/TOPIC."""
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.short_repr import short_repr
@@ -22,9 +22,9 @@ class TopicAddress(NamedTuple):
         return f"{KAFKA}{self.servers}/{self.topic}"
 
 
-def topic_address(target: str) -> TopicAddress:
+def topic_address(target: Any) -> TopicAddress:
     """Takes an address apart. InvalidOptionError, which does not show the text, if it has a user or a password."""
-    text = target.removeprefix(KAFKA) if isinstance(target, str) else ""
+    text = target.removeprefix(KAFKA) if isinstance(target, str) and target.startswith(KAFKA) else ""
     if "@" in text:
         raise InvalidOptionError(
             "The address of a topic has a user or a password before '@'. Addresses are printed and logged, so they "
@@ -34,7 +34,7 @@ def topic_address(target: str) -> TopicAddress:
         )
     servers, _, topic = text.partition("/")
     hosts = servers.split(",")
-    if target.startswith(KAFKA) and all(map(_HOST.fullmatch, hosts)) and _is_topic(topic):
+    if all(map(_HOST.fullmatch, hosts)) and _is_topic(topic):
         return TopicAddress(servers, topic)
     raise InvalidOptionError(
         f"{short_repr(target)} does not name a topic. Write {FORM}. A topic's name has letters, digits, '.', '_' and "

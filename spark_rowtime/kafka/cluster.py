@@ -125,6 +125,7 @@ class Cluster:
 
     def unavailable(self, what: str, code: str | None = None) -> KafkaUnavailableError:
         """The error for brokers that cannot be reached, or refuse."""
+        self._admin.poll(0)
         noticed = f" The client has told: {self._shown(self._noticed)}." if self._noticed else ""
         return KafkaUnavailableError(
             f"{self.target}: {what}{noticed} Run the drain again once that is mended; it continues from the topic's "

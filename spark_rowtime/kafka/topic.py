@@ -35,9 +35,10 @@ class Topic:
     ) -> None:
         self.target, self._topic = str(address), address.topic
         self._cluster, self._messages = cluster, messages
+        self._transactions = Transactions(cluster, self._topic)
         self._state = cluster.topic(self._topic) or cluster.make(self._topic, partitions, {})
         self._positions = Positions(cluster, positions)
-        self._transactions = Transactions(cluster, self._topic)
+        self._transactions.open()
         kept = self._positions.read(self._topic)
         if kept is not None and kept.topic.id != self._state.id:
             if not anew:

@@ -18,7 +18,7 @@ DEFAULTS = {"transaction.timeout.ms": 60_000, "partitioner": "murmur2_random", "
 
 
 class Transactions:
-    """The producer of the drain into a topic. Opening it fences an older one, and ends what that one has begun."""
+    """The producer of the drain into a topic."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._cluster, self._topic, self._library = cluster, topic, cluster.library
@@ -28,6 +28,9 @@ class Transactions:
         own = {"transactional.id": f"{PREFIX}{topic}", "delivery.report.only.error": True, "on_delivery": self._note}
         self._producer: Any = cluster.client(self._library.Producer, own, DEFAULTS)
         self._limit = float(cluster.settings.get("transaction.timeout.ms", DEFAULTS["transaction.timeout.ms"])) / 1000
+
+    def open(self) -> None:
+        """Fences an older drain, and ends the transaction that it has begun."""
         self._call(self._producer.init_transactions, REQUEST_SECONDS)
 
     def begin(self) -> None:
