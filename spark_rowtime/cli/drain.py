@@ -10,13 +10,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+import spark_rowtime.kafka.sink as topic
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.cli.argument_texts import texts_of
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.kafka import sink as topic
 from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.kafka.positions import POSITIONS
 from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
@@ -90,7 +90,7 @@ def drain(
     """
     gathering = {"every": every, "maxRows": max_rows}
     topical: dict[str, Any] = {"key": key, "partitions": partitions, "positions": positions, "anew": anew or None}
-    topical["settings"] = _settings(config if target.startswith(KAFKA) else None, assignments) or None
+    topical["options"] = _settings(config if target.startswith(KAFKA) else None, assignments) or None
     open_sink = _opener(target, gathering, topical)
     with terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
         if open_sink is not None:

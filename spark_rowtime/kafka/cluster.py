@@ -54,9 +54,9 @@ class Cluster:
             return kind(settings)
         except (self.library.KafkaException, ValueError, TypeError) as error:
             raise InvalidOptionError(
-                f"Kafka's client does not take these settings: {self._shown(error)}. Their names are those of "
+                f"Kafka's client does not take these options: {self._shown(error)}. Their names are those of "
                 "librdkafka: https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md.",
-                option="settings",
+                option="options",
             ) from None
 
     def topic(self, name: str) -> TopicState | None:

@@ -66,7 +66,7 @@ def openTopicSink(
     every: str | timedelta = EVERY,
     maxRows: int = MAX_ROWS,
     partitions: int | None = None,
-    settings: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     positions: str = POSITIONS,
     anew: bool = False,
 ) -> TopicSink:
@@ -85,7 +85,7 @@ def openTopicSink(
             each train.
         maxRows: The number of rows after which a transaction is committed before that.
         partitions: The number of partitions of a topic that is made. None: the brokers' default.
-        settings: Settings of Kafka's client, by librdkafka's names, such as ``{"security.protocol": "SSL"}``.
+        options: Options of Kafka's client under their own names, such as ``{"security.protocol": "SSL"}``.
             ``{env:NAME}`` in a value stands for an environment variable.
         positions: The compacted topic that keeps the positions of drains; it is made if there is none.
         anew: If True, a topic that was deleted and made anew gets the stream from its beginning; otherwise that is an
@@ -114,6 +114,6 @@ def openTopicSink(
     interval, rows = to_required_interval(every, "every"), to_count(maxRows, "maxRows", 1)
     count = -1 if partitions is None else to_count(partitions, "partitions", 1)
     messages = RowMessages(columns, key, value)
-    cluster = Cluster(address, client_settings(settings or {}))
+    cluster = Cluster(address, client_settings(options or {}))
     topic = Topic(address, cluster, messages, to_text(positions, "positions"), count, to_flag(anew, "anew"))
     return TopicSink(topic, columns, interval, rows)

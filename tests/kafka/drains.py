@@ -21,7 +21,7 @@ def drain_into(pipe: Any, stream: str, target: str, dying: bool) -> None:
     TopicSink.commit = commit  # type: ignore[method-assign]
     with (
         rt.openReader(stream, follow=dying) as reader,
-        openTopicSink(target, reader.schema, key="n", settings=QUICK, **(SMALL if dying else {})) as sink,
+        openTopicSink(target, reader.schema, key="n", options=QUICK, **(SMALL if dying else {})) as sink,
     ):
         if dying:
             reader._how = type(reader._how)("rowtime", max_rows=50)

@@ -152,7 +152,7 @@ def test_a_row_that_cannot_be_written_takes_its_transaction_with_it(kafka: Any, 
 def test_a_message_that_is_too_large_is_an_error(kafka: Any, stream: str, topics: Any, clients: Any) -> None:
     topic = kafka.topic(**topics)
     with pytest.raises(rt.SchemaMismatchError, match=r"larger than the client \(message\.max\.bytes\) or the topic"):
-        drain(kafka.bootstrap, stream, topic, value=lambda _: "x" * 5000, settings=clients)
+        drain(kafka.bootstrap, stream, topic, value=lambda _: "x" * 5000, options=clients)
     assert messages(kafka.bootstrap, topic) == [[], [], []]
 
 
@@ -255,7 +255,7 @@ def test_a_transaction_that_takes_too_long_is_an_error(
         return json.dumps(row, default=str)
 
     with pytest.raises(rt.KafkaUnavailableError, match=r"has taken longer than 1 s \(transaction\.timeout\.ms\)"):
-        drain(kafka.bootstrap, stream, topic, value=slow, settings={"transaction.timeout.ms": 1000})
+        drain(kafka.bootstrap, stream, topic, value=slow, options={"transaction.timeout.ms": 1000})
     assert [m for partition in messages(kafka.bootstrap, topic) for m in partition] == []
 
 

@@ -130,9 +130,9 @@ def test_a_key_without_one_text_is_refused(kind: str) -> None:
         ({"maxRows": 0}, "maxRows"),
         ({"partitions": 0}, "partitions"),
         ({"anew": "yes"}, "anew"),
-        ({"settings": {"bootstrap.server": "x"}}, "does not take these settings: .*No such configuration property"),
-        ({"settings": {"transactional.id": "x"}}, "'transactional.id' is the drain's own"),
-        ({"settings": {"sasl.password": "{env:ROWTIME_NOT_SET}"}}, "'ROWTIME_NOT_SET', which is not set"),
+        ({"options": {"bootstrap.server": "x"}}, "does not take these options: .*No such configuration property"),
+        ({"options": {"transactional.id": "x"}}, "'transactional.id' is the drain's own"),
+        ({"options": {"sasl.password": "{env:ROWTIME_NOT_SET}"}}, "'ROWTIME_NOT_SET', which is not set"),
     ],
 )
 def test_an_argument_that_cannot_be_used_is_refused(options: dict[str, Any], why: str) -> None:
