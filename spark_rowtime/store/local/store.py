@@ -1,7 +1,6 @@
 """LocalStore: a stream in a directory, shared by all processes of one machine."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ from spark_rowtime.store.base import (
     Store,
     Summary,
 )
+from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.local import accounts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
@@ -91,7 +91,7 @@ class LocalStore(Store):
         self._indexed = IndexedTrains(catalog)
         self._looked_at = 0.0
         self._staging = False
-        self._counting, self._holders = threading.Lock(), 1
+        self._holders = Holders()
         for table in ("meta", "producers", "readers", "key_floors", "accounts"):
             catalog.verify(table)
         self._log.verify()
@@ -489,21 +489,14 @@ class LocalStore(Store):
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
         altered: whoever opens the stream now needs a store of its own.
         """
-        with self._counting:
-            if self._holders and self._guard.open_here and self._is_current():
-                self._holders += 1
-                return True
-            return False
+        return self._holders.add(lambda: self._guard.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         with self._guard:
             return self._catalog.is_current() and bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
 
     def close(self) -> None:
-        with self._counting:
-            self._holders -= 1
-            last = self._holders == 0
-        if last and self._guard.shut():
+        if self._holders.remove() and self._guard.shut():
             self._writer.close()
             self._reader.close()
             self._watch.close()
