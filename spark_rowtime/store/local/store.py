@@ -12,9 +12,17 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUnavailableError, StreamCompleteError
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
+from spark_rowtime.store.admission import (
+    admit,
+    fenced,
+    landing,
+    never_attached,
+    redeclared,
+    require_open,
+    require_whole,
+)
 from spark_rowtime.store.base import (
     WRITER,
     Account,
@@ -290,15 +298,12 @@ class LocalStore(Store):
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...], record: Known) -> bool:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
-        before, own = self._log.clock.in_force(commit.producer), record.floor
-        floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
-        for train, floor in zip(trains, floors, strict=True):
-            self._log.append(Sent(commit.producer, floor, train.largest), train)
-        news = stronger(own, commit.floor) != own
-        if not trains and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
-            self._log.append(Sent(commit.producer, stronger(before, commit.floor)))
+        in_force = self._log.clock.in_force(commit.producer)
+        landed = landing(commit, trains, record.floor, record.status, in_force)
+        for event, train in landed.events:
+            self._log.append(event, train)
         record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
-        return bool(trains) or news
+        return landed.sends
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
         if not commit.rejected and not late:
