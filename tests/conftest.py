@@ -43,6 +43,28 @@ def postgres() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def s3() -> Iterator[Any]:
+    """One S3 server for all tests that need one; see tests/s3server.py."""
+    from tests.s3server import S3Server
+
+    pytest.importorskip("moto")
+    server = S3Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["folder", "s3"])
+def location(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A location of its own for each test: in a folder, and on an S3 server."""
+    if request.param == "folder":
+        return f"file://{tmp_path}/location"
+    server = request.getfixturevalue("s3")
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    return f"s3://rows/{tmp_path.name}"
+
+
+@pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One Spark session for all tests that need one; a test stops its queries and drops its views."""
     from tests.sparksession import make_session

@@ -31,7 +31,7 @@ class SlicePartition(InputPartition):
     """A partition: pickled on the driver, and read in a Python worker, which needs nothing else.
 
     ``columns`` is the number of columns that the query reads: the stream may have been given more meanwhile. ``schema``
-    is given if the rows travel with ``pieces``, because no task talks to a database.
+    is given if the rows travel with ``pieces``, because no task talks to a database. Large trains are in ``objects``.
     """
 
     def __init__(
@@ -43,13 +43,16 @@ class SlicePartition(InputPartition):
         upto: Position,
         columns: int,
         schema: pa.Schema | None = None,
+        objects: Any = None,
     ) -> None:
         self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
-        self.columns, self.schema = columns, schema
+        self.columns, self.schema, self.objects = columns, schema, objects
 
     def opened(self) -> AbstractContextManager[TrainReader]:
         """Returns what reads the pieces."""
-        return open_store(self.path) if self.schema is None else open_carried(self.path, self.schema)
+        if self.schema is None:
+            return open_store(self.path)
+        return open_carried(self.path, self.schema, self.objects)
 
 
 def plan(store: Store, release: Release, after: Position, upto: Position, columns: int) -> list[SlicePartition]:
@@ -58,7 +61,8 @@ def plan(store: Store, release: Release, after: Position, upto: Position, column
     if not in_database(store.path):
         return [SlicePartition(store.path, pieces, release, after, upto, columns) for pieces in parts]
     carried = [_carried(store, pieces) for pieces in parts]
-    return [SlicePartition(store.path, pieces, release, after, upto, columns, store.schema) for pieces in carried]
+    schema, objects = store.schema, store.objects
+    return [SlicePartition(store.path, pieces, release, after, upto, columns, schema, objects) for pieces in carried]
 
 
 def _carried(store: Store, pieces: list[Slice]) -> list[Slice]:
