@@ -38,7 +38,9 @@ class InlineTrains:
         train = f"train {piece.seq} of {piece.producer!r}" if isinstance(piece, Slice) else "a train of this commit"
         place: Inline = piece.location
         if place.content is None or crc32(place.content) != place.checksum:
-            raise self._corrupt(train, "the bytes are missing or their checksum does not match")
+            raise self._corrupt(
+                train, "the bytes are missing" if place.content is None else "the checksum does not match"
+            )
         try:
             rows = read_batch(pa.py_buffer(place.content), self.schema)
         except pa.ArrowException as error:

@@ -12,9 +12,13 @@ import java.util.zip.CRC32;
 import org.apache.arrow.memory.ArrowBuf;
 import org.apache.arrow.memory.BufferAllocator;
 
-/** Reads the bytes of trains from segment files, and checks them. Keeps the last files open. For one task. */
+/**
+ * Reads the bytes of trains, which are in segment files or travel with the trains, and checks them. Keeps
+ * the last files open. For one task.
+ */
 final class NativeFiles implements AutoCloseable {
   private static final int OPEN_FILES = 64;
+  private static final String WRONG_CHECKSUM = "the checksum does not match";
 
   private final Map<String, FileChannel> open = new LinkedHashMap<>(16, 0.75f, true);
 
@@ -23,7 +27,11 @@ final class NativeFiles implements AutoCloseable {
     ArrowBuf bytes = allocator.buffer(train.length());
     try {
       ByteBuffer into = bytes.nioBuffer(0, train.length());
-      fill(into, train);
+      if (train.travels()) {
+        into.put(ofLength(train.content(), train));
+      } else {
+        fill(into, train);
+      }
       check(into.flip(), train);
       return bytes;
     } catch (RuntimeException | Error e) {
@@ -45,6 +53,13 @@ final class NativeFiles implements AutoCloseable {
     }
   }
 
+  private static byte[] ofLength(byte[] content, NativeTrain train) {
+    if (content.length != train.length()) {
+      throw train.corrupt(WRONG_CHECKSUM, null);
+    }
+    return content;
+  }
+
   private static void check(ByteBuffer bytes, NativeTrain train) {
     if (bytes.remaining() != train.length()) {
       throw train.corrupt(
@@ -53,7 +68,7 @@ final class NativeFiles implements AutoCloseable {
     CRC32 checksum = new CRC32();
     checksum.update(bytes);
     if ((int) checksum.getValue() != train.checksum()) {
-      throw train.corrupt("the checksum does not match", null);
+      throw train.corrupt(WRONG_CHECKSUM, null);
     }
   }
 

@@ -51,9 +51,9 @@ final class NativePlan {
 
   /** Under a locale such as C, Java cannot name a path that is not ASCII. Python can. */
   private boolean canBeNamed() {
-    JsonNode partition = answer.get("partitions").path(0);
+    JsonNode train = answer.get("partitions").path(0).path(0);
     try {
-      return partition.isEmpty() || Path.of(train(partition.get(0)).file()) != null;
+      return train.isMissingNode() || train(train).travels() || Path.of(train(train).file()) != null;
     } catch (InvalidPathException e) {
       return false;
     }
@@ -82,12 +82,17 @@ final class NativePlan {
         values.get(5).longValue(),
         answer.get("producers").get(values.get(6).intValue()).textValue(),
         values.get(7).asLong(Long.MIN_VALUE),
-        values.get(8).asLong(Long.MAX_VALUE));
+        values.get(8).asLong(Long.MAX_VALUE),
+        values.has(9) ? bytes(values.get(9)) : null);
   }
 
   private byte[] schema() {
+    return bytes(answer.get("schema"));
+  }
+
+  private static byte[] bytes(JsonNode base64) {
     try {
-      return answer.get("schema").binaryValue();
+      return base64.binaryValue();
     } catch (IOException e) {
       throw new IllegalStateException(e);
     }
