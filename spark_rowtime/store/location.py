@@ -65,8 +65,6 @@ def without_options(location: str) -> str:
 
 
 def for_hadoop(location: str) -> str:
-    """Returns what stands for the location in Hadoop, without options; for a folder, its plain path."""
+    """Returns the URL of the location in Hadoop, without options."""
     url = urlparse(without_options(location))
-    if url.scheme == "file":
-        return url.path
     return url._replace(scheme=_HADOOP_SCHEMES.get(url.scheme, url.scheme)).geturl()

@@ -20,6 +20,7 @@ from spark_rowtime.store.location import to_location
 from spark_rowtime.store.postgres.file_system import file_system
 from spark_rowtime.store.postgres.objects import OBJECT_BYTES, SCHEMA_OBJECT, InObject
 from spark_rowtime.store.steady_clock import Reading
+from tests.conftest import set_s3_environment
 from tests.postgresserver import PostgresServer
 from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, batch, place, read, seconds
 
@@ -262,8 +263,7 @@ def test_only_a_location_without_secrets_is_taken(postgres: PostgresServer, tmp_
 def test_a_location_that_cannot_be_written_is_refused_at_once(
     postgres: PostgresServer, s3: Any, monkeypatch: Any
 ) -> None:
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value)
+    set_s3_environment(monkeypatch)
     path = postgres.url("objects/unwritable")
     for where in ("s3://no-such-bucket/x", "file:///proc/rowtime"):
         with pytest.raises(StoreUnavailableError, match=r"where the stream at .* keeps rows, cannot be used"):

@@ -58,7 +58,8 @@ class CarriedTrains:
             assert self._objects is not None, "only a stream with a location has trains in objects"
             return self._objects.read(place, train)
         if place.content is None or crc32(place.content) != place.checksum:
-            raise self._corrupt(place, train, "the bytes are missing or their checksum does not match")
+            what = "the bytes are missing" if place.content is None else "the checksum does not match"
+            raise self._corrupt(place, train, what)
         return pa.py_buffer(place.content)
 
     def _corrupt(self, place: Inline | InObject, train: str, what: str) -> StoreCorruptError:

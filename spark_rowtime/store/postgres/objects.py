@@ -111,7 +111,7 @@ class Objects:
         return folder if name is None else f"{folder}/{name}"
 
     def for_hadoop(self, name: str) -> str:
-        """Returns what names the object in Hadoop's file systems; for a folder, its plain path."""
+        """Returns the URL of the object in Hadoop's file systems."""
         return f"{for_hadoop(self.location)}/{self.stream}/{name}"
 
     def corrupt(self, place: InObject, train: str, what: str) -> StoreCorruptError:
