@@ -1,0 +1,35 @@
+"""A query on a real cluster: feeds and readers here, the streams in PostgreSQL, tasks on machines of their own."""
+
+import pytest
+
+import spark_rowtime as rt
+from tests.cluster.driver import Driver
+from tests.cluster.standalone import ROOT, Cluster
+from tests.postgresserver import PostgresServer
+from tests.streams import bound, drained, opened, send
+
+
+def test_executors_see_neither_the_disk_of_the_driver_nor_the_database(
+    cluster: Cluster, driver: Driver, postgres: PostgresServer
+) -> None:
+    for place in (cluster.driver, cluster.shared):
+        (place / "marker").touch()
+    paths = [cluster.shared / "marker", cluster.driver / "marker", ROOT / "tests", ROOT / "spark_rowtime"]
+    found = driver.call("sights", list(map(str, paths)), postgres.port)
+    assert {seen["folder"].partition("/work/")[0] for seen in found} <= {
+        str(worker.folder) for worker in cluster.workers
+    }
+    if not cluster.network.apart:
+        pytest.skip("this process may not make networks and mounts: executors see what it sees")
+    assert [(seen["sees"], seen["reaches"]) for seen in found] == [([str(paths[0])], False)] * 2
+
+
+def test_windows_close_by_the_bound(cluster: Cluster, driver: Driver, postgres: PostgresServer) -> None:
+    source, sink = postgres.url("cluster/orders"), postgres.url("cluster/hours")
+    rt.createStream(source, "rowtime TIMESTAMP NOT NULL, x INT")
+    with opened(source, "feed", rowsImplyBounds=False) as feed:
+        send(feed, ("9:10", 1), ("9:40", 1), ("10:05", 3), promise="10:00")
+        driver.call("hourly", source, sink, str(cluster.shared / "hours"), {})
+        with rt.openReader(sink) as reader:
+            assert drained(reader) == [("10:00", 1, 2)]
+            assert reader.getRowtimeBound() == bound("10:00", strict=True)
