@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.reader.release import Release
+from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.store import in_database, open_carried, open_store
 from spark_rowtime.store.base import Position, Slice, Store, TrainReader
 from spark_rowtime.store.local.segment import SEGMENTS, Location
@@ -50,9 +51,12 @@ class SlicePartition(InputPartition):
     ) -> None:
         self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
         self.columns, self.schema = columns, schema
+        self._directory = DirectoryMark.of(path)
 
     def opened(self) -> AbstractContextManager[TrainReader]:
         """Returns what reads the pieces."""
+        if self._directory is not None:
+            self._directory.require_same()
         return open_store(self.path) if self.schema is None else open_carried(self.path, self.schema)
 
 

@@ -75,6 +75,7 @@ class Cluster:
             "spark.driver.memory": "600m",
             "spark.executor.memory": "512m",
             "spark.executor.extraJavaOptions": SMALL_JVM,
+            "spark.python.worker.reuse": "false",  # a worker keeps what it has imported
         }
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -11,6 +12,7 @@ import java.util.Map;
 import java.util.zip.CRC32;
 import org.apache.arrow.memory.ArrowBuf;
 import org.apache.arrow.memory.BufferAllocator;
+import org.apache.spark.util.Utils;
 
 /**
  * Reads the bytes of trains, which are in segment files or travel with the trains, and checks them. Keeps
@@ -47,10 +49,19 @@ final class NativeFiles implements AutoCloseable {
         n = file.read(into, train.offset() + into.position());
       }
     } catch (NoSuchFileException e) {
-      throw train.corrupt("the file is gone", e);
+      throw Files.exists(Path.of(train.file()).getParent()) ? train.corrupt("the file is gone", e) : unseen(train, e);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  private static IllegalStateException unseen(NativeTrain train, Exception cause) {
+    return new IllegalStateException(
+        "StoreUnavailableError: the stream of the file " + train.file() + " is in a directory of the driver's machine,"
+            + " which the executor on " + Utils.localHostName() + " does not see, or was deleted. On a"
+            + " cluster, use a stream in a database: rt.copyStream copies it to postgresql://host:port/database/stream."
+            + " Or run Spark on that machine alone (master local[*]).",
+        cause);
   }
 
   private static byte[] ofLength(byte[] content, NativeTrain train) {
