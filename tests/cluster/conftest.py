@@ -17,5 +17,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def driver(cluster: Cluster) -> Iterator[Driver]:
-    with Driver(cluster) as driver:
+    once = {"spark.task.maxFailures": "1"}  # a task that fails is not tried again
+    with Driver(cluster, **once) as driver:
         yield driver
