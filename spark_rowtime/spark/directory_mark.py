@@ -12,7 +12,10 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class DirectoryMark(NamedTuple):
-    """Which directory the driver sees at a path: machine, device and inode of the nearest one that exists."""
+    """Which folder the driver sees above the directory of a stream: machine, device and inode.
+
+    It stays the same when the stream is created, or deleted.
+    """
 
     path: str
     folder: str
@@ -25,12 +28,12 @@ class DirectoryMark(NamedTuple):
         """Returns the mark of the stream at ``path``, on the driver; None if it is in no directory."""
         if in_database(path):
             return None
-        place = Path(os.path.realpath(without_file(path)))
-        folder = next(folder for folder in (place, *place.parents) if folder.exists())
+        above = Path(os.path.realpath(without_file(path))).parents
+        folder = next(folder for folder in above if folder.exists())
         return cls(path, str(folder), _machine(), *_numbers(str(folder)))
 
     def require_same(self) -> None:
-        """Raises StoreUnavailableError if this process sees another directory there, or none."""
+        """Raises StoreUnavailableError if this process sees another folder there, or none."""
         if (_machine(), *_numbers(self.folder)) != (self.machine, self.device, self.inode):
             raise StoreUnavailableError(
                 f"The stream {self.path} is in a directory of the driver's machine, which the executor on "
