@@ -26,7 +26,7 @@ LEASE_MICROS = 30_000_000
 class StagedRows(WriterCommitMessage):
     """The message of a task: the ``trains`` that it has staged in ``stream``, the id of the stream that it opened.
 
-    ``stream`` is empty if the task opened none, since the rows travel with the message.
+    ``stream`` is empty if the task opened none, since all rows travel with the message.
     """
 
     stream: str
@@ -49,7 +49,7 @@ class RowtimeBatchWriter(Shipped, DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Called once for each attempt of a task. Stages each Arrow batch as one train, which no reader sees yet."""
         if in_database(self._output.path):
-            return StagedRows("", self._output.staged_without_store(iterator))
+            return StagedRows(*self._output.staged_without_store(iterator))
         self._output.require_directory()
         with self._output.opened(open_store(self._output.path)) as store:
             return StagedRows(store.stream, [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows])

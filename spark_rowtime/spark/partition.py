@@ -16,6 +16,7 @@ from spark_rowtime.store import in_database, open_carried, open_store
 from spark_rowtime.store.base import Position, Slice, Store, TrainReader
 from spark_rowtime.store.local.segment import SEGMENTS, Location
 from spark_rowtime.store.postgres.inline import Inline
+from spark_rowtime.store.postgres.objects import OBJECT_BYTES
 from spark_rowtime.store.retention import lost_error, require_there
 from spark_rowtime.types.added_columns import without_added
 
@@ -36,7 +37,7 @@ class SlicePartition(InputPartition):
     """A partition: pickled on the driver, and read in a Python worker, which needs nothing else.
 
     ``columns`` is the number of columns that the query reads: the stream may have been given more meanwhile. ``schema``
-    is given if the rows travel with ``pieces``, because no task talks to a database.
+    is given if the rows travel with ``pieces``, because no task talks to a database. Large trains are in ``objects``.
     """
 
     def __init__(
@@ -48,16 +49,19 @@ class SlicePartition(InputPartition):
         upto: Position,
         columns: int,
         schema: pa.Schema | None = None,
+        objects: Any = None,
     ) -> None:
         self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
-        self.columns, self.schema = columns, schema
+        self.columns, self.schema, self.objects = columns, schema, objects
         self._directory = DirectoryMark.of(path)
 
     def opened(self) -> AbstractContextManager[TrainReader]:
         """Returns what reads the pieces."""
         if self._directory is not None:
             self._directory.require_same()
-        return open_store(self.path) if self.schema is None else open_carried(self.path, self.schema)
+        if self.schema is None:
+            return open_store(self.path)
+        return open_carried(self.path, self.schema, self.objects)
 
 
 def plan(store: Store, release: Release, after: Position, upto: Position, columns: int) -> list[SlicePartition]:
@@ -66,7 +70,8 @@ def plan(store: Store, release: Release, after: Position, upto: Position, column
     if not in_database(store.path):
         return [SlicePartition(store.path, pieces, release, after, upto, columns) for pieces in parts]
     carried = [_carried(store, pieces) for pieces in parts]
-    return [SlicePartition(store.path, pieces, release, after, upto, columns, store.schema) for pieces in carried]
+    schema, objects = store.schema, store.objects
+    return [SlicePartition(store.path, pieces, release, after, upto, columns, schema, objects) for pieces in carried]
 
 
 def _carried(store: Store, pieces: list[Slice]) -> list[Slice]:
@@ -114,24 +119,25 @@ def native_plan(
     ``schema`` has the ``columns`` that the query reads. A train may have fewer or more of them.
 
     A train is [file, offset, length, checksum, rows, seq, producer, low, high], and its bytes in base64 if they are in
-    no file. ``file`` and ``producer`` are indexes into the lists ``files`` and ``producers``; for a train with bytes,
-    ``files`` has the path of the stream. The rows to read are those with low <= rowtime < high; a limit that excludes
-    no row of the train is null. The plan is empty if only Python can read the rows.
+    no file. A file is a path, or the URL of an object in the stream's location. ``file`` and ``producer`` are
+    indexes into the lists ``files`` and ``producers``; for a train with bytes, ``files`` has the path of the stream.
+    The rows to read are those with low <= rowtime < high; a limit that excludes no row of the train is null. The plan
+    is empty if only Python can read the rows.
     """
     pieces = _readable_in_java(store, _slices(store, release, after, upto))
     if pieces is None:
         return {}
 
     def train(piece: Slice) -> list[int | str | None]:
-        file, *place = _place(store, piece)
+        file, *place = _place(piece)
         content = _content(piece)
         low, high = low_high(piece, release, after, upto)
         return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high, *content]
 
-    files, producers = _numbers(_place(store, p)[0] for p in pieces), _numbers(p.producer for p in pieces)
+    files, producers = _numbers(_place(p)[0] for p in pieces), _numbers(p.producer for p in pieces)
     return {
         "schema": base64.b64encode(without_added(store.schema, columns).serialize()).decode(),
-        "files": list(files),
+        "files": [_url(store, name) for name in files],
         "producers": [repr(name) for name in producers],
         "partitions": [[train(piece) for piece in part] for part in packed(pieces, parallelism)],
     }
@@ -140,17 +146,28 @@ def native_plan(
 def _readable_in_java(store: Store, pieces: list[Slice]) -> list[Slice] | None:
     """Returns the trains, with their bytes if these are in no file; None if only Python can read them."""
     if in_database(store.path):
-        return _carried(store, pieces) if sum(p.size for p in pieces) <= CARRIED_BYTES else None
+        inline = sum(p.size for p in pieces if store.objects is None or p.size <= OBJECT_BYTES)
+        readable = inline <= CARRIED_BYTES and all(p.size <= LONGEST_BATCH_BYTES for p in pieces)
+        return _carried(store, pieces) if readable else None
     in_files = all(isinstance(p.location, Location) and p.location.length <= LONGEST_BATCH_BYTES for p in pieces)
     return pieces if in_files else None
 
 
-def _place(store: Store, piece: Slice) -> tuple[str, int, int, int]:
-    """Returns where the bytes of a train are: file, or else the stream; offset, length and checksum."""
+def _place(piece: Slice) -> tuple[str, int, int, int]:
+    """Returns where the bytes of a train are: name of the file or object, or empty; offset, length and checksum."""
     if isinstance(piece.location, Inline):
-        return store.path, 0, piece.location.length, piece.location.checksum
+        return "", 0, piece.location.length, piece.location.checksum
     file, *place = piece.location
-    return str(Path(store.path).absolute() / SEGMENTS / file), *place
+    return file, *place
+
+
+def _url(store: Store, name: str) -> str:
+    """Returns the path or the URL of a file or object; without a name, the path of the stream."""
+    if not name:
+        return store.path
+    if in_database(store.path):
+        return str(store.objects.for_hadoop(name))
+    return str(Path(store.path).absolute() / SEGMENTS / name)
 
 
 def _content(piece: Slice) -> list[str]:

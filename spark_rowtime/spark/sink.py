@@ -32,11 +32,13 @@ class RowtimeStreamWriter(Shipped, DataSourceStreamArrowWriter):
         """Called once per task. Stages each Arrow batch as one train, which no reader sees yet.
 
         With the extension it is called only for tasks with many rows; few rows travel with the task's message to
-        the commit (see ``carried``). The rows for a stream in a database always travel with the message.
+        the commit (see ``carried``). For a stream in a database only large trains are staged, if it has a location;
+        the others travel with the message.
         """
         batch = Batch.said_by(local_property)
         if in_database(self._path):
-            return TaskOutput(batch, floors_said(local_property), trains=self._output.staged_without_store(iterator))
+            stream, trains = self._output.staged_without_store(iterator)
+            return TaskOutput(batch, floors_said(local_property), stream, trains, account=_account())
         self._output.require_directory()
         with self._output.opened(self._open(begins=batch.number == 0)) as store:
             trains = [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows]

@@ -33,7 +33,12 @@ class Driver:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.cluster.driver"],
             cwd=cluster.driver,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": cluster.network.address},
+            env={
+                **os.environ,
+                **cluster.environment,
+                "PYTHONPATH": str(ROOT),
+                "SPARK_LOCAL_IP": cluster.network.address,
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

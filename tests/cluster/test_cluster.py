@@ -1,8 +1,11 @@
 """A query on a real cluster: feeds and readers here, the streams in PostgreSQL, tasks on machines of their own."""
 
+from typing import Any
+
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.store import open_store
 from tests.cluster.driver import Driver
 from tests.cluster.standalone import ROOT, Cluster
 from tests.postgresserver import PostgresServer
@@ -38,19 +41,44 @@ def test_windows_close_by_the_bound_across_restarts(cluster: Cluster, driver: Dr
             assert drained(reader) == [("11:00", 3, 2)]
 
 
+COLUMNS = "rowtime TIMESTAMP NOT NULL, x INT"
+
+
+def filled(path: str, **settings: Any) -> str:
+    """A stream of more rows than travel in messages."""
+    rt.createStream(path, COLUMNS, **settings)
+    with opened(path, "feed") as feed:
+        feed.sendRows([(at("9:00"), n) for n in range(20_000)])
+        feed.flush()
+    return path
+
+
+def numbers(path: str) -> list[int]:
+    with rt.openReader(path, order="arrival") as reader:
+        return sorted(x for train in reader for x in train.rows.column("x").to_pylist())
+
+
 def test_many_rows_are_written_by_tasks_and_committed_by_the_driver(
     cluster: Cluster, driver: Driver, postgres: PostgresServer
 ) -> None:
-    """More than travel in messages, so Python workers on the executors make the trains."""
-    source, sink = postgres.url("cluster/many"), postgres.url("cluster/copied")
-    rt.createStream(source, "rowtime TIMESTAMP NOT NULL, x INT")
-    with opened(source, "feed") as feed:
-        feed.sendRows([(at("9:00"), n) for n in range(20_000)])
-        feed.flush()
-    rt.createStream(sink, "rowtime TIMESTAMP NOT NULL, x INT", producers=["later"])
+    """Python workers on the executors make the trains, which travel to the commit."""
+    source, sink = filled(postgres.url("cluster/many")), postgres.url("cluster/copied")
+    rt.createStream(sink, COLUMNS, producers=["later"])
     driver.call("append", source, sink)
     driver.call("copy", source, sink, str(cluster.shared / "copied"), {})
-    with rt.openReader(sink, order="arrival") as reader:
-        found = sorted(x for train in reader for x in train.rows.column("x").to_pylist())
-    assert found == sorted([*range(20_000)] * 2)
+    assert numbers(sink) == sorted([*range(20_000)] * 2)
     assert driver.call("rows", sink) == 40_000
+
+
+def test_tasks_read_and_write_objects_of_a_location(
+    cluster: Cluster, driver: Driver, postgres: PostgresServer, location: str
+) -> None:
+    name = location.partition(":")[0]
+    source = filled(postgres.url(f"cluster/{name}"), location=location)
+    sink = postgres.url(f"cluster/{name}-copied")
+    rt.createStream(sink, COLUMNS, location=location)
+    driver.call("copy", source, sink, str(cluster.shared / name), {})
+    assert numbers(sink) == [*range(20_000)]
+    for path, objects in ((source, 1), (sink, 2)):
+        with open_store(path) as store:
+            assert len(store.objects.sizes()) == objects, "each of two tasks has written one"
