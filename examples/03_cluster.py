@@ -10,7 +10,7 @@ It prints:
     Oslo: 2 orders, complete until 10:30
     2 executors have counted
     hour until 10:00: 4 orders
-    every later row is at or after 2006-09-11T10:00:00.000001Z
+    every later row is at or after 2006-09-11T10:30:00.000001Z
 """
 
 import subprocess
@@ -68,7 +68,8 @@ def session(master: str) -> SparkSession:
     builder = SparkSession.builder.master(master).config("spark.driver.host", "127.0.0.1")
     builder = builder.config("spark.executor.memory", "512m").config("spark.sql.shuffle.partitions", WORKERS)
     builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", 1.0).config("spark.cores.max", WORKERS)
-    spark = rt.configure(builder.config("spark.ui.enabled", False)).getOrCreate()
+    builder = builder.config("spark.ui.enabled", False).config("spark.ui.showConsoleProgress", False)
+    spark = rt.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
