@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -12,7 +13,13 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Detached, Event, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.errors import DataLostError, ProducerFencedError, StoreUnavailableError, StreamCompleteError
+from spark_rowtime.errors import (
+    DataLostError,
+    ProducerFencedError,
+    RowtimeError,
+    StoreUnavailableError,
+    StreamCompleteError,
+)
 from spark_rowtime.store.admission import fenced, never_attached, redeclared, require_open
 from spark_rowtime.store.base import (
     Account,
@@ -35,6 +42,7 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.postgres import accounts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
+from spark_rowtime.store.postgres.forecast import Forecast, Foresight, Unforeseen
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
 from spark_rowtime.store.postgres.log import Log
@@ -89,7 +97,8 @@ class PostgresStore(Store):
 
     A call whose connection is lost is repeated on a new connection. A commit that had landed is recognised then by its
     producer, epoch and number. The clock for leases, idleness and ages is that of the database; see
-    :mod:`spark_rowtime.store.postgres.uptime`. If a caller replaces ``now`` or ``steady``, these are used instead.
+    :mod:`spark_rowtime.store.postgres.uptime`. A commit takes one round trip where it can be foreseen; see
+    :mod:`spark_rowtime.store.postgres.forecast`. If a caller replaces ``now`` or ``steady``, these are used instead.
     """
 
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
@@ -104,7 +113,7 @@ class PostgresStore(Store):
         self.carried = CarriedTrains(path, stream.schema, self.objects)
         self._prefetch = Prefetch()
         self._collector = Collector(path, self.settings, self._transact_plainly, self.objects)
-        self._holders = Holders()
+        self._holders, self._foresight = Holders(), Foresight()
 
     def _transact(
         self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
@@ -112,6 +121,7 @@ class PostgresStore(Store):
         """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own."""
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
+            self._foresight.forget()
             transaction = Transaction(connection, self._id)
             at, found = transaction.begin(self.path, self.name, first)
             transaction.at = self._moment(transaction.head, at)
@@ -127,9 +137,13 @@ class PostgresStore(Store):
     def _moment(self, head: HeadRow, database: Reading) -> Moment:
         return moment(head, self._reading(database), self._wall(database))
 
+    @property
+    def _replaced(self) -> bool:
+        """Whether a caller has replaced the clock."""
+        return self.now is not wall_clock or self.steady is not machine_reading
+
     def _reading(self, database: Reading) -> Reading:
-        replaced = self.now is not wall_clock or self.steady is not machine_reading
-        return reading(self.now, self.steady) if replaced else database
+        return reading(self.now, self.steady) if self._replaced else database
 
     def _wall(self, database: Reading) -> int:
         return database.micros if self.now is wall_clock else self.now()
@@ -239,13 +253,40 @@ class PostgresStore(Store):
         return self.carried.stage(rows, ends)
 
     def commit(self, commit: Commit) -> Receipt:
-        def run(turn: Turn, record: Record | None) -> tuple[Receipt, Transaction]:
-            record = self._current(turn, record, commit.producer, commit.epoch)
-            return turn.commit(commit, record), turn.transaction
-
-        receipt, transaction = self._for_producer(commit.producer, run, expires=commit.producer)
+        foreseen = self._connection.call(partial(self._commit_as_foreseen, commit))
+        receipt, transaction = foreseen or self._commit_in_turn(commit)
         self._collector.after_commit(transaction)
         return receipt
+
+    def _commit_as_foreseen(
+        self, commit: Commit, connection: psycopg.Connection[Any]
+    ) -> tuple[Receipt, Transaction] | None:
+        """Commits in one round trip, if nobody else has changed the stream since this object's last commit."""
+        known = self._foresight.take(commit)
+        if known is None:
+            return None
+        reading = known.now()
+        forecast = Forecast(connection, self._id, known, self._moment(known.head, reading))
+        log = Log(forecast, self.settings)
+        log.members.turn_to(forecast.record, known.weakest)
+        turn = Turn(self, forecast, log)
+        try:
+            turn.expire(but=commit.producer)
+            receipt = turn.commit(commit, self._current(turn, forecast.record, commit.producer, commit.epoch))
+        except (Unforeseen, RowtimeError):  # a commit is refused under the lock only
+            return None
+        applied = forecast.apply(self.name, None if self._replaced else reading.micros)
+        self._foresight.foresaw(applied)
+        return None if applied is None else (receipt, forecast)
+
+    def _commit_in_turn(self, commit: Commit) -> tuple[Receipt, Transaction]:
+        def run(turn: Turn, record: Record | None) -> tuple[Receipt, Turn, Record]:
+            record = self._current(turn, record, commit.producer, commit.epoch)
+            return turn.commit(commit, record), turn, record
+
+        receipt, turn, record = self._for_producer(commit.producer, run, expires=commit.producer)
+        self._foresight.learn(turn.transaction, record, turn.log.members.weakest_row)
+        return receipt, turn.transaction
 
     def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
         record = self._known(turn, record, producer)
