@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Expected, Joined, Sent, Status
-from spark_rowtime.bounds.train import floors_between
-from spark_rowtime.store.admission import admit, require_open, require_whole
+from spark_rowtime.store.admission import admit, landing, require_open, require_whole
 from spark_rowtime.store.base import Commit, Receipt, Staged, Store
-from spark_rowtime.store.postgres import accounts, records, rejections
+from spark_rowtime.store.postgres import accounts, named_objects, records, rejections
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -66,6 +65,7 @@ class Turn:
         head = self.transaction.head
         staged, late = admit(self._store, commit.trains, head.floor, self.log.raised)
         require_whole(commit, late)
+        named_objects.require_kept(self.transaction, staged, self._store.path)
         record.seen = self.transaction.at.uptime
         if self._land(commit, staged, record):
             record.sent = record.seen
@@ -93,15 +93,12 @@ class Turn:
 
     def _land(self, commit: Commit, staged: tuple[Staged, ...], record: Record) -> bool:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
-        before, own = self.log.clock.in_force(commit.producer), record.floor
-        floors = floors_between([(t.least, t.largest) for t in staged], commit.floor, own)[1:]
-        for train, floor in zip(staged, floors, strict=True):
-            self.log.append(Sent(commit.producer, floor, train.largest), train)
-        news = stronger(own, commit.floor) != own
-        if not staged and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
-            self.log.append(Sent(commit.producer, stronger(before, commit.floor)))
+        in_force = self.log.clock.in_force(commit.producer)
+        landed = landing(commit, staged, record.floor, record.status, in_force)
+        for event, train in landed.events:
+            self.log.append(event, train)
         record.tick(self.log.clock.producers.get(commit.producer), GONE[Sent])
-        return bool(staged) or news
+        return landed.sends
 
     def _add_keys(self, producer: str, number: int, whole: bool, content: bytes) -> None:
         stream = self.transaction.stream
