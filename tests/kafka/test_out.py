@@ -172,6 +172,9 @@ def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(kafka: Any, s
     topic = kafka.topic()
     drain(kafka.bootstrap, stream, topic)
     kafka.delete_topic(topic)
+    with pytest.raises(rt.KafkaTopicError, match="and not made anew") as caught:
+        drain(kafka.bootstrap, stream, topic)
+    assert caught.value.values["foundId"] is None
     kafka.topic(topic)
     with pytest.raises(rt.KafkaTopicError, match="start the drain with --anew") as caught:
         drain(kafka.bootstrap, stream, topic)
@@ -188,6 +191,12 @@ def test_a_topic_that_another_stream_was_drained_into_is_refused(kafka: Any, str
     drain(kafka.bootstrap, stream, topic)
     with pytest.raises(rt.InvalidOptionError, match="This position belongs to the stream"):
         drain(kafka.bootstrap, other, topic)
+
+
+def test_a_compacted_topic_is_refused(kafka: Any, stream: str) -> None:
+    """It has no messages without a key, and would not keep all rows."""
+    with pytest.raises(rt.InvalidOptionError, match=r"has cleanup\.policy=compact"):
+        drain(kafka.bootstrap, stream, kafka.topic(cleanup_policy="compact"), key="ticker")
 
 
 def test_positions_need_a_compacted_topic(kafka: Any, stream: str) -> None:
