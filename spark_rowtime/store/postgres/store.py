@@ -44,9 +44,10 @@ from spark_rowtime.store.postgres import accounts, heads, log, records, rejectio
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
 from spark_rowtime.store.postgres.forecast import Forecast, Foresight, Unforeseen
 from spark_rowtime.store.postgres.heads import HeadRow
-from spark_rowtime.store.postgres.inline import InlineTrains
+from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.members import sorted_members
+from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.removal import Collector
@@ -107,9 +108,11 @@ class PostgresStore(Store):
         self.now: Callable[[], int] = wall_clock
         self.steady: Callable[[], Reading] = machine_reading
         self.sleep: Callable[[float], object] = time.sleep
-        self._trains = InlineTrains(path, stream.schema)
+        location = stream.settings.location
+        self.objects = None if location is None else Objects(path, location, stream.uuid)
+        self.carried = CarriedTrains(path, stream.schema, self.objects)
         self._prefetch = Prefetch()
-        self._collector = Collector(path, self.settings, self._transact_plainly)
+        self._collector = Collector(path, self.settings, self._transact_plainly, self.objects)
         self._holders, self._foresight = Holders(), Foresight()
 
     def _transact(
@@ -247,7 +250,7 @@ class PostgresStore(Store):
             raise
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
-        return self._trains.stage(rows, ends)
+        return self.carried.stage(rows, ends)
 
     def commit(self, commit: Commit) -> Receipt:
         foreseen = self._connection.call(partial(self._commit_as_foreseen, commit))
@@ -374,9 +377,14 @@ class PostgresStore(Store):
         return pieces
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        if isinstance(piece, Slice) and piece.location.content is None:
+        if isinstance(piece, Slice) and isinstance(piece.location, Inline) and piece.location.content is None:
             piece = self._with_content(piece)
-        return self._trains.read(piece)
+        try:
+            return self.carried.read(piece)
+        except DataLostError:
+            if isinstance(piece, Slice) and piece.seq <= (horizon := self.horizon()).seq:
+                raise lost_error(f"train {piece.seq} of {piece.producer!r}", horizon, self.path) from None
+            raise
 
     def _with_content(self, piece: Slice) -> Slice:
         """Reads the bytes of a train, and of those that follow it in the last ``slices``, in one round trip."""
@@ -388,7 +396,8 @@ class PostgresStore(Store):
         raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
 
     def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
-        return trains.with_contents(pieces, self._rows(*trains.contents(self._id, pieces)))
+        queries = trains.contents(self._id, pieces, in_objects=self.objects is not None)
+        return trains.with_contents(pieces, self._connection.rows(*queries))
 
     def keep(self, reader: str, position: Position) -> None:
         now = self._uptime()

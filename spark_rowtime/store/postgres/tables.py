@@ -53,6 +53,15 @@ CREATE TABLE rowtime.trains (
     bytes bytea NOT NULL, PRIMARY KEY (stream, seq, part)
 );
 ALTER TABLE rowtime.trains ALTER COLUMN bytes SET STORAGE EXTERNAL;
+CREATE TABLE rowtime.objects (
+    stream bigint NOT NULL, seq bigint NOT NULL, object text COLLATE "C" NOT NULL, "offset" bigint NOT NULL,
+    PRIMARY KEY (stream, seq)
+);
+CREATE INDEX named ON rowtime.objects (stream, object);
+CREATE TABLE rowtime.unnamed_objects (
+    stream bigint NOT NULL, object text COLLATE "C" NOT NULL, state text NOT NULL, since bigint NOT NULL,
+    PRIMARY KEY (stream, object)
+);
 CREATE TABLE rowtime.rejected (
     stream bigint NOT NULL, id bigint NOT NULL,
     producer text COLLATE "C" NOT NULL, number bigint NOT NULL, time bigint NOT NULL, reason text NOT NULL,
@@ -73,7 +82,10 @@ CREATE TABLE rowtime.accounts (
     seen bigint NOT NULL, content text NOT NULL, PRIMARY KEY (stream, role, name)
 );
 """
-HISTORY = ("heads", "events", "trains", "producers", "rejected", "readers", "key_floors", "accounts")
+HISTORY = (
+    *("heads", "events", "trains", "objects", "unnamed_objects", "producers", "rejected", "readers", "key_floors"),
+    "accounts",
+)
 """The tables that have rows of a stream, besides ``streams``. A foreign key would make each commit lock its row there;
 every transaction locks the head instead."""
 

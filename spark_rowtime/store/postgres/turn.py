@@ -6,7 +6,7 @@ from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Expected, Joined, Sent, Status
 from spark_rowtime.store.admission import admit, landing, require_open, require_whole
 from spark_rowtime.store.base import Commit, Receipt, Staged, Store
-from spark_rowtime.store.postgres import accounts, records, rejections
+from spark_rowtime.store.postgres import accounts, named_objects, records, rejections
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -65,6 +65,7 @@ class Turn:
         head = self.transaction.head
         staged, late = admit(self._store, commit.trains, head.floor, self.log.raised)
         require_whole(commit, late)
+        named_objects.require_kept(self.transaction, staged, self._store.path)
         record.seen = self.transaction.at.uptime
         if self._land(commit, staged, record):
             record.sent = record.seen
