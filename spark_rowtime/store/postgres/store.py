@@ -345,7 +345,7 @@ class PostgresStore(Store):
         return heads.loaded(row)
 
     def head(self) -> Head:
-        row = self._connection.one(heads.POSITION, self._id, self.name)
+        row = self._connection.look(heads.POSITION, self._id, self.name)
         if row is None:
             raise gone(self.path)
         return Head(*row)
