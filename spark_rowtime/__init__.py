@@ -76,6 +76,7 @@ _FROM_SPARK = {
     "configure": "session",
     "jarPath": "session",
     "currentRowtimeBound": "output_bound",
+    "punctuate": "punctuate",
     "tableWriter": "table_writer",
 }
 
@@ -138,6 +139,7 @@ __all__ = [
     "openSink",
     "openSinks",
     "openTableSink",
+    "punctuate",
     "readTableBound",
     "rejectedRows",
     "renameStream",

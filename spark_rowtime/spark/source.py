@@ -20,7 +20,19 @@ from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
-from spark_rowtime.spark.offset import ACCOUNT, ALONE, ENDED, LEAST_SENT, PLAN, READER, SINCE, start_position
+from spark_rowtime.spark.late_beside import keep_late
+from spark_rowtime.spark.offset import (
+    ACCOUNT,
+    ALONE,
+    ENDED,
+    FLOOR_AT,
+    LATE,
+    LEAST_SENT,
+    PLAN,
+    READER,
+    SINCE,
+    start_position,
+)
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.spark.query_report import QueryReport
@@ -83,6 +95,11 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
         if LEAST_SENT in start:
             return self._least_sent(at, start[LEAST_SENT])
+        if FLOOR_AT in start:
+            return {"floor": self._floor_beside(at, start[FLOOR_AT])}
+        if LATE in start:
+            keep_late(self._store, **start[LATE])
+            return {}
         if ENDED in start:
             self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
             return {}
@@ -95,6 +112,10 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
         """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
         return {"least": least_sent(self._store, upto.seq, rowtime)}
+
+    def _floor_beside(self, upto: Position, offsets: dict[str, dict[str, int]]) -> int | None:
+        """The question FLOOR_AT: which bounds up to the position count where a batch of topics ends at ``offsets``."""
+        return self._store.at(upto.seq).floor
 
     def _end_of_next_batch(self, start: dict[str, Any], at: Position, limit: ReadLimit) -> dict[str, Any]:
         """Spark's own question. It also does what is due at each trigger: registration, adapter, leases."""

@@ -244,6 +244,14 @@ class PostgresStore(Store):
         self._collector.after_commit(transaction)
         return receipt
 
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        def run(turn: Turn, record: Record | None) -> None:
+            record = record or records.newcomer(producer, Status.LEFT, turn.transaction.head.forgotten_epoch)
+            if number > record.number:
+                turn.reject(record, number, rejected)
+
+        self._for_producer(producer, run, expires="")
+
     def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
         record = self._known(turn, record, producer)
         if record.epoch != epoch:
