@@ -25,6 +25,7 @@ from spark_rowtime.store.base import (
     ProducerInfo,
     ReaderInfo,
     Receipt,
+    Rejected,
     Rejection,
     Renewal,
     Slice,
