@@ -34,6 +34,7 @@ from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import (
     AnnouncementError,
     BoundRegressionError,
+    CutRegressionError,
     DataLostError,
     DisorderedOutputError,
     ExtraNotInstalledError,
@@ -53,6 +54,7 @@ from spark_rowtime.errors import (
     StreamCompleteError,
     StreamExistsError,
     StreamNotFoundError,
+    TopicRecreatedError,
     UnknownOptionError,
     WaitTimeoutError,
 )
@@ -85,6 +87,7 @@ __all__ = [
     "BoundRegressionError",
     "Cause",
     "ChainLink",
+    "CutRegressionError",
     "DataLostError",
     "DisorderedOutputError",
     "Explanation",
@@ -118,6 +121,7 @@ __all__ = [
     "StreamNotFoundError",
     "StreamSink",
     "TableSink",
+    "TopicRecreatedError",
     "Train",
     "UnknownOptionError",
     "WaitTimeoutError",

@@ -13,6 +13,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.bounds.train import floors_between, span
 from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
@@ -35,7 +36,7 @@ from spark_rowtime.store.base import (
     Store,
     Summary,
 )
-from spark_rowtime.store.local import accounts, key_floors, producers, readers, rejections
+from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
@@ -291,11 +292,15 @@ class LocalStore(Store):
     def _land(self, commit: Commit, trains: tuple[Staged, ...], record: Known) -> bool:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
         before, own = self._log.clock.in_force(commit.producer), record.floor
-        floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
+        floors = floors_between([(t.least, t.largest) for t in trains], commit.rows_floor, own)[1:]
         for train, floor in zip(trains, floors, strict=True):
             self._log.append(Sent(commit.producer, floor, train.largest), train)
+        for bound in commit.bounds:
+            hold = self._log.clock.in_force(commit.producer)
+            head = self._log.append(Sent(commit.producer, bound.floor))
+            cuts.add(self._catalog, LoggedCut(head.seq, commit.producer, bound.hold(hold), bound.cut))
         news = stronger(own, commit.floor) != own
-        if not trains and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
+        if not trains and not commit.bounds and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
             self._log.append(Sent(commit.producer, stronger(before, commit.floor)))
         record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
         return bool(trains) or news
@@ -313,12 +318,14 @@ class LocalStore(Store):
         record.tick(self._log.clock.producers.get(record.name), GONE.get(type(event), Status.ATTACHED))
         producers.save(self._catalog, record)
 
-    def leave(self, producer: str, epoch: int) -> None:
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
         with self._transaction():
             record = self._current(producer, epoch)
             if record.status not in (Status.LEFT, Status.COMPLETE):
-                record.seen = self._uptime.now()
+                record.seen, hold = self._uptime.now(), self._log.clock.in_force(producer)
                 self._tick(Left(producer), record)
+                if cut is not None:
+                    cuts.add(self._catalog, LoggedCut(self._log.last.seq, producer, hold, cut))
 
     def detach(self, producer: str) -> None:
         with self._transaction():
@@ -423,6 +430,18 @@ class LocalStore(Store):
     def keys(self, producer: str) -> list[bytes]:
         with self._guard:
             return key_floors.parts(self._catalog, producer)
+
+    def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
+        end = self.head().seq if upto is None else upto
+        while after < end:
+            with self._guard:
+                found = cuts.between(self._catalog, after, end)
+            yield from found
+            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        with self._guard:
+            return cuts.last(self._catalog, producer)
 
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import GONE, Expected, Joined, Sent, Status
+from spark_rowtime.bounds.clock import GONE, Expected, Joined, Left, Sent, Status
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.bounds.train import floors_between
 from spark_rowtime.store.admission import admit, require_open, require_whole
 from spark_rowtime.store.base import Commit, Receipt, Staged, Store
-from spark_rowtime.store.postgres import accounts, records, rejections
+from spark_rowtime.store.postgres import accounts, cuts, records, rejections
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -60,6 +61,14 @@ class Turn:
             self.save(record)
         return again
 
+    def leave(self, record: Record, cut: TopicCut | None) -> None:
+        if record.status in (Status.LEFT, Status.COMPLETE):
+            return
+        record.seen, hold = self.transaction.at.uptime, self.log.clock.in_force(record.name)
+        self.log.tick(Left(record.name), record)
+        if cut is not None:
+            cuts.add(self.transaction, LoggedCut(self.transaction.head.seq, record.name, hold, cut))
+
     def commit(self, commit: Commit, record: Record) -> Receipt:
         if commit.number <= record.number:
             return self._receipt(record)
@@ -94,11 +103,15 @@ class Turn:
     def _land(self, commit: Commit, staged: tuple[Staged, ...], record: Record) -> bool:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
         before, own = self.log.clock.in_force(commit.producer), record.floor
-        floors = floors_between([(t.least, t.largest) for t in staged], commit.floor, own)[1:]
+        floors = floors_between([(t.least, t.largest) for t in staged], commit.rows_floor, own)[1:]
         for train, floor in zip(staged, floors, strict=True):
             self.log.append(Sent(commit.producer, floor, train.largest), train)
+        for bound in commit.bounds:
+            hold = self.log.clock.in_force(commit.producer)
+            head = self.log.append(Sent(commit.producer, bound.floor))
+            cuts.add(self.transaction, LoggedCut(head.seq, commit.producer, bound.hold(hold), bound.cut))
         news = stronger(own, commit.floor) != own
-        if not staged and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
+        if not staged and not commit.bounds and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
             self.log.append(Sent(commit.producer, stronger(before, commit.floor)))
         record.tick(self.log.clock.producers.get(commit.producer), GONE[Sent])
         return bool(staged) or news

@@ -1,0 +1,1 @@
+"""Kafka: topics into a stream, bounds beside a topic, a stream into a topic."""
