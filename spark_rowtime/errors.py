@@ -4,7 +4,6 @@
     +-- LateRowError            a row below the bound in force
     +-- BoundRegressionError    a bound set backwards
     +-- CutRegressionError      a cut of a Kafka topic set backwards
-    +-- TopicRecreatedError     a Kafka topic was deleted and created again
     +-- SchemaMismatchError     rows, schema or rowtime of the wrong form
     +-- StreamNotFoundError     nothing at that path
     +-- StreamExistsError       something is there already
@@ -18,6 +17,9 @@
     +-- DataLostError           rows that a position still needs were removed
     +-- UnknownOptionError      no such option; the message names the nearest
     +-- InvalidOptionError      an option's value cannot be used
+    +-- KafkaUnavailableError   no broker can be reached, or it refuses this client
+    +-- KafkaTopicError         a topic is missing, or was deleted and created anew
+    +-- MessageDecodeError      a message of a topic is not a row
     +-- AnnouncementError       a scheduler has not taken an announcement
     +-- DisorderedOutputError   a row of a query's output is below the bound that its sink published
     +-- ShimMissingError        Spark runs without the extension
@@ -150,17 +152,6 @@ class CutRegressionError(RowtimeError):
             ...
         spark_rowtime.errors.CutRegressionError: The cut of producer 'nyse' goes back: orders[0] is at 4690, but ...
         >>> sink.close()
-    """
-
-
-class TopicRecreatedError(RowtimeError):
-    """A Kafka topic was deleted and created again, so offsets that are known mean other messages, or none.
-
-    ``values``:
-
-    - ``topic``: the name of the topic.
-    - ``topicId``: its id now.
-    - ``expected``: the id of the topic that the known offsets are about.
     """
 
 
@@ -429,6 +420,44 @@ class InvalidOptionError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.InvalidOptionError: 'yesterday' is not a time: ...
+    """
+
+
+class KafkaUnavailableError(RowtimeError):
+    """No broker of Kafka can be reached, or it refuses this client. Nothing of the call was committed.
+
+    ``values`` has those of these that the message is about:
+
+    - ``servers``: the addresses of the brokers that were tried.
+    - ``code``: the name of Kafka's error.
+    - ``topic``: the name of the topic.
+    - ``stream``: the path of the stream.
+    """
+
+
+class KafkaTopicError(RowtimeError):
+    """A topic does not exist, or it is not the topic that a position belongs to: it was deleted and created anew.
+
+    ``values`` has those of these that the message is about:
+
+    - ``topic``: the name of the topic.
+    - ``topicId``: the id of the topic that the position, or the cut, belongs to.
+    - ``foundId``: the id of the topic that has this name now; None if there is none.
+    - ``partition``: the number of the partition.
+    - ``servers``: the addresses of the brokers.
+    - ``producer``: the producer of the stream that has the position.
+    """
+
+
+class MessageDecodeError(RowtimeError):
+    """A message of a topic cannot be decoded into a row. Its partition does not go on behind it.
+
+    ``values``:
+
+    - ``topic``: the name of the topic.
+    - ``partition``: the number of the partition.
+    - ``offset``: the offset of the message.
+    - ``cause``: what is wrong with the message.
     """
 
 

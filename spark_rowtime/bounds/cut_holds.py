@@ -107,7 +107,7 @@ class CutHolds:
         """The last event whose cut was added."""
 
     def add(self, logged: LoggedCut) -> None:
-        """Adds the next cut. Raises TopicRecreatedError if a topic has another id than in an earlier cut."""
+        """Adds the next cut. Raises KafkaTopicError if a topic has another id than in an earlier cut."""
         if logged.cut is not None:
             require_same_topics(self.ids, logged.cut.ids)
             self.ids.update(logged.cut.ids)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from spark_rowtime.errors import CutRegressionError, InvalidOptionError, TopicRecreatedError
+from spark_rowtime.errors import CutRegressionError, InvalidOptionError, KafkaTopicError
 from spark_rowtime.types.arguments import is_whole
 from spark_rowtime.types.short_repr import short_repr
 
@@ -83,9 +83,9 @@ class CutBound(NamedTuple):
     floor: int
     cut: TopicCut | None
 
-    def hold(self, before: int | None) -> int | None:
-        """Returns ``LoggedCut.hold`` of this bound. ``before``: the floor in force before it."""
-        return self.floor if self.cut is None else before
+    def logged(self, seq: int, producer: str, in_force: int | None) -> "LoggedCut":
+        """Returns what the log keeps with the event ``seq`` of this bound. ``in_force``: the floor before it."""
+        return LoggedCut(seq, producer, self.floor if self.cut is None else in_force, self.cut)
 
 
 class LoggedCut(NamedTuple):
@@ -170,14 +170,14 @@ def require_forward(before: TopicCut | None, cut: TopicCut, producer: str) -> No
 
 
 def require_same_topics(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raises TopicRecreatedError if a topic has another id ``now`` than it had ``before``."""
+    """Raises KafkaTopicError if a topic has another id ``now`` than it had ``before``."""
     for topic, found in now.items():
         if before.get(topic, found) != found:
-            raise TopicRecreatedError(
+            raise KafkaTopicError(
                 f"Topic {topic!r} was deleted and created again: cuts of this stream are about the topic with id "
                 f"{before[topic]}, but now its id is {found}. Its offsets began again at 0, so no earlier cut means "
                 "anything in it. Create a new stream for the bounds of the new topic.",
                 topic=topic,
-                topicId=found,
-                expected=before[topic],
+                topicId=before[topic],
+                foundId=found,
             )

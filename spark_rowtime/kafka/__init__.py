@@ -1,1 +1,1 @@
-"""Kafka: topics into a stream, bounds beside a topic, a stream into a topic."""
+"""Apache Kafka: topics into streams, bounds beside topics, streams into topics. Needs the pip extra ``kafka``."""

@@ -48,7 +48,7 @@ class CutFloors:
 
         Raises:
             DataLostError: The stream does not have the log at that position any more.
-            TopicRecreatedError: Cuts name two topics of the same name.
+            KafkaTopicError: Cuts name two topics of the same name.
         """
         seq = _seq(position)
         floor, hold = self._store.at(seq).floor, self.holdAt(seq, offsets)

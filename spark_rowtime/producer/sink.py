@@ -219,7 +219,7 @@ class StreamSink(SinkLifecycle):
         Raises:
             BoundRegressionError: The bound is weaker than what this sink has promised, or implied by rows in order.
             CutRegressionError: The cut lies below an earlier cut of this producer.
-            TopicRecreatedError: A topic has another id than in an earlier cut of this producer.
+            KafkaTopicError: A topic has another id than in an earlier cut of this producer.
             InvalidOptionError: ``t`` is no time, or lies beyond the stream's ``maxAhead``; or ``cut`` is no cut, or
                 this stream or sink takes none (``maxLag``, ``boundsBeforeRows=False``, ``lateness``, ``kSort``,
                 ``inOrderPer``).

@@ -148,11 +148,6 @@ class Commit:
     account: str | None = None
     bounds: tuple[CutBound, ...] = ()
 
-    @property
-    def rows_floor(self) -> int | None:
-        """The floor that is true behind the rows: with ``bounds``, only their own events promise more."""
-        return None if self.bounds else self.floor
-
 
 @dataclass(frozen=True, slots=True)
 class Receipt:

@@ -26,9 +26,17 @@ from spark_rowtime.bounds.clock import (
 )
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
+from spark_rowtime.store.admission import (
+    admit,
+    fenced,
+    landing,
+    never_attached,
+    redeclared,
+    require_open,
+    require_whole,
+)
 from spark_rowtime.store.base import (
     FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
@@ -214,19 +222,14 @@ class MemoryStore(Store):
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
         record = self._producers[commit.producer]
-        before = self._clock.in_force(commit.producer)
-        own = record.info.floor
-        floors = floors_between([(t.least, t.largest) for t in trains], commit.rows_floor, own)[1:]
-        for train, floor in zip(trains, floors, strict=True):
-            self._append(Sent(commit.producer, floor, train.largest), train)
-        for bound in commit.bounds:
+        in_force = self._clock.in_force(commit.producer)
+        landed = landing(commit, trains, record.info.floor, record.info.status, in_force)
+        for event, train, bound in landed.events:
             hold = self._clock.in_force(commit.producer)
-            self._append(Sent(commit.producer, bound.floor), None)
-            self._cuts.append(LoggedCut(len(self._log), commit.producer, bound.hold(hold), bound.cut))
-        news = stronger(own, commit.floor) != own
-        if not trains and not commit.bounds and (news or record.info.status not in (Status.ATTACHED, Status.COMPLETE)):
-            self._append(Sent(commit.producer, stronger(before, commit.floor)), None)
-        if trains or news:
+            self._append(event, train)
+            if bound is not None:
+                self._cuts.append(bound.logged(len(self._log), commit.producer, hold))
+        if landed.sends:
             record.sent = self._uptime()
 
     def _reject(self, producer: str, rejected: tuple[Rejected, ...]) -> None:

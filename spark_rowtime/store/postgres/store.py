@@ -1,7 +1,6 @@
 """PostgresStore: a stream in a PostgreSQL database, shared by the processes of any machines."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from spark_rowtime.store.base import (
     StreamSettings,
     Summary,
 )
+from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
 from spark_rowtime.store.postgres.heads import HeadRow
@@ -102,7 +102,7 @@ class PostgresStore(Store):
         self._trains = InlineTrains(path, stream.schema)
         self._prefetch = Prefetch()
         self._collector = Collector(path, self.settings, self._transact_plainly)
-        self._counting, self._holders = threading.Lock(), 1
+        self._holders = Holders()
 
     def _transact(
         self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
@@ -494,11 +494,7 @@ class PostgresStore(Store):
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
         altered: whoever opens the stream now needs a store of its own.
         """
-        with self._counting:
-            if self._holders and self._connection.open_here and self._is_current():
-                self._holders += 1
-                return True
-            return False
+        return self._holders.add(lambda: self._connection.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         found, head = self._connection.rows((_SCHEMA, (self._id,)), (heads.POSITION, (self._id, self.name)))
@@ -506,10 +502,7 @@ class PostgresStore(Store):
         return bool(head) and any(schema.equals(self.schema, check_metadata=True) for schema in schemas)
 
     def close(self) -> None:
-        with self._counting:
-            self._holders -= 1
-            last = self._holders == 0
-        if last:
+        if self._holders.remove():
             self._connection.close()
 
 
