@@ -34,6 +34,7 @@ from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import (
     AnnouncementError,
     BoundRegressionError,
+    CutRegressionError,
     DataLostError,
     DisorderedOutputError,
     ExtraNotInstalledError,
@@ -89,6 +90,7 @@ __all__ = [
     "BoundRegressionError",
     "Cause",
     "ChainLink",
+    "CutRegressionError",
     "DataLostError",
     "DisorderedOutputError",
     "Explanation",

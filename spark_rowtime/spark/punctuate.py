@@ -1,6 +1,6 @@
 """punctuate: the rows of a Kafka topic get the watermark of the bounds of a stream beside it."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructField, TimestampType
 
@@ -12,9 +12,9 @@ from spark_rowtime.types.schema import ROWTIME
 def punctuate(df: DataFrame, column: str, *, bounds: str) -> DataFrame:
     """Gives a time column of a Kafka topic the watermark of the bounds of a rowtime stream beside it.
 
-    Spark's own Kafka source reads the rows, and they stay where they are. The stream has the bounds, each with a ``cut``
-    of offsets that it follows (``RowSink.sendRowtimeBound``). A bound counts in a batch whose end offsets have reached
-    its cut in every partition that it names, so a window closes in that batch.
+    Spark's own Kafka source reads the rows, and they stay where they are. The stream has the bounds, each with a
+    ``cut`` of offsets that it follows (``RowSink.sendRowtimeBound``). A bound counts in a batch whose end offsets have
+    reached its cut in every partition that it names, so a window closes in that batch.
 
     A row below the bound that was in force at the start of its batch is late. It does not reach the operators. The
     query's progress counts it (``rowsLate`` in the metrics of the source of the bounds), and the stream keeps it in
@@ -44,12 +44,13 @@ def punctuate(df: DataFrame, column: str, *, bounds: str) -> DataFrame:
         ```
     """
     _check(df, column)
-    stream = df.sparkSession.readStream.format("rowtime").option(BESIDE, column).option("watermark", "none").load(bounds)
+    reader = df.sparkSession.readStream.format("rowtime").option(BESIDE, column).option("watermark", "none")
     fields = [_of_bounds(field, column) for field in df.schema]
-    return stream.where(f.lit(False)).select(*fields).unionAll(df)
+    punctuated: DataFrame = reader.load(bounds).where(f.lit(False)).select(*fields).unionAll(df)
+    return punctuated
 
 
-def _of_bounds(field: StructField, column: str) -> object:
+def _of_bounds(field: StructField, column: str) -> Column:
     """The stream's column in the place of a column of the rows: its rowtime, or NULL. Its rows are not read."""
     if field.name == column:
         return f.col(ROWTIME).alias(column, metadata=field.metadata)

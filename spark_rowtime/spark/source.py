@@ -17,6 +17,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from spark_rowtime.adapter.process import AdapterProcess
+from spark_rowtime.kafka.cuts import CutFloors, offsets_of
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
@@ -79,6 +80,10 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _store(self) -> Store:
         return open_store(self._path)
 
+    @cached_property
+    def _cut_floors(self) -> CutFloors:
+        return CutFloors(self._store)
+
     def initialOffset(self) -> dict[str, Any]:
         """Called once, when a new query starts."""
         at = self._release.latest(self._store) if self._from_latest else self._release.earliest(self._store)
@@ -98,7 +103,8 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if FLOOR_AT in start:
             return {"floor": self._floor_beside(at, start[FLOOR_AT])}
         if LATE in start:
-            keep_late(self._store, **start[LATE])
+            late = start[LATE]
+            keep_late(self._store, late["reader"], late["batch"], late["bound"], late["rows"])
             return {}
         if ENDED in start:
             self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
@@ -115,7 +121,7 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _floor_beside(self, upto: Position, offsets: dict[str, dict[str, int]]) -> int | None:
         """The question FLOOR_AT: which bounds up to the position count where a batch of topics ends at ``offsets``."""
-        return self._store.at(upto.seq).floor
+        return self._cut_floors.floorAt(upto, offsets_of(offsets))
 
     def _end_of_next_batch(self, start: dict[str, Any], at: Position, limit: ReadLimit) -> dict[str, Any]:
         """Spark's own question. It also does what is due at each trigger: registration, adapter, leases."""

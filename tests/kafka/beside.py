@@ -15,7 +15,7 @@ KEPT = "rowtime TIMESTAMP NOT NULL, topic STRING, partition INT, offset BIGINT, 
 
 
 class Beside:
-    """Topics of one broker with rows (ts, k), and a stream with their bounds. It counts the offsets of what it sends."""
+    """Topics of one broker with rows (ts, k), and a stream with their bounds. Counts the offsets of what it sends."""
 
     def __init__(self, spark: Any, kafka: Any, folder: Path, topics: int = 1) -> None:
         self.spark, self.kafka, self.bounds = spark, kafka, str(folder / "bounds.rowtime")
@@ -62,7 +62,7 @@ class Beside:
 
 def promise(sink: Any, clock: str, cut: dict[str, dict[int, int]] | None = None) -> None:
     """Sends a bound and commits it."""
-    sink.sendRowtimeBound(at(clock))
+    sink.sendRowtimeBound(at(clock), cut=cut)
     sink.flush()
 
 

@@ -79,18 +79,18 @@ def test_the_same_under_a_limit_and_restarts_between_the_batches(beside: Beside,
 
 def test_two_topics_of_two_producers(spark: Any, kafka: Any, tmp_path: Path) -> None:
     beside = Beside(spark, kafka, tmp_path, topics=2)
-    with closing(beside.sink("one")) as one, closing(beside.sink("two")) as two:
-        with Observed(hourly(beside.rows()), tmp_path) as query:
-            beside.put(0, ("12:10", "a"))
-            promise(one, "14:00", {beside.topics[0]: {0: 1}})
-            assert query.step() == [], "the other producer has promised nothing"
-            promise(two, "13:00", {beside.topics[1]: {2: 1}})
-            assert query.step() == [], "its row is still to come"
-            beside.put(2, ("12:20", "a"), topic=1)
-            assert query.step() == [(NOON, "a", 2)]
-            two.close(cut={beside.topics[1]: {2: 1}})
-            assert query.step() == []
-            assert query.watermark == "14:00", "only the first one counts"
+    query = Observed(hourly(beside.rows()), tmp_path)
+    with closing(beside.sink("one")) as one, closing(beside.sink("two")) as two, query:
+        beside.put(0, ("12:10", "a"))
+        promise(one, "14:00", {beside.topics[0]: {0: 1}})
+        assert query.step() == [], "the other producer has promised nothing"
+        promise(two, "13:00", {beside.topics[1]: {2: 1}})
+        assert query.step() == [], "its row is still to come"
+        beside.put(2, ("12:20", "a"), topic=1)
+        assert query.step() == [(NOON, "a", 2)]
+        two.close(cut={beside.topics[1]: {2: 1}})
+        assert query.step() == []
+        assert query.watermark == "14:00", "only the first one counts"
 
 
 def test_topics_joined_on_time_each_with_its_own_bounds(spark: Any, kafka: Any, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """PostgresStore: a stream in a PostgreSQL database, shared by the processes of any machines."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Detached, Event, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.errors import DataLostError, ProducerFencedError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.store.admission import fenced, never_attached, redeclared, require_open
 from spark_rowtime.store.base import (
@@ -34,7 +34,8 @@ from spark_rowtime.store.base import (
     StreamSettings,
     Summary,
 )
-from spark_rowtime.store.postgres import accounts, heads, log, records, rejections, trains
+from spark_rowtime.store.holders import Holders
+from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import InlineTrains
@@ -102,7 +103,7 @@ class PostgresStore(Store):
         self._trains = InlineTrains(path, stream.schema)
         self._prefetch = Prefetch()
         self._collector = Collector(path, self.settings, self._transact_plainly)
-        self._counting, self._holders = threading.Lock(), 1
+        self._holders = Holders()
 
     def _transact(
         self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
@@ -264,12 +265,9 @@ class PostgresStore(Store):
             raise never_attached(producer, [name for (name,) in turn.transaction.query(_NAMES, self._id)], self.path)
         return record
 
-    def leave(self, producer: str, epoch: int) -> None:
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
         def run(turn: Turn, record: Record | None) -> None:
-            record = self._current(turn, record, producer, epoch)
-            if record.status not in (Status.LEFT, Status.COMPLETE):
-                record.seen = turn.transaction.at.uptime
-                turn.log.tick(Left(producer), record)
+            turn.leave(self._current(turn, record, producer, epoch), cut)
 
         self._for_producer(producer, run)
 
@@ -419,6 +417,16 @@ class PostgresStore(Store):
     def keys(self, producer: str) -> list[bytes]:
         return [content for (content,) in self._rows(_KEYS, (self._id, producer))]
 
+    def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
+        end = self.head().seq if upto is None else upto
+        while after < end:
+            found = cuts.opened(self._rows(*cuts.between(self._id, after, end)))
+            yield from found
+            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        return cuts.opened(self._rows(*cuts.last(self._id, producer)))
+
     def clock(self) -> StreamClock:
         def run(connection: psycopg.Connection[Any], stream: int) -> StreamClock:
             row = connection.execute(heads.SELECT, (stream, self.name), binary=True).fetchone()
@@ -495,11 +503,7 @@ class PostgresStore(Store):
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
         altered: whoever opens the stream now needs a store of its own.
         """
-        with self._counting:
-            if self._holders and self._connection.open_here and self._is_current():
-                self._holders += 1
-                return True
-            return False
+        return self._holders.add(lambda: self._connection.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         found, head = self._connection.rows((_SCHEMA, (self._id,)), (heads.POSITION, (self._id, self.name)))
@@ -507,10 +511,7 @@ class PostgresStore(Store):
         return bool(head) and any(schema.equals(self.schema, check_metadata=True) for schema in schemas)
 
     def close(self) -> None:
-        with self._counting:
-            self._holders -= 1
-            last = self._holders == 0
-        if last:
+        if self._holders.remove():
             self._connection.close()
 
 
