@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
+from tests.spark.observed_query import Observed
 from tests.streams import at, clock_of, opened
 
 KEPT = "rowtime TIMESTAMP NOT NULL, topic STRING, partition INT, offset BIGINT, k STRING"
@@ -52,6 +53,12 @@ class Beside:
 
     def rows(self, **options: Any) -> DataFrame:
         return rt.punctuate(self.parsed(**options), "ts", bounds=self.bounds)
+
+    def read_up_to(self, query: Observed, batch: int) -> dict[int, int]:
+        """The end offsets of the first topic in a batch, as the offset log has them."""
+        lines = (query.checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        [found] = [json.loads(line)[self.topics[0]] for line in lines[2:] if self.topics[0] in line]
+        return {int(partition): end for partition, end in found.items()}
 
     @property
     def rejected(self) -> list[tuple[Any, ...]]:

@@ -59,21 +59,23 @@ def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(beside:
     assert rt.describeStream(beside.bounds).rejected == 2
 
 
-def test_the_same_under_a_limit_and_restarts_between_the_batches(beside: Beside, tmp_path: Path) -> None:
+def test_under_a_limit_each_window_closes_in_the_batch_that_reaches_its_cut(beside: Beside, tmp_path: Path) -> None:
     with closing(beside.sink()) as sink:
-        beside.put(0, ("12:10", "a"), ("12:20", "a"), ("12:30", "a"))
+        beside.put(0, ("12:10", "a"), ("12:20", "a"))
         promise(sink, "13:00", beside.cut())
-        beside.put(1, ("13:10", "b"), ("13:20", "b"))
+        beside.put(1, ("13:10", "b"), ("13:20", "b"), ("13:30", "b"), ("13:40", "b"))
         promise(sink, "14:00", beside.cut())
-    query = Observed(hourly(beside.rows(maxOffsetsPerTrigger=1)), tmp_path)
-    found, batches = [], 0
-    while batches != len(query.batches) or not found:
-        batches = len(query.batches)
-        writer = query.frame.writeStream.foreachBatch(query).option("checkpointLocation", str(query.checkpoint))
-        writer.trigger(availableNow=True).start().awaitTermination()
-        found = [rows for _, rows in sorted(query.batches.items())]
-    assert [rows for rows in found if rows] == [[(NOON, "a", 3)], [(ONE, "b", 2)]]
-    assert found[:3].count([]) >= 2, "the limit spreads the rows over batches"
+    query = Observed(hourly(beside.rows(maxOffsetsPerTrigger=2)), tmp_path)
+    with query:
+        query.step()
+    ends = [beside.read_up_to(query, batch) for batch in sorted(query.batches)]
+    first = next(batch for batch, end in enumerate(ends) if end[0] == 2)
+    second = next(batch for batch, end in enumerate(ends) if end == {0: 2, 1: 4, 2: 0})
+    assert 0 < first < second
+    assert {batch: rows for batch, rows in query.batches.items() if rows} == {
+        first: [(NOON, "a", 2)],
+        second: [(ONE, "b", 4)],
+    }
     assert beside.rejected == []
 
 
