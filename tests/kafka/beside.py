@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
-from tests.spark.observed_query import Observed
+from spark_rowtime.store import open_store
+from tests.spark.observed_query import Observed, micros
 from tests.streams import at, clock_of, opened
 
 KEPT = "rowtime TIMESTAMP NOT NULL, topic STRING, partition INT, offset BIGINT, k STRING"
@@ -59,6 +60,13 @@ class Beside:
         lines = (query.checkpoint / "offsets" / str(batch)).read_text().splitlines()
         [found] = [json.loads(line)[self.topics[0]] for line in lines[2:] if self.topics[0] in line]
         return {int(partition): end for partition, end in found.items()}
+
+    def account(self, floor: str) -> dict[str, Any] | None:
+        """What the query has told about a batch that has reached this floor."""
+        with open_store(self.bounds) as store:
+            found = [json.loads(account.content) for account in store.accounts()]
+        positions = [source.get("position", {}) for account in found for source in account.get("sources", ())]
+        return found[0] if [p["floor"] for p in positions] == [micros(floor)] else None
 
     @property
     def rejected(self) -> list[tuple[Any, ...]]:

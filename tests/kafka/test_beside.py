@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 import spark_rowtime as rt
 from tests.kafka.beside import Beside, hourly, late, promise
 from tests.spark.observed_query import Observed
+from tests.sparksession import wait_for
 
 NOON, ONE = ("12:00", "13:00"), ("13:00", "14:00")
 
@@ -118,6 +119,9 @@ def test_a_query_without_operators_promises_the_bound(beside: Beside, tmp_path: 
         promise(sink, "12:30", beside.cut())
         assert query.step() == [("12:10", "13:10", "a")]
         assert query.promised == {"ts": "12:30", "later": "13:30"}
+        [source] = wait_for(lambda: beside.account(floor="12:30"), "the account of the batch")["sources"]
+        assert source["path"] == beside.bounds
+        assert source["topics"].startswith("KafkaV2"), "the topic is no source without bounds"
         beside.put(0, ("12:29", "late"))
         assert query.step() == []
         assert late(query.query) == 1

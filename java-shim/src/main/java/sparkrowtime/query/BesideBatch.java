@@ -78,6 +78,16 @@ final class BesideBatch {
     return topics.isEmpty();
   }
 
+  /** Whether a source is the topics that have bounds beside them. */
+  boolean isTopic(SparkDataStream source) {
+    return topics.containsValue(source);
+  }
+
+  /** The topics beside a stream of bounds. */
+  SparkDataStream topic(BoundedStream bounds) {
+    return topics.get(bounds);
+  }
+
   /** The floor of a stream of bounds beside topics, for the offsets of both; the stream must be one. */
   long floor(StreamProgress progress, BoundedStream stream) {
     Offset own = Scala.orNull(progress.get(stream));

@@ -70,7 +70,7 @@ public final class OffsetJson {
   }
 
   /** What an account has of an offset. */
-  public static JsonNode position(String json) {
+  public static ObjectNode position(String json) {
     return parse(json).retain("stream", "seq", "cut", "floor");
   }
 
