@@ -30,6 +30,11 @@ def everyone(catalog: Catalog) -> Iterator[LoggedCut]:
     return _opened(catalog.execute(f"{_COLUMNS} ORDER BY seq"))
 
 
+def there(catalog: Catalog) -> bool:
+    """Returns whether there is any cut."""
+    return catalog.execute("SELECT 1 FROM topic_cuts LIMIT 1").fetchone() is not None
+
+
 def last(catalog: Catalog, producer: str) -> list[LoggedCut]:
     """Returns the producer's last whole cut, and all that it sent after it."""
     (whole,) = catalog.execute(_LAST_WHOLE, (producer,)).fetchone()

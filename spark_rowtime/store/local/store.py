@@ -443,6 +443,10 @@ class LocalStore(Store):
             yield from found
             after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
 
+    def has_cuts(self) -> bool:
+        with self._guard:
+            return cuts.there(self._catalog)
+
     def last_cuts(self, producer: str) -> list[LoggedCut]:
         with self._guard:
             return cuts.last(self._catalog, producer)
