@@ -153,5 +153,5 @@ def change_cuts(path: str, store: Store, request: pytest.FixtureRequest, change:
         return
     with closing(sqlite3.connect(f"{path}/catalog.db", isolation_level=None)) as db:
         db.execute(f"UPDATE topic_cuts {change}")
-        seq, producer, hold, text, whole, _ = db.execute("SELECT * FROM topic_cuts").fetchone()
-        db.execute("UPDATE topic_cuts SET seal = ?", (seal((seq, producer, hold, text, whole)),))
+        seq, producer, hold, text, number, _ = db.execute("SELECT * FROM topic_cuts").fetchone()
+        db.execute("UPDATE topic_cuts SET seal = ?", (seal((seq, producer, hold, text, number)),))

@@ -166,9 +166,10 @@ def _rejected(catalog: Catalog, schema: pa.Schema, totals: _Totals, report: Repo
 def _cuts(catalog: Catalog, last: int, report: Report) -> None:
     """Reads the cuts, and compares them with their events."""
     try:
-        strange = list(catalog.execute(_STRANGE_CUTS, (last,)))
-        for _ in cuts.everyone(catalog):
-            pass
+        with catalog.transaction("DEFERRED"):
+            strange = list(catalog.execute(_STRANGE_CUTS, (last,)))
+            for producer in {logged.producer for logged in cuts.everyone(catalog)}:
+                cuts.last(catalog, producer)
     except sqlite3.DatabaseError as error:
         report.damage.append(f"{CATALOG}: {error}")
         return
