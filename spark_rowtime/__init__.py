@@ -60,6 +60,7 @@ from spark_rowtime.errors import (
     UnknownOptionError,
     WaitTimeoutError,
 )
+from spark_rowtime.kafka.bounds import KafkaBounds
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
 from spark_rowtime.producer.sink import StreamSink
@@ -97,6 +98,7 @@ __all__ = [
     "Explanation",
     "ExtraNotInstalledError",
     "InvalidOptionError",
+    "KafkaBounds",
     "KafkaTopicError",
     "KafkaUnavailableError",
     "LateRowError",

@@ -1,7 +1,7 @@
 """TopicCut: which messages of Kafka topics a bound follows."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -100,6 +100,15 @@ class LoggedCut(NamedTuple):
     producer: str
     hold: int | None
     cut: TopicCut | None
+
+
+def merged(sent: Iterable[LoggedCut]) -> TopicCut | None:
+    """Returns what lies before all of a producer's cuts; None if there are none."""
+    end = None
+    for logged in sent:
+        if logged.cut is not None:
+            end = logged.cut if end is None else end.merged(logged.cut)
+    return end
 
 
 def offsets_of(found: Mapping[str, Mapping[Any, int]]) -> dict[str, dict[int, int]]:

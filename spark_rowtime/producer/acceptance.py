@@ -9,7 +9,7 @@ from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import BoundRegressionError, InvalidOptionError
 from spark_rowtime.producer.intake import Intake
-from spark_rowtime.producer.late_log import BoundOwner, LateReport, late_rows
+from spark_rowtime.producer.late_log import BoundOwner, LateReport, late_before_sent, late_rows
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.base import Rejected, Store
@@ -55,6 +55,13 @@ class Acceptance:
             self.require_cut(cut)
         self._disorder.promise(bound.floor)
         self._outbox.promise(bound.floor, cut)
+
+    def require_in_time(self, micros: int) -> int:
+        """Returns the floor in force, 0 for none; raises LateRowError if a row at ``micros`` would be late."""
+        floor = self._floors.in_force or 0
+        if micros < floor:
+            raise late_before_sent(self._outbox.producer, micros, floor, self._whose(floor))
+        return floor
 
     def require_cut(self, cut: TopicCut) -> None:
         """Raises InvalidOptionError if this sink takes no cuts, and CutRegressionError if ``cut`` goes back."""

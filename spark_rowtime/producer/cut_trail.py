@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut, require_forward
+from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut, merged, require_forward
 
 
 class CutTrail:
@@ -15,14 +15,11 @@ class CutTrail:
     def __init__(self, producer: str, sent: Iterable[LoggedCut]) -> None:
         """``sent``: the last whole cut in the store, and those after it."""
         self._producer = producer
-        self.end: TopicCut | None = None
+        self.end = merged(sent)
         """What lies before the last cut."""
         self._named = 0
         self.pending: list[CutBound] = []
         """The bounds that are not committed, in the order of the calls. Empty for a producer without cuts."""
-        for logged in sent:
-            if logged.cut is not None:
-                self.end = self.with_(logged.cut)
         self._fresh = True
 
     @property

@@ -22,9 +22,9 @@ from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
-from spark_rowtime.types.arguments import to_choice, to_text
+from spark_rowtime.types.arguments import is_whole, to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
-from spark_rowtime.types.timestamps import wall_clock
+from spark_rowtime.types.timestamps import to_micros, wall_clock
 
 ALL_KEYS: Any = object()
 """The default of ``key``: a bound is about all rows. None stands for the value NULL."""
@@ -282,6 +282,37 @@ class StreamSink(SinkLifecycle):
             self._start_send()
             self._outbox.change_keys(lambda: keys.close(value))
             self._scheduler.settle()
+
+    def requireInTime(self, rowtime: Any, tz: str | tzinfo | None = None) -> int:
+        """Raises LateRowError if a row with this rowtime would be late now. It sends and records nothing.
+
+        It is for rows that go elsewhere, as into a Kafka topic, while their bounds go through this sink.
+
+        Args:
+            rowtime: The rowtime, as in ``sendRow``, or in microseconds since the epoch.
+            tz: The time zone of a time without one. None: the sink's ``tz``, or UTC.
+
+        Returns:
+            The floor in force: the least rowtime, in microseconds since the epoch, that is not late; 0 if there is no
+            bound.
+
+        Raises:
+            LateRowError: The row would be late.
+            SinkClosedError: The sink is closed, or was opened in another process.
+            ProducerFencedError: Another sink took the producer over.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-intime", "rowtime TIMESTAMP NOT NULL")
+            >>> with rt.openSink("memory://docs-intime") as sink:
+            ...     sink.sendRowtimeBound("1970-01-01T00:00:02Z")
+            ...     sink.requireInTime("1970-01-01T00:00:03Z")
+            2000000
+        """
+        micros = rowtime if is_whole(rowtime) else to_micros(rowtime, self._zone if tz is None else tz)
+        with self._lock:
+            self._start_send()
+            return self._acceptance.require_in_time(micros)
 
     def getRowtimeBound(self) -> RowtimeBound | None:
         """Returns the bound below which a row of this producer is late.

@@ -514,6 +514,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def has_cuts(self) -> bool:
+        """Returns whether a producer has ever sent a cut. It is cheap."""
+
+    @abstractmethod
     def last_cuts(self, producer: str) -> list[LoggedCut]:
         """Returns the producer's last whole cut and all that it sent after it; none if it has never sent a cut."""
 

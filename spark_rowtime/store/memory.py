@@ -492,6 +492,10 @@ class MemoryStore(Store):
         with self._changed:
             return iter([c for c in self._cuts if c.seq > after and (upto is None or c.seq <= upto)])
 
+    def has_cuts(self) -> bool:
+        with self._changed:
+            return bool(self._cuts)
+
     def last_cuts(self, producer: str) -> list[LoggedCut]:
         with self._changed:
             found = [c for c in self._cuts if c.producer == producer]

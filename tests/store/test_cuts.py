@@ -1,6 +1,8 @@
 """Cuts in each store: they stay with the log, through removals, copies, restarts and takeovers."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import check_store, copy_store, create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.local import cuts as local_cuts
+from spark_rowtime.store.local.seal import seal
 from tests.store.streams import SCHEMA, NewStream, Writer, at
 
 ANY_ORDER = '{"rowsImplyBounds": false}'
@@ -128,3 +131,27 @@ def test_a_copy_has_the_cuts(new_place: Callable[[], str], tmp_path: Path, to: s
             assert copied.last_cuts("a") == store.last_cuts("a")
             assert floors(copied, 0, 1, 3, 5) == floors(store, 0, 1, 3, 5)
     assert not check_store(copy).damage
+
+
+@pytest.mark.parametrize("change", ["SET producer = 'b'", "SET seq = 1", "SET cut = '{}'"])
+def test_a_check_finds_cuts_that_are_not_those_of_their_events(
+    new_place: Callable[[], str], request: pytest.FixtureRequest, change: str
+) -> None:
+    path = new_place()
+    create_store(path, SCHEMA, StreamSettings())
+    with open_store(path) as store:
+        Writer(store, "a").promise((2, cut(1)))
+        change_cuts(path, store, request, change)
+    assert check_store(path).damage
+
+
+def change_cuts(path: str, store: Store, request: pytest.FixtureRequest, change: str) -> None:
+    if path.startswith("postgresql:"):
+        server = request.getfixturevalue("postgres")
+        (number,) = server.execute(f"SELECT id FROM rowtime.streams WHERE uuid = '{store.stream}'")[0]
+        server.execute(f"UPDATE rowtime.topic_cuts {change} WHERE stream = {number}")
+        return
+    with closing(sqlite3.connect(f"{path}/catalog.db", isolation_level=None)) as db:
+        db.execute(f"UPDATE topic_cuts {change}")
+        seq, producer, hold, text, number, _ = db.execute("SELECT * FROM topic_cuts").fetchone()
+        db.execute("UPDATE topic_cuts SET seal = ?", (seal((seq, producer, hold, text, number)),))

@@ -4,10 +4,12 @@ import itertools
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from unit_support import us, when
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.topic_cut import LoggedCut
+from spark_rowtime.cli import main
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import open_store
 
@@ -229,3 +231,14 @@ def test_a_failed_close_can_be_repeated(path: str, monkeypatch: pytest.MonkeyPat
         sink.close(cut=at(30))
     sink.close(cut=at(30))
     assert [one.cut.offsets for one in logged(path) if one.cut] == [at(10), at(30)]
+
+
+def test_describe_shows_up_to_where_bounds_reach(path: str) -> None:
+    with opened(path) as sink:
+        sink.sendRowtimeBound(when("10:00"), cut={"orders": {0: 4711, 1: 4690}})
+        sink.sendRowtimeBound(when("11:00"), cut={"orders": {0: 4800}, "returns": {0: 3}})
+    opened(path, "other").close()
+    found = {producer.name: producer.cut for producer in rt.describeStream(path).producers}
+    assert found == {"app": {"orders": {0: 4800, 1: 4690}, "returns": {0: 3}}, "other": None}
+    shown = CliRunner().invoke(main, ["describe", path]).output
+    assert "bounds up to orders 0: 4800, 1: 4690; returns 0: 3" in shown

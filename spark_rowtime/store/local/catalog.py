@@ -88,12 +88,15 @@ report about themselves.
 """
 ADDED_4 = """
 CREATE TABLE topic_cuts (
-    seq INTEGER PRIMARY KEY, producer TEXT NOT NULL, hold INTEGER, cut TEXT, whole INTEGER NOT NULL,
+    seq INTEGER PRIMARY KEY, producer TEXT NOT NULL, hold INTEGER, cut TEXT, number INTEGER NOT NULL,
     seal INTEGER NOT NULL
 );
-CREATE INDEX whole_cuts ON topic_cuts (producer, seq) WHERE whole;
+CREATE INDEX cuts_of ON topic_cuts (producer, seq);
+CREATE TABLE cut_ends (
+    producer TEXT PRIMARY KEY, whole INTEGER, parts INTEGER NOT NULL, last INTEGER NOT NULL, seal INTEGER NOT NULL
+) WITHOUT ROWID;
 """
-"""The table that format 4 adds: which messages of Kafka topics bounds follow."""
+"""The tables that format 4 adds: which messages of Kafka topics bounds follow."""
 UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4}
 """By format: the statements that make it of the format before."""
 TABLES = TABLES_1 + ADDED_2 + ADDED_3 + ADDED_4

@@ -102,7 +102,7 @@ class LocalStore(Store):
         self._looked_at = 0.0
         self._staging = False
         self._holders = Holders()
-        for table in ("meta", "producers", "readers", "key_floors", "accounts"):
+        for table in ("meta", "producers", "readers", "key_floors", "accounts", "cut_ends"):
             catalog.verify(table)
         self._log.verify()
 
@@ -451,13 +451,17 @@ class LocalStore(Store):
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
         end = self.head().seq if upto is None else upto
         while after < end:
-            with self._guard:
+            with self._transaction("DEFERRED"):
                 found = cuts.between(self._catalog, after, end)
             yield from found
             after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
 
-    def last_cuts(self, producer: str) -> list[LoggedCut]:
+    def has_cuts(self) -> bool:
         with self._guard:
+            return cuts.there(self._catalog)
+
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        with self._transaction("DEFERRED"):
             return cuts.last(self._catalog, producer)
 
     def clock(self) -> StreamClock:

@@ -14,6 +14,7 @@ _BETWEEN = (
     "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq "
     "LIMIT %s"
 )
+THERE = "SELECT 1 FROM rowtime.topic_cuts WHERE stream = %s LIMIT 1"
 _LAST = (
     "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND producer = %s AND seq >= "
     "(SELECT MAX(seq) FROM rowtime.topic_cuts WHERE stream = %s AND producer = %s AND whole) ORDER BY seq"

@@ -424,6 +424,9 @@ class PostgresStore(Store):
             yield from found
             after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
 
+    def has_cuts(self) -> bool:
+        return self._connection.one(cuts.THERE, self._id) is not None
+
     def last_cuts(self, producer: str) -> list[LoggedCut]:
         return cuts.opened(self._rows(*cuts.last(self._id, producer)))
 
