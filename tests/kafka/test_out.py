@@ -285,3 +285,15 @@ def test_a_named_reader_confirms_what_the_topic_has(kafka: Any, stream: str) -> 
         kept = rt.describeStream(stream).readers
         assert [one.name for one in kept] == ["out"]
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
+
+
+@pytest.mark.parametrize(("protocol", "said"), [("SASL_PLAINTEXT", "SASL PLAIN mechanism"), ("SSL", "SSL handshake")])
+def test_tls_and_sasl_are_passed_on_and_no_error_shows_the_secret(
+    kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch, protocol: str, said: str
+) -> None:
+    """The broker of the tests has neither, and so refuses."""
+    monkeypatch.setattr(cluster, "REQUEST_SECONDS", 1.0)
+    secret = {"sasl.mechanism": "PLAIN", "sasl.username": "ann", "sasl.password": "hunter2"}
+    with pytest.raises(rt.KafkaUnavailableError, match=f"{said}.*failed") as caught:
+        drain(kafka.bootstrap, stream, "orders", options={"security.protocol": protocol, **secret})
+    assert "hunter2" not in f"{caught.value!r} {caught.value.values} {caught.value.__cause__!r}"
