@@ -21,7 +21,7 @@ from spark_rowtime.reader.release import Release, dump_position, load_position, 
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS
-from spark_rowtime.types.arguments import known_keywords, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_flag, to_name
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import END
 
@@ -414,7 +414,7 @@ def openReader(
     """
     how = release(order, hold, max_rows=TRAIN_ROWS, max_bytes=TRAIN_BYTES)
     to_flag(follow, "follow")
-    label = None if name is None else to_text(name, "name")
+    label = None if name is None else to_name(name, "name")
     store = open_store(path)
     try:
         return RowReader(store, how, start, follow, label)
