@@ -114,16 +114,26 @@ def host(
     check_names(made, spec, given)
     name = producer or spec
     _sink_options(made, name)
-    if create:
-        createStream(path, made.schema, existOk=True)
-    else:
-        require_stream(path, made.schema)
+    require_or_create(made, path, create=create)
     with only_host(path, name, patience, wait):
         hosted = _Host(made, path, name, given, sink_options)
         if hosted.is_complete():
             LOG.info("Adapter %s has completed its feed: there is nothing more to run", name)
         else:
             hosted.run(delays, wait)
+
+
+def require_or_create(made: Any, path: str, *, create: bool) -> None:
+    """Checks that the stream has the adapter's schema, or creates it.
+
+    An adapter whose ``schema`` is None sends rows of the stream's own schema: the stream must exist.
+    """
+    if made.schema is None:
+        open_store(path).close()
+    elif create:
+        createStream(path, made.schema, existOk=True)
+    else:
+        require_stream(path, made.schema)
 
 
 def _sink_options(adapter: Any, name: str) -> dict[str, Any]:
