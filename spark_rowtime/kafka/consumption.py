@@ -174,7 +174,7 @@ class Consumption:
             del self._fenced[part]
             self._taken_back.add(part)
             feed = self._feeds[part] = self._opened(part)
-            self._consumer.seek(self._kafka.TopicPartition(part.topic, part.number, feed.next))
+            self._read_from(part, feed.next)
 
     def _event(self, part: Part, message: Any) -> None:
         """An error that comes in the place of a message."""
@@ -209,7 +209,12 @@ class Consumption:
             )
         LOG.warning("%s. The stream goes on at offset %s.", text, start)
         feed.next, feed.end = start if feed.next < start else end, None
-        self._consumer.seek(self._kafka.TopicPartition(part.topic, part.number, feed.next))
+        self._read_from(part, feed.next)
+
+    def _read_from(self, part: Part, offset: int) -> None:
+        """Has the client read a partition from another offset, also after an error that has stopped it."""
+        self._consumer.incremental_unassign([self._kafka.TopicPartition(*part)])
+        self._consumer.incremental_assign([self._kafka.TopicPartition(*part, offset)])
 
     def _look_at_topics(self, now: float) -> None:
         if now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:

@@ -71,9 +71,10 @@ class Topics:
     def _topic(self, name: str, future: Any) -> Topic:
         confluent = library()
         try:
-            found = future.result(REQUEST_SECONDS)
-        except confluent.KafkaException as error:
-            if error.args[0].code() == confluent.KafkaError.UNKNOWN_TOPIC_OR_PART:
+            found = future.result(REQUEST_SECONDS + 1)
+        except (confluent.KafkaException, TimeoutError) as error:
+            code = error.args[0].code() if isinstance(error, confluent.KafkaException) else None
+            if code == confluent.KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise no_topic(name, self.servers) from error
             raise unavailable(self.servers, error, "The look at a topic") from error
         parts = (Part(name, partition.id) for partition in found.partitions)

@@ -37,7 +37,10 @@ def read(kafka: Any, path: Path | str, topics: str, **arguments: Any) -> list[in
     """Reads what the topics have now, in this process; returns the numbers of all rows of the stream."""
     rt.createStream(str(path), SCHEMA, existOk=True)
     given = {"servers": kafka.bootstrap, "topics": topics, "untilEnd": True, **arguments}
-    rt.runAdapter(KafkaFeed, str(path), arguments=given, producer="feed", restarts=0)
+    try:
+        rt.runAdapter(KafkaFeed, str(path), arguments=given, producer="feed", restarts=0)
+    except rt.RowtimeError as error:
+        raise error.__cause__ or error from None  # what failed, without the host's words around it
     return numbers(path)
 
 
@@ -73,7 +76,8 @@ class Host:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        self.output.extend(self._process.stdout)
+        with self._process.stdout as lines:
+            self.output.extend(lines)
 
     def send(self, number: int) -> None:
         """Sends a signal to the process."""
