@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from spark_rowtime.errors import KafkaUnavailableError
+from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
 from spark_rowtime.kafka.client import library
 from spark_rowtime.kafka.malformed import MalformedError
+
+REGISTRY = "registry."
+"""What the names of the options of the schema registry's client begin with."""
+_NUMBERS = ("timeout", "max.retries", "retries.wait.ms", "retries.max.wait.ms", "cache.capacity")
 
 
 class AvroRecords:
@@ -17,7 +21,16 @@ class AvroRecords:
         self._serialization = library("confluent_kafka.serialization")
         self._refused = library("confluent_kafka.schema_registry.error").SchemaRegistryError
         self._address = _without_secrets(options["url"])
-        client = registry.SchemaRegistryClient(dict(options))
+        try:
+            client = registry.SchemaRegistryClient({name: _typed(name, text) for name, text in options.items()})
+        except (ValueError, TypeError):
+            client = None
+        if client is None:
+            raise InvalidOptionError(
+                f"The client of the schema registry refuses one of the options {sorted(options)}: there is no such "
+                "option, or its value cannot be used. (Values are not shown: they may be secret.)",
+                option=f"{REGISTRY}*",
+            )
         self._read = library("confluent_kafka.schema_registry.avro").AvroDeserializer(client)
 
     def __call__(self, message: Any) -> Any:
@@ -42,6 +55,10 @@ class AvroRecords:
             servers=self._address,
             code=code,
         )
+
+
+def _typed(name: str, text: str) -> str | int:
+    return int(text) if name in _NUMBERS and text.isdigit() else text
 
 
 def _without_secrets(url: str) -> str:

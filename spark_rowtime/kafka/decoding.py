@@ -1,7 +1,7 @@
 """Decoders: what a message of a topic says: rows, a bound, or nothing. They raise MalformedError."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -21,12 +21,18 @@ Decoder = Callable[[Any], Any]
 """Takes a message; returns a row (a mapping or a tuple), a list of rows, a RowtimeBound, or None for no row."""
 MESSAGE_TIME = "kafka.timestamp"
 """As ``rowtime``: the time of the message, not a field of its value."""
+_JSON = json.JSONDecoder()
 
 
 def json_record(message: Any) -> Any:
-    """The JSON value of a message."""
+    """The JSON value of a message, in UTF-8."""
     try:
-        return json.loads(message.value())
+        text = str(message.value(), "utf-8")
+        if text[:1] == "{":  # this way is twice as fast
+            record, end = _JSON.raw_decode(text)
+            if end == len(text):
+                return record
+        return _JSON.decode(text)
     except (ValueError, RecursionError) as error:
         raise MalformedError(f"it is not JSON: {error}") from None
 
@@ -51,7 +57,7 @@ class RecordDecoder:
 
     def made(self) -> Decoder:
         """Returns the function that decodes a message."""
-        read, watermark, row_path = self.record, self.watermark, _path(self.row)
+        read, watermark, row_at = self.record, self.watermark, _field(self.row)
         time_of, row_of = self._time(), _row_reader(self.schema)
 
         def decode(message: Any) -> Any:
@@ -62,11 +68,11 @@ class RecordDecoder:
                 raise MalformedError(f"its value {short_repr(record)} is not a record with fields")
             if watermark is not None and (bound := watermark(record)) is not None:
                 return bound
-            found = _at(record, row_path)
+            found = row_at(record)
             if found is None:
                 return self._no_row(f"it has no {self.row!r}, as where a row was deleted")
             time = time_of(message, record)
-            return [row_of(one, time) for one in found] if isinstance(found, list) else row_of(found, time)
+            return [row_of(one, time) for one in found] if type(found) is list else row_of(found, time)
 
         return decode
 
@@ -77,10 +83,10 @@ class RecordDecoder:
     def _time(self) -> Callable[[Any, Any], Any]:
         if self.rowtime == MESSAGE_TIME:
             return lambda message, _: message_time(message)
-        path, reader = _path(self.rowtime), time_reader(self.unit)
+        field, reader = _field(self.rowtime), time_reader(self.unit)
 
         def time(_: Any, record: Any) -> Any:
-            value = _at(record, path)
+            value = field(record)
             if value is None:
                 raise MalformedError(f"it has no time: its field {self.rowtime!r} is missing or null")
             return reader(value)
@@ -132,14 +138,20 @@ def function_named(given: Any, option: str) -> Any:
     )
 
 
-def _path(text: str) -> tuple[str, ...]:
-    return tuple(text.split(".")) if text else ()
+def _field(path: str) -> Callable[[Any], Any]:
+    """Returns the function that gives the field of a record at a path, None if there is none."""
+    names = path.split(".") if path else []
+    if not names:
+        return lambda record: record
 
+    def field(record: Any) -> Any:
+        for name in names:
+            if type(record) is not dict:
+                return None
+            record = record.get(name)
+        return record
 
-def _at(record: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        record = record.get(name) if isinstance(record, Mapping) else None
-    return record
+    return field
 
 
 def _row_reader(schema: pa.Schema) -> Callable[[Any, Any], dict[str, Any]]:
@@ -148,7 +160,7 @@ def _row_reader(schema: pa.Schema) -> Callable[[Any, Any], dict[str, Any]]:
     times = [name for name in names if pa.types.is_timestamp(schema.field(name).type)]
 
     def row(record: Any, time: Any) -> dict[str, Any]:
-        if not isinstance(record, Mapping):
+        if type(record) is not dict:
             raise MalformedError(f"{short_repr(record)} is not a record with fields")
         found = {name: record.get(name) for name in names}
         for name in times:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from spark_rowtime.adapter.sinks import Sinks
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
-from spark_rowtime.kafka.avro import AvroRecords
+from spark_rowtime.kafka.avro import REGISTRY, AvroRecords
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.client import PREFIX, client_options
 from spark_rowtime.kafka.consumption import Consumption
@@ -33,8 +33,6 @@ from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import to_interval, to_required_interval
 
 APPEND_TIME, ROWS = "append-time", "rows"
-REGISTRY = "registry."
-"""What the names of the options of the schema registry's client begin with."""
 _ONCE = "offsets are kept in the stream, with the rows, so that each row is there once."
 REFUSED = {
     "bootstrap.servers": "servers=... names the brokers.",

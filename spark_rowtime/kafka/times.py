@@ -35,6 +35,13 @@ def time_reader(unit: str | None) -> Callable[[Any], datetime]:
 
 
 def _text(value: Any) -> datetime:
+    try:
+        return datetime.fromisoformat(value)
+    except (ValueError, TypeError):
+        return _other(value)
+
+
+def _other(value: Any) -> datetime:
     if isinstance(value, int | float):
         raise MalformedError(f"its time is the number {short_repr(value)}; set timeUnit, such as 'ms'")
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from spark_rowtime.errors import KafkaTopicError
+from spark_rowtime.errors import KafkaTopicError, KafkaUnavailableError
 from spark_rowtime.kafka.client import REQUEST_SECONDS, library, made, unavailable
 
 
@@ -32,7 +32,9 @@ class Topics:
 
     def __init__(self, servers: str, options: Mapping[str, Any]) -> None:
         self.servers = servers
-        self._admin = made("admin", options)
+        self._heard: Any = None
+        """The last error of a connection, which says more than that a request has timed out."""
+        self._admin = made("admin", {**options, "error_cb": self._hear})
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         """The topics of these names; KafkaTopicError if one does not exist."""
@@ -76,7 +78,7 @@ class Topics:
             code = error.args[0].code() if isinstance(error, confluent.KafkaException) else None
             if code == confluent.KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise no_topic(name, self.servers) from error
-            raise unavailable(self.servers, error, "The look at a topic") from error
+            raise self._unavailable(error, "The look at a topic") from error
         parts = (Part(name, partition.id) for partition in found.partitions)
         return Topic(name, str(found.topic_id), tuple(parts))
 
@@ -84,13 +86,21 @@ class Topics:
         try:
             return call(*arguments, request_timeout=REQUEST_SECONDS, **options)
         except library().KafkaException as error:
-            raise unavailable(self.servers, error, what) from error
+            raise self._unavailable(error, what) from error
 
     def _result(self, future: Any, what: str) -> Any:
         try:
             return future.result(REQUEST_SECONDS + 1)
         except (library().KafkaException, TimeoutError) as error:
-            raise unavailable(self.servers, error, what) from error
+            raise self._unavailable(error, what) from error
+
+    def _unavailable(self, error: Exception, what: str) -> KafkaUnavailableError:
+        self._admin.poll(0)
+        return unavailable(self.servers, self._heard or error, what)
+
+    def _hear(self, error: Any) -> None:
+        if error.code() != library().KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001  (the one before it says why)
+            self._heard = error
 
 
 def _admin() -> Any:

@@ -10,6 +10,8 @@ import pytest
 import spark_rowtime as rt
 from tests.kafka.feeds import message, numbers, read
 
+CERTIFICATE, PASSWORD = Path(__file__).parent / "tls.pem", "geheim-4711"
+"""Those of the broker; see broker.py, which needs the client of Kafka."""
 NOBODY = "127.0.0.1:1"
 
 
@@ -93,16 +95,31 @@ def test_options_that_cannot_be_used(tmp_path: Path, name: str) -> None:
     assert "geheim" not in str(failed.value)
 
 
+def secure(kafka: Any, password: str, **more: str) -> dict[str, Any]:
+    """Arguments of a feed that reads through the listener with TLS and SASL."""
+    options = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "rowtime"}
+    options["ssl.ca.location"] = str(CERTIFICATE)
+    return {"servers": kafka.secure, "options": {**options, **more}, "kafka.sasl.password": password}
+
+
 def test_a_password_is_in_no_log_no_error_and_no_stream(
     kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broker does not speak SASL: the connection fails."""
     monkeypatch.setattr("spark_rowtime.kafka.topics.REQUEST_SECONDS", 2.0)
-    secret = "geheim-4711"
-    options = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
-    with caplog.at_level(logging.DEBUG), pytest.raises(rt.KafkaUnavailableError, match="TLS and SASL") as failed:
-        read(kafka, tmp_path / "s", kafka.topic(), options=options, **{"kafka.sasl.password": secret})
-    texts = [str(failed.value), json.dumps(failed.value.values), caplog.text]
+    topic, wrong, texts = kafka.topic(partitions=1), "wrong-0815", []
+    kafka.send(topic, [message(0)])
+    with caplog.at_level(logging.DEBUG):
+        assert read(kafka, tmp_path / "s", topic, **secure(kafka, PASSWORD)) == [0]
+        refused = {
+            "_AUTHENTICATION": secure(kafka, wrong),
+            "_SSL": secure(kafka, wrong, **{"ssl.ca.location": "probe"}),
+        }
+        for code, arguments in refused.items():
+            with pytest.raises(rt.KafkaUnavailableError, match="TLS and SASL") as failed:
+                read(kafka, tmp_path / "s", topic, **arguments)
+            assert failed.value.values["code"] == code
+            texts += [str(failed.value), json.dumps(failed.value.values)]
     stored = b"".join(file.read_bytes() for file in (tmp_path / "s").rglob("*") if file.is_file())
-    assert secret not in "".join(texts)
-    assert secret.encode() not in stored
+    for secret in (PASSWORD, wrong):
+        assert secret not in caplog.text + "".join(texts)
+        assert secret.encode() not in stored

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,9 @@ def test_the_brokers_time_passes_where_nothing_comes(kafka: Any, tmp_path: Path)
         producer.begin_transaction()
         producer.produce(topic, **message(1))
         producer.flush()
-        other = f"{topic}-1"
-        wait_for(lambda: rt.describeStream(path).holder != other, "the partition with the transaction")
+        opened = datetime.now(UTC)
+        wait_for(lambda: (b := bounds(path)[f"{topic}-1"]) and b > opened, "the time of the other partition")
+        assert bounds(path)[f"{topic}-0"] < opened
         producer.commit_transaction()
         eventually(lambda: numbers(path), [0, 1])
         host.end()
@@ -100,6 +102,11 @@ def test_a_host_that_stood_still_is_fenced(kafka: Any, tmp_path: Path) -> None:
         for host in running:
             assert host.lives(), host.output
     assert numbers(path) == list(range(27))
+
+
+def bounds(path: str) -> dict[str, Any]:
+    """The bound of each producer."""
+    return {p.name: p.bound and p.bound.time for p in rt.describeStream(path).producers}
 
 
 def accepted(path: str) -> int:
