@@ -89,7 +89,7 @@ CREATE TABLE rowtime.topic_cuts (
 );
 CREATE INDEX whole_cuts ON rowtime.topic_cuts (stream, producer, seq) WHERE whole;
 """
-"""The tables that version 2 adds: trains in objects of a file system, and which messages of Kafka topics bounds follow."""
+"""What version 2 adds: trains in objects of a file system, and which messages of Kafka topics bounds follow."""
 HISTORY = (
     *("heads", "events", "trains", "objects", "unnamed_objects", "producers", "rejected", "readers", "key_floors"),
     *("accounts", "topic_cuts"),
