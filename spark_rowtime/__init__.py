@@ -73,6 +73,7 @@ from spark_rowtime.tables.sink import TableSink
 
 if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
     from spark_rowtime.spark.output_bound import currentRowtimeBound
+    from spark_rowtime.spark.punctuate import punctuate
     from spark_rowtime.spark.session import configure, jarPath
     from spark_rowtime.spark.table_writer import tableWriter
 
@@ -81,6 +82,7 @@ _FROM_SPARK = {
     "configure": "session",
     "jarPath": "session",
     "currentRowtimeBound": "output_bound",
+    "punctuate": "punctuate",
     "tableWriter": "table_writer",
 }
 
@@ -148,6 +150,7 @@ __all__ = [
     "openSink",
     "openSinks",
     "openTableSink",
+    "punctuate",
     "readTableBound",
     "rejectedRows",
     "renameStream",

@@ -206,6 +206,9 @@ class Summary:
     forgotten: int
 
 
+REJECTS_ONLY = "rejects only"
+"""The checkpoint of a producer that only rejects rows; see ``Store.reject``. A producer with one is not forgotten."""
+
 FORGET_MICROS = 86_400_000_000
 """``gc`` forgets a producer that left at least this long ago: a day."""
 
@@ -362,6 +365,15 @@ class Store(ABC):
         With the floor END the producer is complete: it leaves the clock and is not waited for again.
 
         Raises ProducerFencedError at an old epoch, and LateRowError if ``commit.whole`` is set and a row is late.
+        """
+
+    @abstractmethod
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        """Keeps rows that are late elsewhere, under the name of a producer that takes no part in the clock.
+
+        No event is logged, and nothing waits for this producer, whose status is LEFT. ``number`` grows with each call;
+        a call whose number is not above that of the last one is a retry, and changes nothing. The producer is not
+        forgotten.
         """
 
     @abstractmethod

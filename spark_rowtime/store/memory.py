@@ -40,6 +40,7 @@ from spark_rowtime.store.admission import (
 from spark_rowtime.store.base import (
     FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
+    REJECTS_ONLY,
     WRITER,
     Account,
     Collected,
@@ -219,6 +220,18 @@ class MemoryStore(Store):
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
                 self._remove(None, None, False)
             return record.receipt
+
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        with self._changed:
+            epoch = max((info.epoch for info in self._forgotten), default=0)
+            record = self._producers.get(producer) or _newcomer(producer, Status.LEFT, epoch)
+            if number <= record.info.number:
+                return
+            self._producers[producer] = record
+            self._reject(producer, rejected)
+            rows = record.info.rejected + sum(r.rows.num_rows for r in rejected)
+            record.info = replace(record.info, rejected=rows, number=number, checkpoint=REJECTS_ONLY)
+            record.seen = self._uptime()
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
         record = self._producers[commit.producer]

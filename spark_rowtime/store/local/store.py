@@ -25,6 +25,7 @@ from spark_rowtime.store.admission import (
     require_whole,
 )
 from spark_rowtime.store.base import (
+    REJECTS_ONLY,
     WRITER,
     Account,
     Collected,
@@ -275,6 +276,18 @@ class LocalStore(Store):
             producers.save(self._catalog, record)
         self._collector.after_commit(trains)
         return Receipt(record.receipt_seq, record.receipt_floor, late)
+
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        with self._transaction():
+            record = producers.find(self._catalog, producer)
+            record = record or producers.newcomer(self._catalog, producer, Status.LEFT)
+            if number <= record.number:
+                return
+            self._reject(Commit(producer, record.epoch, number, rejected=rejected), ())
+            record.rejected += sum(r.rows.num_rows for r in rejected)
+            record.number, record.seen = number, self._uptime.now()
+            producers.set_checkpoint(self._catalog, record, REJECTS_ONLY)
+            producers.save(self._catalog, record)
 
     def _require_staged(self, commit: Commit) -> None:
         for segment in {train.location.segment for train in commit.trains}:

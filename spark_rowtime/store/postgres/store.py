@@ -32,6 +32,7 @@ from spark_rowtime.store.base import (
     ProducerInfo,
     ReaderInfo,
     Receipt,
+    Rejected,
     Rejection,
     Renewal,
     Slice,
@@ -288,6 +289,14 @@ class PostgresStore(Store):
         receipt, turn, record = self._for_producer(commit.producer, run, expires=commit.producer)
         self._foresight.learn(turn.transaction, record, turn.log.members.weakest_row)
         return receipt, turn.transaction
+
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        def run(turn: Turn, record: Record | None) -> None:
+            record = record or records.newcomer(producer, Status.LEFT, turn.transaction.head.forgotten_epoch)
+            if number > record.number:
+                turn.reject(record, number, rejected)
+
+        self._for_producer(producer, run, expires="")
 
     def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
         record = self._known(turn, record, producer)

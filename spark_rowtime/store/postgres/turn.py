@@ -6,7 +6,7 @@ from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Expected, Joined, Left, Sent, Status
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.store.admission import admit, landing, require_open, require_whole
-from spark_rowtime.store.base import Commit, Receipt, Staged, Store
+from spark_rowtime.store.base import REJECTS_ONLY, Commit, Receipt, Rejected, Staged, Store
 from spark_rowtime.store.postgres import accounts, cuts, named_objects, records, rejections
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.records import Record
@@ -94,6 +94,13 @@ class Turn:
         record.receipt_seq, record.receipt_floor = head.seq, head.floor
         self.save(record)
         return Receipt(head.seq, head.floor, late)
+
+    def reject(self, record: Record, number: int, rejected: tuple[Rejected, ...]) -> None:
+        limit = self._settings.retainRejected
+        rejections.add(self.transaction, record.name, number, [(r, False) for r in rejected], limit)
+        record.rejected += sum(r.rows.num_rows for r in rejected)
+        record.number, record.seen, record.checkpoint = number, self.transaction.at.uptime, REJECTS_ONLY
+        self.save(record)
 
     def _receipt(self, record: Record) -> Receipt:
         rows = self.transaction.ask(rejections.of_receipt(self.transaction.stream, record.name, record.number))
