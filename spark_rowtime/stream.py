@@ -16,8 +16,9 @@ from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
+from spark_rowtime.store.location import to_location
 from spark_rowtime.store.retention import checkpoint_gone, lost
-from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.html import html_facts, html_table
 from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
@@ -138,7 +139,7 @@ class StreamInfo:
     rejectedRemoved: int
     holders: tuple[str, ...]
     rowsHeldBack: int
-    settings: Mapping[str, timedelta | int | bool]
+    settings: Mapping[str, timedelta | int | bool | str]
     forgotten: int = 0
 
     def __repr__(self) -> str:
@@ -257,6 +258,7 @@ def createStream(
     retainBytes: int | None = None,
     retainRejected: int = REJECTED_BYTES,
     producers: Iterable[str] = (),
+    location: str | None = None,
     existOk: bool = False,
 ) -> None:
     """Creates an empty stream at ``path``.
@@ -286,6 +288,9 @@ def createStream(
         producers: The names of the producers that the stream waits for from the start: it has no bound until each of
             them has opened a sink and promised something, or is let go by ``detachProducer`` or ``closeProducer``. So
             feeds that start one after another lose no rows. Other producers may join too.
+        location: For a stream in PostgreSQL, the URL of a folder or bucket, such as "s3://bucket/rowtime": rows that
+            are committed in trains of more than 64 KiB are stored there, one object each. It must not contain keys or
+            passwords. None: all rows are in the database.
         existOk: If True, a stream of the same schema that exists already is left as it is; its settings and expected
             producers are not compared. The stream may also have columns that ``alterStream`` has added.
 
@@ -323,6 +328,7 @@ def createStream(
         to_interval(retainAge, "retainAge"),
         None if retainBytes is None else to_count(retainBytes, "retainBytes", unit="bytes"),
         to_count(retainRejected, "retainRejected", unit="bytes"),
+        None if location is None else to_location(location),
     )
     to_flag(existOk, "existOk")
     expected = _names(producers)
@@ -342,12 +348,12 @@ def _names(producers: Any) -> tuple[str, ...]:
             option="producers",
             value=short_repr(producers),
         )
-    return tuple(dict.fromkeys(to_text(name, "a name in producers") for name in producers))
+    return tuple(dict.fromkeys(to_name(name, "a name in producers") for name in producers))
 
 
-def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
+def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool | str]:
     changed = {name: value for name, value in asdict(settings).items() if value != getattr(StreamSettings(), name)}
-    plain = ("boundsBeforeRows", "retainBytes", "retainRejected")
+    plain = ("boundsBeforeRows", "retainBytes", "retainRejected", "location")
     return {name: value if name in plain else timedelta(microseconds=value) for name, value in changed.items()}
 
 

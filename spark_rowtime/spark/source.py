@@ -37,6 +37,7 @@ from spark_rowtime.spark.offset import (
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.spark.query_report import QueryReport
+from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store, Summary
 from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
@@ -48,7 +49,7 @@ NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.16
 second value while no events come."""
 
 
-class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Runs in one Python process beside the query. Spark calls it from the query's thread, one call at a time.
 
     Each task gets a pickled copy, only for ``read``. An offset is a position, which is a pure function of

@@ -58,6 +58,8 @@ class StreamSettings:
     retainAge: int | None = None
     retainBytes: int | None = None
     retainRejected: int = REJECTED_BYTES
+    location: str | None = None
+    """The URL where trains are that are too large for the database; None: all are in the store."""
 
     def clock(self, members: Members | None = None) -> StreamClock:
         """Returns the clock of a new stream. ``members`` is where it keeps its producers; None: in memory."""
@@ -294,6 +296,8 @@ class Store(ABC):
     """The ids of the streams of which this one is a copy, each with the seq up to which both logs are the same."""
     schema: pa.Schema
     settings: StreamSettings
+    objects: Any = None
+    """What a task needs to read and write trains in the stream's location; None: it has none. Can be pickled."""
     now: Callable[[], int]
     """The wall clock, in microseconds. It may jump, so no decision depends on it."""
     steady: Callable[[], Reading]

@@ -269,7 +269,7 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute(f"PRAGMA user_version = {FORMAT}")
         db.executescript(f"BEGIN; {TABLES}")  # one transaction, which costs one sync of the disk
         meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
-        meta["settings"] = json.dumps(asdict(settings))
+        meta["settings"] = json.dumps({name: v for name, v in asdict(settings).items() if name != "location"})
         rows = [(name, value, seal((name, crc(value)))) for name, value in meta.items()]
         db.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
         db.execute("COMMIT")

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.train import span
-from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.errors import DataLostError, StoreCorruptError
 from spark_rowtime.store.postgres import cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.heads import HeadRow
@@ -95,15 +95,16 @@ class _Check:
         seq, _, producer, *_, rows, least, largest, width, length, checksum = event
         self._report.trains, self._report.rows = self._report.trains + 1, self._report.rows + rows
         piece = trains.as_slice((seq, producer, rows, least, largest, length, checksum))
-        found = trains.with_contents([piece], self._ask(trains.contents(self._stream, [piece])))
+        queries = trains.contents(self._stream, [piece], in_objects=self._store.objects is not None)
+        found = trains.with_contents([piece], [self._ask(query) for query in queries])
         if width != width_class(least, largest):
             self._damage(f"train {seq} is at the wrong place in the index")
         try:
-            if not found or span(self._store.read(found[0])) != (least, largest):
+            if not found or span(self._store.carried.read(found[0])) != (least, largest):
                 what = "the bytes are missing" if not found else "the rowtimes differ from those in the log"
                 self._damage(f"train {seq} of {producer!r} ({rows} rows): {what}")
                 return
-        except StoreCorruptError as error:
+        except (StoreCorruptError, DataLostError) as error:
             self._damage(str(error))
             return
         self._report.readable_trains += 1

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -13,7 +14,13 @@ import pyarrow as pa
 from spark_rowtime.bounds.clock import Detached, Event, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.errors import DataLostError, ProducerFencedError, StoreUnavailableError, StreamCompleteError
+from spark_rowtime.errors import (
+    DataLostError,
+    ProducerFencedError,
+    RowtimeError,
+    StoreUnavailableError,
+    StreamCompleteError,
+)
 from spark_rowtime.store.admission import fenced, never_attached, redeclared, require_open
 from spark_rowtime.store.base import (
     Account,
@@ -37,10 +44,12 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
+from spark_rowtime.store.postgres.forecast import Forecast, Foresight, Unforeseen
 from spark_rowtime.store.postgres.heads import HeadRow
-from spark_rowtime.store.postgres.inline import InlineTrains
+from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.members import sorted_members
+from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.removal import Collector
@@ -90,7 +99,8 @@ class PostgresStore(Store):
 
     A call whose connection is lost is repeated on a new connection. A commit that had landed is recognised then by its
     producer, epoch and number. The clock for leases, idleness and ages is that of the database; see
-    :mod:`spark_rowtime.store.postgres.uptime`. If a caller replaces ``now`` or ``steady``, these are used instead.
+    :mod:`spark_rowtime.store.postgres.uptime`. A commit takes one round trip where it can be foreseen; see
+    :mod:`spark_rowtime.store.postgres.forecast`. If a caller replaces ``now`` or ``steady``, these are used instead.
     """
 
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
@@ -100,10 +110,12 @@ class PostgresStore(Store):
         self.now: Callable[[], int] = wall_clock
         self.steady: Callable[[], Reading] = machine_reading
         self.sleep: Callable[[float], object] = time.sleep
-        self._trains = InlineTrains(path, stream.schema)
+        location = stream.settings.location
+        self.objects = None if location is None else Objects(path, location, stream.uuid)
+        self.carried = CarriedTrains(path, stream.schema, self.objects)
         self._prefetch = Prefetch()
-        self._collector = Collector(path, self.settings, self._transact_plainly)
-        self._holders = Holders()
+        self._collector = Collector(path, self.settings, self._transact_plainly, self.objects)
+        self._holders, self._foresight = Holders(), Foresight()
 
     def _transact(
         self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
@@ -111,6 +123,7 @@ class PostgresStore(Store):
         """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own."""
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
+            self._foresight.forget()
             transaction = Transaction(connection, self._id)
             at, found = transaction.begin(self.path, self.name, first)
             transaction.at = self._moment(transaction.head, at)
@@ -126,9 +139,13 @@ class PostgresStore(Store):
     def _moment(self, head: HeadRow, database: Reading) -> Moment:
         return moment(head, self._reading(database), self._wall(database))
 
+    @property
+    def _replaced(self) -> bool:
+        """Whether a caller has replaced the clock."""
+        return self.now is not wall_clock or self.steady is not machine_reading
+
     def _reading(self, database: Reading) -> Reading:
-        replaced = self.now is not wall_clock or self.steady is not machine_reading
-        return reading(self.now, self.steady) if replaced else database
+        return reading(self.now, self.steady) if self._replaced else database
 
     def _wall(self, database: Reading) -> int:
         return database.micros if self.now is wall_clock else self.now()
@@ -235,16 +252,43 @@ class PostgresStore(Store):
             raise
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
-        return self._trains.stage(rows, ends)
+        return self.carried.stage(rows, ends)
 
     def commit(self, commit: Commit) -> Receipt:
-        def run(turn: Turn, record: Record | None) -> tuple[Receipt, Transaction]:
-            record = self._current(turn, record, commit.producer, commit.epoch)
-            return turn.commit(commit, record), turn.transaction
-
-        receipt, transaction = self._for_producer(commit.producer, run, expires=commit.producer)
+        foreseen = self._connection.call(partial(self._commit_as_foreseen, commit))
+        receipt, transaction = foreseen or self._commit_in_turn(commit)
         self._collector.after_commit(transaction)
         return receipt
+
+    def _commit_as_foreseen(
+        self, commit: Commit, connection: psycopg.Connection[Any]
+    ) -> tuple[Receipt, Transaction] | None:
+        """Commits in one round trip, if nobody else has changed the stream since this object's last commit."""
+        known = self._foresight.take(commit)
+        if known is None:
+            return None
+        reading = known.now()
+        forecast = Forecast(connection, self._id, known, self._moment(known.head, reading))
+        log = Log(forecast, self.settings)
+        log.members.turn_to(forecast.record, known.weakest)
+        turn = Turn(self, forecast, log)
+        try:
+            turn.expire(but=commit.producer)
+            receipt = turn.commit(commit, self._current(turn, forecast.record, commit.producer, commit.epoch))
+        except (Unforeseen, RowtimeError):  # a commit is refused under the lock only
+            return None
+        applied = forecast.apply(self.name, None if self._replaced else reading.micros)
+        self._foresight.foresaw(applied)
+        return None if applied is None else (receipt, forecast)
+
+    def _commit_in_turn(self, commit: Commit) -> tuple[Receipt, Transaction]:
+        def run(turn: Turn, record: Record | None) -> tuple[Receipt, Turn, Record]:
+            record = self._current(turn, record, commit.producer, commit.epoch)
+            return turn.commit(commit, record), turn, record
+
+        receipt, turn, record = self._for_producer(commit.producer, run, expires=commit.producer)
+        self._foresight.learn(turn.transaction, record, turn.log.members.weakest_row)
+        return receipt, turn.transaction
 
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
         def run(turn: Turn, record: Record | None) -> None:
@@ -308,7 +352,7 @@ class PostgresStore(Store):
         return heads.loaded(row)
 
     def head(self) -> Head:
-        row = self._connection.one(heads.POSITION, self._id, self.name)
+        row = self._connection.look(heads.POSITION, self._id, self.name)
         if row is None:
             raise gone(self.path)
         return Head(*row)
@@ -340,9 +384,14 @@ class PostgresStore(Store):
         return pieces
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        if isinstance(piece, Slice) and piece.location.content is None:
+        if isinstance(piece, Slice) and isinstance(piece.location, Inline) and piece.location.content is None:
             piece = self._with_content(piece)
-        return self._trains.read(piece)
+        try:
+            return self.carried.read(piece)
+        except DataLostError:
+            if isinstance(piece, Slice) and piece.seq <= (horizon := self.horizon()).seq:
+                raise lost_error(f"train {piece.seq} of {piece.producer!r}", horizon, self.path) from None
+            raise
 
     def _with_content(self, piece: Slice) -> Slice:
         """Reads the bytes of a train, and of those that follow it in the last ``slices``, in one round trip."""
@@ -354,7 +403,8 @@ class PostgresStore(Store):
         raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
 
     def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
-        return trains.with_contents(pieces, self._rows(*trains.contents(self._id, pieces)))
+        queries = trains.contents(self._id, pieces, in_objects=self.objects is not None)
+        return trains.with_contents(pieces, self._connection.rows(*queries))
 
     def keep(self, reader: str, position: Position) -> None:
         now = self._uptime()

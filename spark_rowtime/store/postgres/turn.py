@@ -7,7 +7,7 @@ from spark_rowtime.bounds.clock import GONE, Expected, Joined, Left, Sent, Statu
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.store.admission import admit, landing, require_open, require_whole
 from spark_rowtime.store.base import REJECTS_ONLY, Commit, Receipt, Rejected, Staged, Store
-from spark_rowtime.store.postgres import accounts, cuts, records, rejections
+from spark_rowtime.store.postgres import accounts, cuts, named_objects, records, rejections
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -74,6 +74,7 @@ class Turn:
         head = self.transaction.head
         staged, late = admit(self._store, commit.trains, head.floor, self.log.raised)
         require_whole(commit, late)
+        named_objects.require_kept(self.transaction, staged, self._store.path)
         record.seen = self.transaction.at.uptime
         if self._land(commit, staged, record):
             record.sent = record.seen
