@@ -27,7 +27,7 @@ test: $(VENV)/.installed $(OLD_VENV)/.installed lint docs
 	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
 
 job-%:
-	@$(if $(filter oldest,$*),$(OLD_VENV),$(VENV))/bin/python -m pytest $(JOB_$*) >$(VENV)/$*.log 2>&1; \
+	@$(if $(filter oldest,$*),$(OLD_VENV),$(VENV))/bin/python -m pytest --durations=20 $(JOB_$*) >$(VENV)/$*.log 2>&1; \
 	passed=$$?; echo "$*:"; cat $(VENV)/$*.log; exit $$passed
 
 # In parts, so that both jobs take as long; in memory, where there is room, since a disk's syncs take most of the time.

@@ -31,8 +31,8 @@ def environment() -> dict[str, str]:
 class S3Server:
     """A server with the bucket BUCKET. What it keeps is gone when it stops."""
 
-    def __init__(self) -> None:
-        self.endpoint = environment()["AWS_ENDPOINT_URL"]
+    def __init__(self, endpoint: str | None = None) -> None:
+        self.endpoint = endpoint or environment()["AWS_ENDPOINT_URL"]
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -53,7 +53,7 @@ class S3Server:
             "-m",
             "moto.server",
             "-H",
-            "127.0.0.1",
+            self._address.split(":")[0],
             "-p",
             self._address.split(":")[1],
         ]

@@ -20,13 +20,11 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import HOST, ProducerInfo
 from spark_rowtime.stream import createStream, require_stream
 from spark_rowtime.types.arguments import to_count, unknown_option
-from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.short_repr import short_error, short_repr
 
 LOG = logging.getLogger("spark_rowtime.adapter")
 RESTART_SECONDS = tuple(float(min(2**failure, 60)) for failure in range(10))
 """Seconds before each restart of an adapter that fails repeatedly; after the last one the host gives up."""
-ERROR_CHARACTERS = 300
-"""How many characters of an adapter's error are recorded in the stream."""
 _NAMED = 3
 """The largest number of producers whose checkpoints an error names."""
 
@@ -182,10 +180,9 @@ class _Host:
 
     def _report(self, error: Exception, *, restarts: bool) -> None:
         """Records in the stream, for who asks why it stands, that the adapter failed, and whether it is restarted."""
-        first = next(iter(str(error).splitlines()), "")
         told = {
             "producers": sorted(self._last),
-            "error": f"{type(error).__name__}: {first}"[:ERROR_CHARACTERS],
+            "error": short_error(error),
             "restarts": restarts,
         }
         try:

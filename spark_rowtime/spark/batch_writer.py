@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced
+from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Staged, Store
@@ -32,7 +33,7 @@ class StagedRows(WriterCommitMessage):
     trains: list[Staged] = field(default_factory=list)
 
 
-class RowtimeBatchWriter(DataSourceArrowWriter):
+class RowtimeBatchWriter(Shipped, DataSourceArrowWriter):
     """Created on the driver for each write, and pickled into the tasks for ``write``.
 
     Law (*all or nothing*): the rows become visible in one commit, after all tasks. What a task staged that failed, or
@@ -49,6 +50,7 @@ class RowtimeBatchWriter(DataSourceArrowWriter):
         """Called once for each attempt of a task. Stages each Arrow batch as one train, which no reader sees yet."""
         if in_database(self._output.path):
             return StagedRows(*self._output.staged_without_store(iterator))
+        self._output.require_directory()
         with self._output.opened(open_store(self._output.path)) as store:
             return StagedRows(store.stream, [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows])
 

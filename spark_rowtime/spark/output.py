@@ -23,6 +23,7 @@ from spark_rowtime.errors import (
     SchemaMismatchError,
     StreamNotFoundError,
 )
+from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import Options
 from spark_rowtime.store import open_carried, open_store
 from spark_rowtime.store.admission import admit, whose_bound
@@ -38,6 +39,7 @@ class Output:
     def __init__(self, options: Options, schema: StructType, *, creates: bool) -> None:
         """``creates``: the write may create the stream; otherwise it must exist."""
         self.path, self.column = options.path, options.get("rowtime") or ROWTIME
+        self._directory = DirectoryMark.of(self.path)
         self._whole = options.choice("onDisorder", "fail", "reject") == "fail"
         wanted = self._wanted(from_spark_json(schema.jsonValue()))
         self.schema, self._objects = _schema_and_objects(self.path, wanted, creates)
@@ -63,6 +65,11 @@ class Output:
         with open_carried(self.path, self.schema, self._objects) as trains:
             staged = [trains.stage(self.fit(rows)) for rows in batches if rows.num_rows]
         return "" if self._objects is None else self._objects.stream, staged
+
+    def require_directory(self) -> None:
+        """Called in a task that opens the stream. Raises StoreUnavailableError on a machine other than the driver's."""
+        if self._directory is not None:
+            self._directory.require_same()
 
     @contextmanager
     def opened(self, store: Store) -> Iterator[Store]:

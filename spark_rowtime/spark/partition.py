@@ -11,11 +11,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.reader.release import Release
+from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.store import in_database, open_carried, open_store
 from spark_rowtime.store.base import Position, Slice, Store, TrainReader
 from spark_rowtime.store.local.segment import SEGMENTS, Location
 from spark_rowtime.store.postgres.inline import Inline
-from spark_rowtime.store.postgres.objects import OBJECT_BYTES, InObject
+from spark_rowtime.store.postgres.objects import OBJECT_BYTES
 from spark_rowtime.store.retention import lost_error, require_there
 from spark_rowtime.types.added_columns import without_added
 
@@ -52,9 +53,12 @@ class SlicePartition(InputPartition):
     ) -> None:
         self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
         self.columns, self.schema, self.objects = columns, schema, objects
+        self._directory = DirectoryMark.of(path)
 
     def opened(self) -> AbstractContextManager[TrainReader]:
         """Returns what reads the pieces."""
+        if self._directory is not None:
+            self._directory.require_same()
         if self.schema is None:
             return open_store(self.path)
         return open_carried(self.path, self.schema, self.objects)
@@ -125,15 +129,15 @@ def native_plan(
         return {}
 
     def train(piece: Slice) -> list[int | str | None]:
-        file, *place = _place(store, piece)
+        file, *place = _place(piece)
         content = _content(piece)
         low, high = low_high(piece, release, after, upto)
         return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high, *content]
 
-    files, producers = _numbers(_place(store, p)[0] for p in pieces), _numbers(p.producer for p in pieces)
+    files, producers = _numbers(_place(p)[0] for p in pieces), _numbers(p.producer for p in pieces)
     return {
         "schema": base64.b64encode(without_added(store.schema, columns).serialize()).decode(),
-        "files": list(files),
+        "files": [_url(store, name) for name in files],
         "producers": [repr(name) for name in producers],
         "partitions": [[train(piece) for piece in part] for part in packed(pieces, parallelism)],
     }
@@ -149,14 +153,21 @@ def _readable_in_java(store: Store, pieces: list[Slice]) -> list[Slice] | None:
     return pieces if in_files else None
 
 
-def _place(store: Store, piece: Slice) -> tuple[str, int, int, int]:
-    """Returns where the bytes of a train are: file or object, or else the stream; offset, length and checksum."""
+def _place(piece: Slice) -> tuple[str, int, int, int]:
+    """Returns where the bytes of a train are: name of the file or object, or empty; offset, length and checksum."""
     if isinstance(piece.location, Inline):
-        return store.path, 0, piece.location.length, piece.location.checksum
+        return "", 0, piece.location.length, piece.location.checksum
     file, *place = piece.location
-    if isinstance(piece.location, InObject):
-        return store.objects.for_hadoop(file), *place
-    return str(Path(store.path).absolute() / SEGMENTS / file), *place
+    return file, *place
+
+
+def _url(store: Store, name: str) -> str:
+    """Returns the path or the URL of a file or object; without a name, the path of the stream."""
+    if not name:
+        return store.path
+    if in_database(store.path):
+        return str(store.objects.for_hadoop(name))
+    return str(Path(store.path).absolute() / SEGMENTS / name)
 
 
 def _content(piece: Slice) -> list[str]:

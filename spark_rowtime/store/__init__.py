@@ -1,7 +1,6 @@
 """Creates and opens streams. The form of a path selects the store: ``memory://``, ``postgresql://`` or a directory."""
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
@@ -19,6 +18,7 @@ from spark_rowtime.errors import (
     StreamNotFoundError,
 )
 from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.fork_lock import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.types.arguments import to_choice, to_text
 
@@ -68,15 +68,7 @@ def open_store(path: str, durability: str = "process") -> Store:
 
 _SHARED: "WeakValueDictionary[tuple[str, str], LocalStore | PostgresStore]" = WeakValueDictionary()
 """The stores that sinks of this process share, by path and durability."""
-_SHARING = threading.Lock()
-
-
-def _after_fork() -> None:
-    global _SHARING  # noqa: PLW0603  (another thread of the parent may hold it)
-    _SHARING = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+_SHARING = ForkLock()
 
 
 def open_shared_store(path: str, durability: str = "process") -> Store:

@@ -7,6 +7,8 @@ It answers each with a line: ``["done", result]`` or ``["failed", error]``.
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +33,12 @@ class Driver:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.cluster.driver"],
             cwd=cluster.driver,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": cluster.network.address},
+            env={
+                **os.environ,
+                **cluster.environment,
+                "PYTHONPATH": str(ROOT),
+                "SPARK_LOCAL_IP": cluster.network.address,
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -59,6 +66,10 @@ class Driver:
             raise DriverFailedError(value)
         return value
 
+    def answers(self, seconds: float = 0) -> bool:
+        """Waits up to ``seconds``; returns whether the driver has answered or ended."""
+        return bool(select.select([self.process.stdout], [], [], seconds)[0])
+
     def log(self) -> str:
         """What it has logged."""
         return Path(self._errors.name).read_text()
@@ -76,8 +87,6 @@ class Driver:
 
     def kill(self) -> None:
         """Kills Python and JVM together with SIGKILL."""
-        import signal
-
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -5,7 +5,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 import pyspark
@@ -24,11 +26,11 @@ START_SECONDS = 120.0
 class Cluster:
     """A running cluster. ``shared`` is the folder that all machines see; ``driver`` is that of the driver alone.
 
-    Workers import this project from a folder of their own, ``site``, if it is there.
+    Workers import this project from a folder of their own, ``site``. ``environment`` is set for them and for drivers.
     """
 
-    def __init__(self, folder: Path, network: Network) -> None:
-        self.network, self.folder = network, folder
+    def __init__(self, folder: Path, network: Network, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.network, self.folder, self.environment = network, folder, environment
         self.shared, self.driver, self.site = (folder / name for name in ("shared", "driver", "site"))
         for place in (self.shared, self.driver, self.site):
             place.mkdir()
@@ -56,6 +58,7 @@ class Cluster:
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
             "PYTHONPATH": str(self.site),
+            **self.environment,
         }
         machine.start(
             [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}", *arguments], **environment
@@ -75,6 +78,7 @@ class Cluster:
             "spark.driver.memory": "600m",
             "spark.executor.memory": "512m",
             "spark.executor.extraJavaOptions": SMALL_JVM,
+            "spark.python.worker.reuse": "false",  # a worker keeps what it has imported
         }
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.inline import Inline
 from spark_rowtime.store.postgres.objects import InObject
 from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.postgres.writes import INSERT_TRAIN
 from spark_rowtime.store.widths import NEVER_MICROS, REACHES
 
 PART_BYTES = 16 << 20
@@ -24,7 +25,6 @@ _OLD = (
     "FROM rowtime.events WHERE stream = %s AND width = classes.width AND largest >= %s "
     "AND largest <= %s::bigint + classes.reach AND least < %s AND seq <= %s) found ORDER BY seq"
 )
-_INSERT = "INSERT INTO rowtime.trains VALUES (%s, %s, %s, %s)"
 _BYTES = "SELECT seq, bytes FROM rowtime.trains WHERE stream = %s AND seq = ANY(%s) ORDER BY seq, part"
 
 
@@ -33,7 +33,7 @@ def write(transaction: Transaction, seq: int, train: Staged) -> None:
     if isinstance(train.location, InObject):
         named_objects.name(transaction, seq, train.location)
     else:
-        transaction.write_all(_INSERT, [(transaction.stream, *part) for part in parts(seq, train)])
+        transaction.write_all(INSERT_TRAIN, [(transaction.stream, *part) for part in parts(seq, train)])
     transaction.head.train_bytes += train.location.length
 
 

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -14,6 +15,7 @@ import java.util.zip.CRC32;
 import org.apache.arrow.memory.ArrowBuf;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.util.Utils;
 
 /**
  * Reads the bytes of trains, which are in files or objects, or travel with the trains, and checks them.
@@ -61,7 +63,7 @@ final class NativeFiles implements AutoCloseable {
         n = file.read(into, train.offset() + into.position());
       }
     } catch (NoSuchFileException | FileNotFoundException e) {
-      throw train.gone(e);
+      throw isSeen(train) ? train.gone(e) : unseen(train, e);
     } catch (IOException e) {
       throw train.isObject() ? train.unavailable(e) : new UncheckedIOException(e);
     }
@@ -84,6 +86,20 @@ final class NativeFiles implements AutoCloseable {
     } catch (InvalidPathException e) {
       return false;
     }
+  }
+
+  /** Whether this machine sees the place of the bytes. */
+  private static boolean isSeen(NativeTrain train) {
+    return train.isObject() || Files.exists(Path.of(train.file()).getParent());
+  }
+
+  private static IllegalStateException unseen(NativeTrain train, Exception cause) {
+    return new IllegalStateException(
+        "StoreUnavailableError: the stream of the file " + train.file() + " is in a directory of the driver's machine,"
+            + " which the executor on " + Utils.localHostName() + " does not see, or was deleted. On a"
+            + " cluster, use a stream in a database: rt.copyStream copies it to postgresql://host:port/database/stream."
+            + " Or run Spark on that machine alone (master local[*]).",
+        cause);
   }
 
   private static byte[] ofLength(byte[] content, NativeTrain train) {
