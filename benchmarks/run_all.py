@@ -27,6 +27,8 @@ PROGRAMS = (
     "growth",
     "page",
     "sliding",
+    "postgres_commits",
+    "postgres_reads",
 )
 
 
