@@ -3,6 +3,7 @@
     RowtimeError
     +-- LateRowError            a row below the bound in force
     +-- BoundRegressionError    a bound set backwards
+    +-- CutRegressionError      a cut of a Kafka topic set backwards
     +-- SchemaMismatchError     rows, schema or rowtime of the wrong form
     +-- StreamNotFoundError     nothing at that path
     +-- StreamExistsError       something is there already
@@ -126,6 +127,30 @@ class BoundRegressionError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.BoundRegressionError: The bound 'every later row is at or after ...' is weaker ...
+        >>> sink.close()
+    """
+
+
+class CutRegressionError(RowtimeError):
+    """A cut lies below an earlier cut of the same producer in some partition of a Kafka topic.
+
+    ``values``:
+
+    - ``producer``: the name of the producer.
+    - ``topic``: the name of the topic.
+    - ``partition``: the number of the partition.
+    - ``offset``: the refused offset.
+    - ``said``: the offset of the earlier cut.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-cutregression", "rowtime TIMESTAMP NOT NULL")
+        >>> sink = rt.openSink("memory://docs-cutregression", producer="nyse")
+        >>> sink.sendRowtimeBound("2026-01-05T15:00:00Z", cut={"orders": {0: 4711}})
+        >>> sink.sendRowtimeBound("2026-01-05T16:00:00Z", cut={"orders": {0: 4690}})  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.CutRegressionError: The cut of producer 'nyse' goes back: orders[0] is at 4690, but ...
         >>> sink.close()
     """
 
@@ -416,7 +441,7 @@ class KafkaTopicError(RowtimeError):
     ``values`` has those of these that the message is about:
 
     - ``topic``: the name of the topic.
-    - ``topicId``: the id of the topic that the position belongs to.
+    - ``topicId``: the id of the topic that the position, or the cut, belongs to.
     - ``foundId``: the id of the topic that has this name now; None if there is none.
     - ``partition``: the number of the partition.
     - ``servers``: the addresses of the brokers.

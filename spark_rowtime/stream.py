@@ -10,6 +10,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_first
+from spark_rowtime.bounds.topic_cut import TopicCut, merged
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
@@ -17,7 +18,7 @@ from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.retention import checkpoint_gone, lost
-from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.html import html_facts, html_table
 from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
@@ -48,6 +49,8 @@ class ProducerDescription:
             again. None if it has no lease, or has left or was detached.
         keys: How many values of the column ``inOrderPer`` are known; 0 for a producer with another order.
         weakestKeys: The weakest of these values, at most three, each with its bound.
+        cut: Of a producer whose rows are in Kafka topics, by topic and partition the offset after the last message that
+            its bounds follow; None for any other.
 
     ``seen``, ``sent``, ``lease`` and ``leaseLeft`` are not compared by ``==``, since they change with the time.
     """
@@ -65,6 +68,7 @@ class ProducerDescription:
     leaseLeft: timedelta | None = field(compare=False)
     keys: int = 0
     weakestKeys: tuple[tuple[Any, RowtimeBound], ...] = ()
+    cut: Mapping[str, Mapping[int, int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +348,7 @@ def _names(producers: Any) -> tuple[str, ...]:
             option="producers",
             value=short_repr(producers),
         )
-    return tuple(dict.fromkeys(to_text(name, "a name in producers") for name in producers))
+    return tuple(dict.fromkeys(to_name(name, "a name in producers") for name in producers))
 
 
 def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool | str]:
@@ -421,10 +425,13 @@ def describeStream(path: str) -> StreamInfo:
 
 def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:
     now, seen = store.now(), store.last_seen()  # in this order, so that nobody was seen in the future
-    return tuple(_producer(store, info, seen[info.name], now) for info in infos if info.name in seen)
+    cuts = {info.name: merged(store.last_cuts(info.name)) for info in infos} if store.has_cuts() else {}
+    return tuple(
+        _producer(store, info, seen[info.name], now, cuts.get(info.name)) for info in infos if info.name in seen
+    )
 
 
-def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int) -> ProducerDescription:
+def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int, cut: TopicCut | None) -> ProducerDescription:
     keys = _keys(store, info)
     waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
     return ProducerDescription(
@@ -441,6 +448,7 @@ def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int) -> Pro
         timedelta(microseconds=max((last.lease or 0) - last.unseen, 0)) if waits else None,
         len(keys),
         tuple((value, RowtimeBound.fromFloor(max(floor, info.floor or 0))) for value, floor in keys[:_NAMED]),
+        None if cut is None else cut.offsets,
     )
 
 

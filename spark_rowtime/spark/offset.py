@@ -35,6 +35,13 @@ LEAST_SENT = "leastSent"
 ACCOUNT = "account"
 """Likewise: what the query tells about its last batch, as JSON; only where it is new."""
 
+FLOOR_AT = "floorAt"
+"""Likewise: makes the start offset a request for the floor of bounds beside topics, at these end offsets of the topics
+and with the bounds up to the position of the start offset."""
+
+LATE = "late"
+"""Likewise: makes the start offset a request to keep the late rows of a batch of topics."""
+
 ENDED = "ended"
 """Likewise: makes the start offset the message that the query has ended, with its ``error`` or null."""
 

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import Release, release
-from spark_rowtime.types.arguments import to_count, to_text, unknown_option
+from spark_rowtime.types.arguments import to_count, to_name, to_text, unknown_option
 from spark_rowtime.types.schema import ROWTIME
 
 LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
 """Options of which there is one for each column, or for each argument of the adapter."""
+BESIDE = "beside"
+"""The option with which ``punctuate`` reads a stream of bounds: the time column of the rows beside it."""
 READ = (
     "path",
     "order",
@@ -24,6 +26,7 @@ READ = (
     "punctuate",
     "bounds",
     "view",
+    BESIDE,
 )
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
 WRITE_BATCH = (*WRITE, "producer", "complete")
@@ -101,7 +104,7 @@ class Options:
                 option="adapter",
             )
         if self.adapter_producer is not None:
-            to_text(self.adapter_producer or None, "producer")
+            to_name(self.adapter_producer, "producer")
 
     @property
     def adapter_producer(self) -> str | None:

@@ -17,10 +17,23 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from spark_rowtime.adapter.process import AdapterProcess
+from spark_rowtime.kafka.cuts import CutFloors, offsets_of
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
-from spark_rowtime.spark.offset import ACCOUNT, ALONE, ENDED, LEAST_SENT, PLAN, READER, SINCE, start_position
+from spark_rowtime.spark.late_beside import keep_late
+from spark_rowtime.spark.offset import (
+    ACCOUNT,
+    ALONE,
+    ENDED,
+    FLOOR_AT,
+    LATE,
+    LEAST_SENT,
+    PLAN,
+    READER,
+    SINCE,
+    start_position,
+)
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.spark.query_report import QueryReport
@@ -68,6 +81,10 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
     def _store(self) -> Store:
         return open_store(self._path)
 
+    @cached_property
+    def _cut_floors(self) -> CutFloors:
+        return CutFloors(self._store)
+
     def initialOffset(self) -> dict[str, Any]:
         """Called once, when a new query starts."""
         at = self._release.latest(self._store) if self._from_latest else self._release.earliest(self._store)
@@ -84,6 +101,12 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
             return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
         if LEAST_SENT in start:
             return self._least_sent(at, start[LEAST_SENT])
+        if FLOOR_AT in start:
+            return {"floor": self._floor_beside(at, start[FLOOR_AT])}
+        if LATE in start:
+            late = start[LATE]
+            keep_late(self._store, late["reader"], late["batch"], late["bound"], late["rows"])
+            return {}
         if ENDED in start:
             self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
             return {}
@@ -96,6 +119,10 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
     def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
         """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
         return {"least": least_sent(self._store, upto.seq, rowtime)}
+
+    def _floor_beside(self, upto: Position, offsets: dict[str, dict[str, int]]) -> int | None:
+        """The question FLOOR_AT: which bounds up to the position count where a batch of topics ends at ``offsets``."""
+        return self._cut_floors.floorAt(upto, offsets_of(offsets))
 
     def _end_of_next_batch(self, start: dict[str, Any], at: Position, limit: ReadLimit) -> dict[str, Any]:
         """Spark's own question. It also does what is due at each trigger: registration, adapter, leases."""

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import Sent, Status
 from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
+from spark_rowtime.bounds.topic_cut import CutBound
 from spark_rowtime.bounds.train import floors_between
 from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
@@ -43,9 +44,12 @@ def admit(
 
 
 class Landing(NamedTuple):
-    """What a commit logs: events, those of trains in their order. ``sends``: it has rows or a new bound."""
+    """What a commit logs: events, those of trains in their order. ``sends``: it has rows or a new bound.
 
-    events: tuple[tuple[Sent, Staged | None], ...]
+    With each event comes its train, or the bound of a producer that sends cuts.
+    """
+
+    events: tuple[tuple[Sent, Staged | None, CutBound | None], ...]
     sends: bool
 
 
@@ -55,13 +59,15 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
     ``own`` is the producer's floor before the commit, ``status`` its status, and ``in_force`` the floor below which its
     rows are late. A commit without rows logs its floor if that is new, or if the producer counts again by sending.
     """
-    floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
-    events: list[tuple[Sent, Staged | None]] = [
-        (Sent(commit.producer, floor, train.largest), train) for train, floor in zip(trains, floors, strict=True)
+    behind_rows = None if commit.bounds else commit.floor
+    floors = floors_between([(t.least, t.largest) for t in trains], behind_rows, own)[1:]
+    events: list[tuple[Sent, Staged | None, CutBound | None]] = [
+        (Sent(commit.producer, floor, train.largest), train, None) for train, floor in zip(trains, floors, strict=True)
     ]
+    events += [(Sent(commit.producer, bound.floor), None, bound) for bound in commit.bounds]
     news = stronger(own, commit.floor) != own
-    if not trains and (news or status not in (Status.ATTACHED, Status.COMPLETE)):
-        events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None))
+    if not events and (news or status not in (Status.ATTACHED, Status.COMPLETE)):
+        events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
     return Landing(tuple(events), bool(trains) or news)
 
 

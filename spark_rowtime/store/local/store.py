@@ -12,6 +12,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.store.admission import (
@@ -24,6 +25,7 @@ from spark_rowtime.store.admission import (
     require_whole,
 )
 from spark_rowtime.store.base import (
+    REJECTS_ONLY,
     WRITER,
     Account,
     Collected,
@@ -43,7 +45,7 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.local import accounts, key_floors, producers, readers, rejections
+from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
@@ -100,7 +102,7 @@ class LocalStore(Store):
         self._looked_at = 0.0
         self._staging = False
         self._holders = Holders()
-        for table in ("meta", "producers", "readers", "key_floors", "accounts"):
+        for table in ("meta", "producers", "readers", "key_floors", "accounts", "cut_ends"):
             catalog.verify(table)
         self._log.verify()
 
@@ -275,6 +277,18 @@ class LocalStore(Store):
         self._collector.after_commit(trains)
         return Receipt(record.receipt_seq, record.receipt_floor, late)
 
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        with self._transaction():
+            record = producers.find(self._catalog, producer)
+            record = record or producers.newcomer(self._catalog, producer, Status.LEFT)
+            if number <= record.number:
+                return
+            self._reject(Commit(producer, record.epoch, number, rejected=rejected), ())
+            record.rejected += sum(r.rows.num_rows for r in rejected)
+            record.number, record.seen = number, self._uptime.now()
+            producers.set_checkpoint(self._catalog, record, REJECTS_ONLY)
+            producers.save(self._catalog, record)
+
     def _require_staged(self, commit: Commit) -> None:
         for segment in {train.location.segment for train in commit.trains}:
             if not self._writer.holds(segment) and not (Path(self.path) / SEGMENTS / segment).exists():
@@ -300,8 +314,11 @@ class LocalStore(Store):
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
         in_force = self._log.clock.in_force(commit.producer)
         landed = landing(commit, trains, record.floor, record.status, in_force)
-        for event, train in landed.events:
-            self._log.append(event, train)
+        for event, train, bound in landed.events:
+            hold = self._log.clock.in_force(commit.producer)
+            seq = self._log.append(event, train).seq
+            if bound is not None:
+                cuts.add(self._catalog, bound.logged(seq, commit.producer, hold))
         record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
         return landed.sends
 
@@ -318,12 +335,14 @@ class LocalStore(Store):
         record.tick(self._log.clock.producers.get(record.name), GONE.get(type(event), Status.ATTACHED))
         producers.save(self._catalog, record)
 
-    def leave(self, producer: str, epoch: int) -> None:
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
         with self._transaction():
             record = self._current(producer, epoch)
             if record.status not in (Status.LEFT, Status.COMPLETE):
-                record.seen = self._uptime.now()
+                record.seen, hold = self._uptime.now(), self._log.clock.in_force(producer)
                 self._tick(Left(producer), record)
+                if cut is not None:
+                    cuts.add(self._catalog, LoggedCut(self._log.last.seq, producer, hold, cut))
 
     def detach(self, producer: str) -> None:
         with self._transaction():
@@ -428,6 +447,22 @@ class LocalStore(Store):
     def keys(self, producer: str) -> list[bytes]:
         with self._guard:
             return key_floors.parts(self._catalog, producer)
+
+    def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
+        end = self.head().seq if upto is None else upto
+        while after < end:
+            with self._transaction("DEFERRED"):
+                found = cuts.between(self._catalog, after, end)
+            yield from found
+            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+
+    def has_cuts(self) -> bool:
+        with self._guard:
+            return cuts.there(self._catalog)
+
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        with self._transaction("DEFERRED"):
+            return cuts.last(self._catalog, producer)
 
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):

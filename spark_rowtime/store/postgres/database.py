@@ -104,10 +104,24 @@ def open_postgres(path: str) -> PostgresStore:
         raise
 
 
+def _upgraded(connection: psycopg.Connection[Any], where: Address) -> bool:
+    """Returns whether there are tables; adds those that an older version of this project did not have."""
+    with connection.cursor() as cursor:
+        if not tables.require_version(cursor, where.path):
+            return False
+        if tables.version(cursor) == tables.VERSION:
+            return True
+    with connection.transaction(), connection.cursor() as cursor:
+        tables.lock_tables(cursor)
+        tables.create_tables(cursor, where.path)
+    return True
+
+
 def _stream(connection: psycopg.Connection[Any], where: Address) -> StreamRow:
+    there = _upgraded(connection, where)
     with connection.cursor(binary=True) as cursor:
         row = None
-        if tables.require_version(cursor, where.path):
+        if there:
             row = cursor.execute(_STREAM, (where.stream,)).fetchone()
         if row is None:
             raise _not_found(cursor, where)

@@ -11,6 +11,7 @@ import psycopg
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import RowtimeError, StoreCorruptError
 from spark_rowtime.store.base import WRITER, Position, Slice, Staged
 from spark_rowtime.store.history import (
@@ -22,7 +23,7 @@ from spark_rowtime.store.history import (
     KnownReader,
     LoggedEvent,
 )
-from spark_rowtime.store.postgres import accounts, heads, records, rejections, trains
+from spark_rowtime.store.postgres import accounts, cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.address import address
 from spark_rowtime.store.postgres.connection import run
 from spark_rowtime.store.postgres.database import insert_stream, is_there, open_postgres, under_lock
@@ -65,6 +66,7 @@ class _Exported(History):
     def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int) -> None:
         self._store, self._connection, self._stream = store, connection, stream
         head, at = heads.loaded(self._query(heads.SELECT, stream, store.name)[0])
+        self._last = head.seq
         self.about = About(
             store.stream, store.ancestors, store.schema, store.settings, moment(head, at, at.micros).uptime,
             head.rejected_removed, head.forgotten, head.forgotten_accepted, head.forgotten_rejected,
@@ -115,6 +117,12 @@ class _Exported(History):
 
     def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
         yield from self._query(_KEYS, self._stream)
+
+    def cuts(self) -> Iterator[LoggedCut]:
+        last = 0
+        while rows := run(self._connection, [cuts.between(self._stream, last, self._last)])[0]:
+            yield from cuts.opened(rows)
+            last = rows[-1][0]
 
     def accounts(self) -> Iterator[KnownAccount]:
         yield from (KnownAccount(*row) for row in self._query(accounts.OF_ROLE, self._stream, WRITER))
@@ -170,6 +178,7 @@ class _Import:
         self._copy("rejected", (self._rejected(one) for one in history.rejections()))
         self._copy("readers", ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers()))
         self._copy("key_floors", history.key_floors())
+        self._copy("topic_cuts", map(cuts.columns, history.cuts()))
         self._copy("accounts", history.accounts())
         end = self._end(self._last)
         attached = sum(one.status in (Status.ATTACHED, Status.IDLE) for one in known)

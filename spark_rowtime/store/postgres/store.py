@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Detached, Event, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.errors import (
     DataLostError,
     ProducerFencedError,
@@ -31,6 +32,7 @@ from spark_rowtime.store.base import (
     ProducerInfo,
     ReaderInfo,
     Receipt,
+    Rejected,
     Rejection,
     Renewal,
     Slice,
@@ -40,7 +42,7 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.postgres import accounts, heads, log, records, rejections, trains
+from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
 from spark_rowtime.store.postgres.forecast import Forecast, Foresight, Unforeseen
 from spark_rowtime.store.postgres.heads import HeadRow
@@ -288,6 +290,14 @@ class PostgresStore(Store):
         self._foresight.learn(turn.transaction, record, turn.log.members.weakest_row)
         return receipt, turn.transaction
 
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        def run(turn: Turn, record: Record | None) -> None:
+            record = record or records.newcomer(producer, Status.LEFT, turn.transaction.head.forgotten_epoch)
+            if number > record.number:
+                turn.reject(record, number, rejected)
+
+        self._for_producer(producer, run, expires="")
+
     def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
         record = self._known(turn, record, producer)
         if record.epoch != epoch:
@@ -299,12 +309,9 @@ class PostgresStore(Store):
             raise never_attached(producer, [name for (name,) in turn.transaction.query(_NAMES, self._id)], self.path)
         return record
 
-    def leave(self, producer: str, epoch: int) -> None:
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
         def run(turn: Turn, record: Record | None) -> None:
-            record = self._current(turn, record, producer, epoch)
-            if record.status not in (Status.LEFT, Status.COMPLETE):
-                record.seen = turn.transaction.at.uptime
-                turn.log.tick(Left(producer), record)
+            turn.leave(self._current(turn, record, producer, epoch), cut)
 
         self._for_producer(producer, run)
 
@@ -459,6 +466,19 @@ class PostgresStore(Store):
 
     def keys(self, producer: str) -> list[bytes]:
         return [content for (content,) in self._rows(_KEYS, (self._id, producer))]
+
+    def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
+        end = self.head().seq if upto is None else upto
+        while after < end:
+            found = cuts.opened(self._rows(*cuts.between(self._id, after, end)))
+            yield from found
+            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+
+    def has_cuts(self) -> bool:
+        return self._connection.one(cuts.THERE, self._id) is not None
+
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        return cuts.opened(self._rows(*cuts.last(self._id, producer)))
 
     def clock(self) -> StreamClock:
         def run(connection: psycopg.Connection[Any], stream: int) -> StreamClock:
