@@ -24,6 +24,8 @@ PROGRAMS = (
     "send_rate",
     "reader_latency",
     "drain_rate",
+    "kafka_out",
+    "kafka_in",
     "growth",
     "page",
     "sliding",

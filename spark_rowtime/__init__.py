@@ -34,11 +34,15 @@ from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import (
     AnnouncementError,
     BoundRegressionError,
+    CutRegressionError,
     DataLostError,
     DisorderedOutputError,
     ExtraNotInstalledError,
     InvalidOptionError,
+    KafkaTopicError,
+    KafkaUnavailableError,
     LateRowError,
+    MessageDecodeError,
     NotSerializableError,
     ProducerFencedError,
     RowtimeError,
@@ -56,6 +60,7 @@ from spark_rowtime.errors import (
     UnknownOptionError,
     WaitTimeoutError,
 )
+from spark_rowtime.kafka.bounds import KafkaBounds
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.producer.rowsink import RowSink, openSink
 from spark_rowtime.producer.sink import StreamSink
@@ -68,6 +73,7 @@ from spark_rowtime.tables.sink import TableSink
 
 if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
     from spark_rowtime.spark.output_bound import currentRowtimeBound
+    from spark_rowtime.spark.punctuate import punctuate
     from spark_rowtime.spark.session import configure, jarPath
     from spark_rowtime.spark.table_writer import tableWriter
 
@@ -76,6 +82,7 @@ _FROM_SPARK = {
     "configure": "session",
     "jarPath": "session",
     "currentRowtimeBound": "output_bound",
+    "punctuate": "punctuate",
     "tableWriter": "table_writer",
 }
 
@@ -85,13 +92,18 @@ __all__ = [
     "BoundRegressionError",
     "Cause",
     "ChainLink",
+    "CutRegressionError",
     "DataLostError",
     "DisorderedOutputError",
     "Explanation",
     "ExtraNotInstalledError",
     "InvalidOptionError",
+    "KafkaBounds",
+    "KafkaTopicError",
+    "KafkaUnavailableError",
     "LateRowError",
     "ListedStream",
+    "MessageDecodeError",
     "MultiAdapter",
     "NotSerializableError",
     "ParquetSink",
@@ -138,6 +150,7 @@ __all__ = [
     "openSink",
     "openSinks",
     "openTableSink",
+    "punctuate",
     "readTableBound",
     "rejectedRows",
     "renameStream",

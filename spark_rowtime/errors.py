@@ -3,6 +3,7 @@
     RowtimeError
     +-- LateRowError            a row below the bound in force
     +-- BoundRegressionError    a bound set backwards
+    +-- CutRegressionError      a cut of a Kafka topic set backwards
     +-- SchemaMismatchError     rows, schema or rowtime of the wrong form
     +-- StreamNotFoundError     nothing at that path
     +-- StreamExistsError       something is there already
@@ -16,6 +17,9 @@
     +-- DataLostError           rows that a position still needs were removed
     +-- UnknownOptionError      no such option; the message names the nearest
     +-- InvalidOptionError      an option's value cannot be used
+    +-- KafkaUnavailableError   no broker can be reached, or it refuses this client
+    +-- KafkaTopicError         a topic is missing, or was deleted and created anew
+    +-- MessageDecodeError      a message of a topic is not a row
     +-- AnnouncementError       a scheduler has not taken an announcement
     +-- DisorderedOutputError   a row of a query's output is below the bound that its sink published
     +-- ShimMissingError        Spark runs without the extension
@@ -123,6 +127,30 @@ class BoundRegressionError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.BoundRegressionError: The bound 'every later row is at or after ...' is weaker ...
+        >>> sink.close()
+    """
+
+
+class CutRegressionError(RowtimeError):
+    """A cut lies below an earlier cut of the same producer in some partition of a Kafka topic.
+
+    ``values``:
+
+    - ``producer``: the name of the producer.
+    - ``topic``: the name of the topic.
+    - ``partition``: the number of the partition.
+    - ``offset``: the refused offset.
+    - ``said``: the offset of the earlier cut.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-cutregression", "rowtime TIMESTAMP NOT NULL")
+        >>> sink = rt.openSink("memory://docs-cutregression", producer="nyse")
+        >>> sink.sendRowtimeBound("2026-01-05T15:00:00Z", cut={"orders": {0: 4711}})
+        >>> sink.sendRowtimeBound("2026-01-05T16:00:00Z", cut={"orders": {0: 4690}})  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.CutRegressionError: The cut of producer 'nyse' goes back: orders[0] is at 4690, but ...
         >>> sink.close()
     """
 
@@ -392,6 +420,44 @@ class InvalidOptionError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.InvalidOptionError: 'yesterday' is not a time: ...
+    """
+
+
+class KafkaUnavailableError(RowtimeError):
+    """No broker of Kafka can be reached, or it refuses this client. Nothing of the call was committed.
+
+    ``values`` has those of these that the message is about:
+
+    - ``servers``: the addresses of the brokers that were tried.
+    - ``code``: the name of Kafka's error.
+    - ``topic``: the name of the topic.
+    - ``stream``: the path of the stream.
+    """
+
+
+class KafkaTopicError(RowtimeError):
+    """A topic does not exist, or it is not the topic that a position belongs to: it was deleted and created anew.
+
+    ``values`` has those of these that the message is about:
+
+    - ``topic``: the name of the topic.
+    - ``topicId``: the id of the topic that the position, or the cut, belongs to.
+    - ``foundId``: the id of the topic that has this name now; None if there is none.
+    - ``partition``: the number of the partition.
+    - ``servers``: the addresses of the brokers.
+    - ``producer``: the producer of the stream that has the position.
+    """
+
+
+class MessageDecodeError(RowtimeError):
+    """A message of a topic cannot be decoded into a row. Its partition does not go on behind it.
+
+    ``values``:
+
+    - ``topic``: the name of the topic.
+    - ``partition``: the number of the partition.
+    - ``offset``: the offset of the message.
+    - ``cause``: what is wrong with the message.
     """
 
 

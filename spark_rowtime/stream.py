@@ -10,11 +10,13 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_first
+from spark_rowtime.bounds.topic_cut import TopicCut, merged
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
+from spark_rowtime.store.location import to_location
 from spark_rowtime.store.retention import checkpoint_gone, lost
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.html import html_facts, html_table
@@ -47,6 +49,8 @@ class ProducerDescription:
             again. None if it has no lease, or has left or was detached.
         keys: How many values of the column ``inOrderPer`` are known; 0 for a producer with another order.
         weakestKeys: The weakest of these values, at most three, each with its bound.
+        cut: Of a producer whose rows are in Kafka topics, by topic and partition the offset after the last message that
+            its bounds follow; None for any other.
 
     ``seen``, ``sent``, ``lease`` and ``leaseLeft`` are not compared by ``==``, since they change with the time.
     """
@@ -64,6 +68,7 @@ class ProducerDescription:
     leaseLeft: timedelta | None = field(compare=False)
     keys: int = 0
     weakestKeys: tuple[tuple[Any, RowtimeBound], ...] = ()
+    cut: Mapping[str, Mapping[int, int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ class StreamInfo:
     rejectedRemoved: int
     holders: tuple[str, ...]
     rowsHeldBack: int
-    settings: Mapping[str, timedelta | int | bool]
+    settings: Mapping[str, timedelta | int | bool | str]
     forgotten: int = 0
 
     def __repr__(self) -> str:
@@ -253,6 +258,7 @@ def createStream(
     retainBytes: int | None = None,
     retainRejected: int = REJECTED_BYTES,
     producers: Iterable[str] = (),
+    location: str | None = None,
     existOk: bool = False,
 ) -> None:
     """Creates an empty stream at ``path``.
@@ -282,6 +288,9 @@ def createStream(
         producers: The names of the producers that the stream waits for from the start: it has no bound until each of
             them has opened a sink and promised something, or is let go by ``detachProducer`` or ``closeProducer``. So
             feeds that start one after another lose no rows. Other producers may join too.
+        location: For a stream in PostgreSQL, the URL of a folder or bucket, such as "s3://bucket/rowtime": rows that
+            are committed in trains of more than 64 KiB are stored there, one object each. It must not contain keys or
+            passwords. None: all rows are in the database.
         existOk: If True, a stream of the same schema that exists already is left as it is; its settings and expected
             producers are not compared. The stream may also have columns that ``alterStream`` has added.
 
@@ -319,6 +328,7 @@ def createStream(
         to_interval(retainAge, "retainAge"),
         None if retainBytes is None else to_count(retainBytes, "retainBytes", unit="bytes"),
         to_count(retainRejected, "retainRejected", unit="bytes"),
+        None if location is None else to_location(location),
     )
     to_flag(existOk, "existOk")
     expected = _names(producers)
@@ -341,9 +351,9 @@ def _names(producers: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(to_name(name, "a name in producers") for name in producers))
 
 
-def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool]:
+def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool | str]:
     changed = {name: value for name, value in asdict(settings).items() if value != getattr(StreamSettings(), name)}
-    plain = ("boundsBeforeRows", "retainBytes", "retainRejected")
+    plain = ("boundsBeforeRows", "retainBytes", "retainRejected", "location")
     return {name: value if name in plain else timedelta(microseconds=value) for name, value in changed.items()}
 
 
@@ -415,10 +425,13 @@ def describeStream(path: str) -> StreamInfo:
 
 def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:
     now, seen = store.now(), store.last_seen()  # in this order, so that nobody was seen in the future
-    return tuple(_producer(store, info, seen[info.name], now) for info in infos if info.name in seen)
+    cuts = {info.name: merged(store.last_cuts(info.name)) for info in infos} if store.has_cuts() else {}
+    return tuple(
+        _producer(store, info, seen[info.name], now, cuts.get(info.name)) for info in infos if info.name in seen
+    )
 
 
-def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int) -> ProducerDescription:
+def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int, cut: TopicCut | None) -> ProducerDescription:
     keys = _keys(store, info)
     waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
     return ProducerDescription(
@@ -435,6 +448,7 @@ def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int) -> Pro
         timedelta(microseconds=max((last.lease or 0) - last.unseen, 0)) if waits else None,
         len(keys),
         tuple((value, RowtimeBound.fromFloor(max(floor, info.floor or 0))) for value, floor in keys[:_NAMED]),
+        None if cut is None else cut.offsets,
     )
 
 

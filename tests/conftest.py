@@ -43,11 +43,44 @@ def postgres() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def s3() -> Iterator[Any]:
+    """One S3 server for all tests that need one; see tests/s3server.py."""
+    from tests.s3server import S3Server
+
+    pytest.importorskip("moto")
+    server = S3Server()
+    yield server
+    server.stop()
+
+
+def set_s3_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets this process use the server of the fixture ``s3``."""
+    from tests.s3server import environment
+
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(params=["folder", "s3"])
+def location(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A location of its own for each test: in a folder, and on an S3 server."""
+    if request.param == "folder":
+        return f"file://{tmp_path}/location"
+    request.getfixturevalue("s3")
+    set_s3_environment(monkeypatch)
+    return f"s3://rows/{tmp_path.name}"
+
+
+@pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One Spark session for all tests that need one; a test stops its queries and drops its views."""
+    from tests.s3server import environment
     from tests.sparksession import make_session
 
-    session = make_session()
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in environment().items():  # Python workers have the environment of the JVM
+            patched.setenv(name, value)
+        session = make_session()
     yield session
     session.stop()
 

@@ -44,9 +44,12 @@ class PostgresServer:
         self.data = self._folder / "data"
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self._user = _unprivileged()
+        self._user = unprivileged()
         if self._user:
             shutil.chown(self._folder, *self._user)
+        self._prepare()
+
+    def _prepare(self) -> None:
         self._run("initdb", "-D", self.data, "-U", "rowtime", "--auth=trust", "-E", "UTF8", "--no-locale", "-N")
         self.start()
         self.execute("CREATE DATABASE rowtime", database="postgres")
@@ -135,7 +138,7 @@ class PostgresServer:
         return {"user": self._user[0], "group": self._user[1], "extra_groups": []} if self._user else {}
 
 
-def _unprivileged() -> tuple[int, int] | None:
+def unprivileged() -> tuple[int, int] | None:
     """The user and group as which the server runs, which refuses to run as root; None: as this user."""
     if os.getuid():
         return None

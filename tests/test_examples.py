@@ -17,10 +17,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.postgresserver import NO_SERVER, programs
 from tests.sparksession import QUICK_JVM
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 IN_THIS_PROCESS = ["05_late_report.py", "06_join.py", "07_sql.py", "09_notebook.py"]
+WITH_A_BROKER = ["14_into_a_topic.py"]
+"""Those that need Kafka run in tests/kafka."""
 CONNECT = ("grpc", "grpc_status", "zstandard")
 
 
@@ -60,6 +63,11 @@ def test_an_example_in_a_process_of_its_own(example: str) -> None:
     assert output_of(example) == promised(example)
 
 
+@pytest.mark.skipif(programs() is None or find_spec("psycopg") is None, reason=NO_SERVER)
+def test_03_cluster() -> None:
+    assert output_of("03_cluster.py") == promised("03_cluster.py")
+
+
 @pytest.mark.skipif(any(find_spec(name) is None for name in CONNECT), reason=f"Spark Connect needs {CONNECT}")
 def test_08_connect() -> None:
     assert output_of("08_connect.py") == promised("08_connect.py")
@@ -92,4 +100,4 @@ def test_10_tests_of_ones_own(rowtime_test: Any, monkeypatch: pytest.MonkeyPatch
 def test_every_example_is_run() -> None:
     """A new file is in one of the lists above, or is what one of them imports."""
     named = set(re.findall(r"\d\d_\w+\.py", Path(__file__).read_text()))
-    assert {path.name for path in EXAMPLES.glob("*.py")} == named | {"meter_feed.py"}
+    assert {path.name for path in EXAMPLES.glob("*.py")} == named | {"meter_feed.py", "cluster_processes.py"}

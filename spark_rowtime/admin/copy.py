@@ -4,9 +4,10 @@ from contextlib import nullcontext
 
 from spark_rowtime.admin.progress import progress_bar
 from spark_rowtime.store import copy_store
+from spark_rowtime.store.location import to_location
 
 
-def copyStream(path: str, to: str, *, progress: bool = False) -> None:
+def copyStream(path: str, to: str, *, location: str | None = None, progress: bool = False) -> None:
     """Copies the stream at ``path`` to ``to``, as it is at one moment. Others may write and read meanwhile.
 
     The copy has everything that was committed up to that moment: rows, bounds, producers with their checkpoints,
@@ -21,6 +22,8 @@ def copyStream(path: str, to: str, *, progress: bool = False) -> None:
         path: The path of the stream, as for ``createStream``.
         to: The path of the copy, at which nothing may exist yet. A directory can be copied into a database, and back;
             a stream in memory only within it. If the call fails or its process ends, there is no stream there.
+        location: For a copy in PostgreSQL, the URL where it keeps large trains, as for ``createStream``. None: that of
+            the stream, if it has one.
         progress: If True, a terminal or a notebook shows a bar with how far the copy is.
 
     Raises:
@@ -40,4 +43,4 @@ def copyStream(path: str, to: str, *, progress: bool = False) -> None:
         1
     """
     with progress_bar("copying") if progress else nullcontext() as advance:
-        copy_store(path, to, advance)
+        copy_store(path, to, advance, None if location is None else to_location(location))

@@ -63,6 +63,7 @@ def _producer_json(producer: ProducerDescription) -> dict[str, Any]:
         **{name: getattr(producer, name) for name in names},
         "bound": bound_json(producer.bound),
         "keys": producer.keys,
+        "cut": producer.cut,
         "weakestKeys": weakest,
     }
 

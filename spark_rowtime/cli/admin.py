@@ -19,10 +19,11 @@ from spark_rowtime.types.schema import show_schema
 @click.command()
 @click.argument("stream")
 @click.argument("to")
+@click.option("--location", metavar="URL", help="Where a copy in PostgreSQL keeps large trains: 's3://bucket/rowtime'.")
 @as_json
-def copy(stream: str, to: str, as_json: bool) -> None:
+def copy(stream: str, to: str, location: str | None, as_json: bool) -> None:
     """Copy a stream, as it is at one moment, while others write to it. A terminal shows how far it is."""
-    copyStream(stream, to, progress=True)
+    copyStream(stream, to, location=location, progress=True)
     info = describeStream(to)
     rows = info.rows - info.removed
     if as_json:

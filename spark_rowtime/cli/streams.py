@@ -32,6 +32,9 @@ from spark_rowtime.stream import createStream, describeStream
 @click.option(
     "--producer", "producers", multiple=True, help="A producer that the stream waits for; repeat it for each."
 )
+@click.option(
+    "--location", metavar="URL", help="Where a stream in PostgreSQL keeps large trains: 's3://bucket/rowtime'."
+)
 @click.option("--exist-ok", is_flag=True, help="Succeed if a stream of the same schema exists already.")
 def create(
     *,
@@ -45,6 +48,7 @@ def create(
     retain_rejected: int,
     bounds_before_rows: bool,
     producers: tuple[str, ...],
+    location: str | None,
     exist_ok: bool,
 ) -> None:
     """Create an empty stream."""
@@ -59,6 +63,7 @@ def create(
         retainBytes=retain_bytes,
         retainRejected=retain_rejected,
         producers=producers,
+        location=location,
         existOk=exist_ok,
     )
 

@@ -20,10 +20,11 @@ from spark_rowtime.operators.framed import framed
 from spark_rowtime.operators.frames import Frame
 from spark_rowtime.operators.places import Places, in_sequence
 from spark_rowtime.operators.slots import Slots
+from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.types.timestamps import LARGEST
 
 
-class FrameProcessor(StatefulProcessor):
+class FrameProcessor(Shipped, StatefulProcessor):
     """Spark creates one in each task. A group is a bucket of keys; its rows arrive and leave as chunks.
 
     Laws: with floor f, a row is complete when its time is before f less the frame's ``following``. It is

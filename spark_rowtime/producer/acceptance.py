@@ -3,15 +3,16 @@
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound, stronger
-from spark_rowtime.bounds.disorder import Disorder, InOrderPer
+from spark_rowtime.bounds.disorder import AnyOrder, Disorder, InOrder, InOrderPer
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.bounds.train import Timed
-from spark_rowtime.errors import BoundRegressionError
+from spark_rowtime.errors import BoundRegressionError, InvalidOptionError
 from spark_rowtime.producer.intake import Intake
-from spark_rowtime.producer.late_log import BoundOwner, LateReport, late_rows
+from spark_rowtime.producer.late_log import BoundOwner, LateReport, late_before_sent, late_rows
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
-from spark_rowtime.store.base import Rejected
+from spark_rowtime.store.base import Rejected, Store
 from spark_rowtime.types.timestamps import show_micros
 
 
@@ -35,21 +36,37 @@ class Acceptance:
 
     def accept_row(self, row: Any) -> None:
         """Takes one row of any form."""
+        self._require_takes_rows()
         row = self._intake.row(row, self._floors.in_force)
         if not self._takes_plain(row):
             self._accept(self._intake.checked(row))
 
     def accept_rows(self, rows: Any) -> None:
         """Takes many rows of any form."""
+        self._require_takes_rows()
         timed = self._intake.rows(rows, self._floors.in_force)
         if timed is not None:
             self._accept(timed)
 
-    def accept_bound(self, bound: RowtimeBound) -> None:
-        """Takes a bound that was sent."""
+    def accept_bound(self, bound: RowtimeBound, cut: TopicCut | None = None) -> None:
+        """Takes a bound that was sent, and the cut that it follows."""
         self._check_bound(bound, self._floors.promised)
+        if cut is not None:
+            self.require_cut(cut)
         self._disorder.promise(bound.floor)
-        self._floors.promise(bound.floor)
+        self._outbox.promise(bound.floor, cut)
+
+    def require_in_time(self, micros: int) -> int:
+        """Returns the floor in force, 0 for none; raises LateRowError if a row at ``micros`` would be late."""
+        floor = self._floors.in_force or 0
+        if micros < floor:
+            raise late_before_sent(self._outbox.producer, micros, floor, self._whose(floor))
+        return floor
+
+    def require_cut(self, cut: TopicCut) -> None:
+        """Raises InvalidOptionError if this sink takes no cuts, and CutRegressionError if ``cut`` goes back."""
+        require_takes_cuts(self._outbox.store, self._disorder)
+        self._outbox.cuts.require_forward(cut)
 
     def accept_bound_of(self, keys: InOrderPer, key: Any, bound: RowtimeBound) -> None:
         """Takes a bound that was sent for one value of the key column."""
@@ -61,6 +78,16 @@ class Acceptance:
         """Starts the fast path for the next calls, unless this sink gives rows their rowtime."""
         if self._disorder.one_by_one and not self._intake.gives:
             self._outbox.start_fast_path(self._intake.ceiling())
+
+    def _require_takes_rows(self) -> None:
+        if self._outbox.cuts.active and self._disorder.implies:
+            raise InvalidOptionError(
+                f"Producer {self._outbox.producer!r} sends bounds with cuts of topics, so it sends no rows that imply "
+                "bounds: these would have no cut, and hold for all messages of the topics. Open the sink with "
+                "rowsImplyBounds=False, or send rows under another name.",
+                option="cut",
+                producer=self._outbox.producer,
+            )
 
     def _check_bound(self, bound: RowtimeBound, promised: int | None) -> None:
         self._intake.check_ahead(bound)
@@ -112,3 +139,22 @@ class Acceptance:
 
     def _whose(self, bound: int) -> BoundOrigin:
         return self._owner.of(bound, self._floors.in_force, self._floors.promised)
+
+
+def require_takes_cuts(store: Store, disorder: Disorder) -> None:
+    """Raises InvalidOptionError if bounds of this stream, or of this order of rows, cannot be about cuts of topics."""
+    settings = store.settings
+    why = None
+    if settings.maxLag is not None:
+        why = "the stream has maxLag, which moves the bound past rows that are in a topic and not read yet"
+    elif not settings.boundsBeforeRows:
+        why = "the stream has boundsBeforeRows=False, so it waits for a row, but the rows are in a topic"
+    elif not isinstance(disorder, AnyOrder | InOrder):
+        why = "the sink was opened with lateness, kSort or inOrderPer, whose bounds follow from rows of the stream"
+    if why is not None:
+        raise InvalidOptionError(
+            f"Bounds cannot have a cut here: {why}. Create a stream without these settings for the bounds of topics, "
+            "and open its sinks without these options.",
+            option="cut",
+            path=store.path,
+        )

@@ -129,6 +129,22 @@ def late_error(producer: str, late: list[Rejected], note: str, below: str = "") 
     )
 
 
+def late_before_sent(producer: str, micros: int, bound: int, origin: BoundOrigin | None) -> LateRowError:
+    """The error for a row that goes elsewhere, as into a Kafka topic, and was found late before it was sent.
+
+    ``origin`` is None for the producer's own bound.
+    """
+    origin = origin or BoundOrigin(PRODUCER, producer)
+    return LateRowError(
+        f"A row of producer {producer!r} at {show_micros(micros)} lies below the bound {show_micros(bound)}, {origin}. "
+        "It was not sent. Send rows before the bound that they belong to.",
+        producer=producer,
+        rows=1,
+        bound=bound,
+        **origin_values(origin),
+    )
+
+
 def _remedy(rejected: Rejected) -> str:
     """What a user can do about such rows, other than to leave them out."""
     if rejected.reason != "late":

@@ -1,7 +1,6 @@
 """Lease: how a producer keeps the stream waiting for it, and learns that the stream no longer does."""
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,6 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from spark_rowtime.errors import ProducerFencedError, RowtimeError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.store.base import Renewal, Store
+from spark_rowtime.store.fork_lock import ForkLock
 from spark_rowtime.types.timestamps import show_micros
 
 LOG = logging.getLogger("spark_rowtime")
@@ -139,15 +139,7 @@ class Lease:
 
 _LEASES: "WeakKeyDictionary[Store, WeakSet[Lease]]" = WeakKeyDictionary()
 """The leases of each open store."""
-_GROUPING = threading.Lock()
-
-
-def _after_fork() -> None:
-    global _GROUPING  # noqa: PLW0603  (another thread of the parent may hold it)
-    _GROUPING = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+_GROUPING = ForkLock()
 
 
 def _renew(leases: list[Lease], store: Store) -> None:

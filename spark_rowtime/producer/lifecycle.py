@@ -2,11 +2,14 @@
 
 import os
 import threading
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.bounds.topic_cut import to_cut
 from spark_rowtime.errors import ProducerFencedError, SinkClosedError, not_serializable
+from spark_rowtime.producer.acceptance import Acceptance
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.late_log import LateReport
 from spark_rowtime.producer.outbox import Outbox
@@ -21,10 +24,17 @@ class SinkLifecycle:
     """The part of StreamSink that ends it, and that refuses calls of a sink that has ended."""
 
     def __init__(
-        self, store: Store, outbox: Outbox, late: LateReport, scheduler: CommitScheduler, lock: threading.RLock
+        self,
+        store: Store,
+        outbox: Outbox,
+        late: LateReport,
+        scheduler: CommitScheduler,
+        lock: threading.RLock,
+        acceptance: Acceptance,
     ) -> None:
         self._store, self._outbox, self._late, self._scheduler = store, outbox, late, scheduler
         self._lock: Any = lock
+        self._acceptance = acceptance
         self._closed = False
         self._process = os.getpid()
         refuse_in_forks(self)
@@ -54,7 +64,13 @@ class SinkLifecycle:
     def __reduce__(self) -> NoReturn:
         raise not_serializable("sink", self._store.path)
 
-    def close(self, *, complete: bool = False) -> None:
+    def close(
+        self,
+        *,
+        complete: bool = False,
+        cut: Mapping[str, Mapping[int, int]] | None = None,
+        topicIds: Mapping[str, str] | None = None,
+    ) -> None:
         """Commits what was sent; the producer leaves the stream. Closing a closed sink does nothing.
 
         With ``complete``, the producer declares in the same commit that it will never send again. When the last
@@ -64,14 +80,22 @@ class SinkLifecycle:
         Closing declares the feed complete: all that was sent is committed, also what was sent after the last
         checkpoint. A feed that will resume from its checkpoint calls ``flush(checkpoint=...)`` before ``close``.
 
+        With ``cut``, the producer leaves where its last messages in the topics have been read: until then it holds the
+        bound of a query as before. Without it, a producer that has sent cuts leaves at the last of them.
+
         If the store fails, the sink stays open, so that ``close`` can be called again, but it no longer renews its
         lease, unless a later call sends or flushes. A fenced sink is closed although it raises.
 
         Args:
             complete: If True, the producer will never send again.
+            cut: For each topic and partition, the offset after the last message of this producer, as for
+                ``sendRowtimeBound``.
+            topicIds: The ids of the topics, as for ``sendRowtimeBound``.
 
         Raises:
             LateRowError: A row that was taken became late before its commit (``onLate="raise"``).
+            CutRegressionError: The cut lies below an earlier cut of this producer.
+            InvalidOptionError: ``cut`` is no cut, or this stream or sink takes none.
             ProducerFencedError: Another sink took the producer over, or somebody closed it.
             SinkClosedError: An earlier call was interrupted, or the sink was opened in another process.
             StoreUnavailableError: The store cannot be reached or written just now.
@@ -89,19 +113,22 @@ class SinkLifecycle:
             RowtimeBound.END
         """
         to_flag(complete, "complete")
+        at = None if cut is None else to_cut(cut, topicIds)
         with self._lock:
             if self._closed:
                 return
             if self._outbox.broken:
                 self._end()
                 raise self._interrupted()
+            if at is not None:
+                self._acceptance.require_cut(at)
             self._scheduler.pause()
             if complete:
                 self._outbox.end_fast_path()
-                self._outbox.floors.promise(END)
+                self._outbox.promise(END, at)
             try:
                 self._scheduler.commit(None)
-                self._outbox.leave()
+                self._outbox.leave(at)
             except ProducerFencedError:
                 self._end()
                 raise

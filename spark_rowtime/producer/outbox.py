@@ -9,12 +9,15 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder, InOrderPer
+from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.producer.cut_trail import CutTrail
 from spark_rowtime.producer.floors import Floors
 from spark_rowtime.producer.interrupt_guard import InterruptGuard
 from spark_rowtime.producer.row_buffer import RowBuffer
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Store
 from spark_rowtime.store.token import FlushMark
+from spark_rowtime.types.timestamps import END
 
 SMALL_BATCH_ROWS = 4096
 """Batches with fewer rows are joined to longer trains, if their schemas agree; larger ones are not copied."""
@@ -49,6 +52,7 @@ class Outbox:
         self._batches: list[Timed] = []
         self._count = 0
         self.floors = Floors(info.floor, store.head().floor)
+        self.cuts = CutTrail(info.name, store.last_cuts(info.name))
         self._rejected: list[Rejected] = []
         self._touches = self._committed_touches = 0
         self._attempt: Attempt | None = None
@@ -125,6 +129,22 @@ class Outbox:
             self.floors.imply(floor, promised=self._disorder.implies)
         self.record_implied_floor()
 
+    def promise(self, floor: int, cut: TopicCut | None) -> None:
+        """Records a bound that was sent, and the cut that it follows.
+
+        If the producer sends cuts, each bound above its own floor becomes an event of its own. The end of time without
+        a cut holds from its last cut on.
+        """
+        cut = self.cuts.end if cut is None and floor >= END else cut
+        with self.interrupt_guard:
+            own = self.floors.own
+            news = own is None or floor > own
+            if news and cut is not None and not self.cuts.active and own is not None and self.floors.pending:
+                self.cuts.pending.append(CutBound(own, None))
+            if news and (cut is not None or self.cuts.active):
+                self.cuts.pending.append(CutBound(floor, None if cut is None else self.cuts.advance(cut)))
+            self.floors.promise(floor)
+
     def change_keys(self, change: Callable[[], None]) -> None:
         """Raises the bound of one value, or lets a value go, by ``change``, and records the floor that follows."""
         with self.interrupt_guard:
@@ -155,6 +175,7 @@ class Outbox:
                 checkpoint,
                 self._disorder.state(),
                 keys=self._disorder.changes(),
+                bounds=tuple(self.cuts.pending),
             ),
             len(self._batches),
             self._touches,
@@ -188,6 +209,7 @@ class Outbox:
             self._batches = self._batches[attempt.batches :]
             self._count = sum(batch.rows.num_rows for batch in self._batches)
             self._rejected = self._rejected[len(commit.rejected) :]
+            self.cuts.landed(len(commit.bounds))
             self.floors.committed, self._committed_disorder = commit.floor, commit.disorder
             self._committed_touches = attempt.touches
             if commit.keys is not None:
@@ -205,6 +227,7 @@ class Outbox:
         self.rows.clear()
         self._batches, self._count = [], 0
         self.floors.drop_pending()
+        self.cuts.pending.clear()
         self._touches = self._committed_touches
         parts = self._store.keys(self.producer) if self._keys else ()
         self._disorder.restore(self._committed_disorder, parts)
@@ -237,9 +260,9 @@ class Outbox:
         self.floors.learn(self._store.head().floor)
         return joined
 
-    def leave(self) -> None:
-        """Records that the producer has closed."""
-        self._store.leave(self.producer, self._epoch)
+    def leave(self, cut: TopicCut | None = None) -> None:
+        """Records that the producer has closed, with the cut that lies behind its last message."""
+        self._store.leave(self.producer, self._epoch, None if cut is None else self.cuts.with_(cut))
 
     def _roll(self) -> None:
         if len(self.rows):

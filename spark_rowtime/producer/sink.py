@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder, InOrderPer
+from spark_rowtime.bounds.topic_cut import to_cut
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.producer.acceptance import Acceptance
 from spark_rowtime.producer.intake import Intake, gathered
@@ -21,9 +22,9 @@ from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
-from spark_rowtime.types.arguments import to_choice, to_text
+from spark_rowtime.types.arguments import is_whole, to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
-from spark_rowtime.types.timestamps import wall_clock
+from spark_rowtime.types.timestamps import to_micros, wall_clock
 
 ALL_KEYS: Any = object()
 """The default of ``key``: a bound is about all rows. None stands for the value NULL."""
@@ -84,7 +85,7 @@ class StreamSink(SinkLifecycle):
         self._take_plain = outbox.rows.take
         self.delivery: Any = None
         """The unfinished part of the train on which a drain into this sink failed; see ``Delivery``."""
-        super().__init__(store, outbox, late, scheduler, lock)
+        super().__init__(store, outbox, late, scheduler, lock, self._acceptance)
 
     @property
     def closed(self) -> bool:
@@ -180,7 +181,14 @@ class StreamSink(SinkLifecycle):
             self._scheduler.settle()
 
     def sendRowtimeBound(
-        self, t: Any, strict: bool = False, tz: str | tzinfo | None = None, *, key: Any = ALL_KEYS
+        self,
+        t: Any,
+        strict: bool = False,
+        tz: str | tzinfo | None = None,
+        *,
+        key: Any = ALL_KEYS,
+        cut: Mapping[str, Mapping[int, int]] | None = None,
+        topicIds: Mapping[str, str] | None = None,
     ) -> None:
         """Promises that every later row of this producer is at or after ``t``.
 
@@ -188,6 +196,11 @@ class StreamSink(SinkLifecycle):
 
         In a sink with ``inOrderPer``, ``key`` names one value of its column: the bound is about the rows with this
         value alone. The value is known from then on, and holds the producer's bound until its rows or bounds go on.
+
+        With ``cut``, the rows are in Kafka topics, and only the bounds in this stream: the bound is about the messages
+        of this producer from these offsets on. A query that reads the topics with Spark's Kafka source uses the bound
+        once it has read up to the cut in every partition that it names. A bound without a cut is about whole topics,
+        whatever the offset.
 
         Args:
             t: A datetime, an ISO 8601 text, a pandas or pyarrow timestamp, or a RowtimeBound. With
@@ -197,10 +210,19 @@ class StreamSink(SinkLifecycle):
                 with a RowtimeBound.
             key: The value of the column ``inOrderPer`` whose rows the bound is about. Left out: the bound is about all
                 rows.
+            cut: For each topic and partition, the offset after the last message that the bound follows. A partition
+                that is left out stays at its offset in an earlier cut; one that this producer has not written to may
+                be left out.
+            topicIds: The ids of the topics, as the broker gives them. With them, a topic that was deleted and created
+                again is an error.
 
         Raises:
             BoundRegressionError: The bound is weaker than what this sink has promised, or implied by rows in order.
-            InvalidOptionError: ``t`` is no time, or lies beyond the stream's ``maxAhead``.
+            CutRegressionError: The cut lies below an earlier cut of this producer.
+            KafkaTopicError: A topic has another id than in an earlier cut of this producer.
+            InvalidOptionError: ``t`` is no time, or lies beyond the stream's ``maxAhead``; or ``cut`` is no cut, or
+                this stream or sink takes none (``maxLag``, ``boundsBeforeRows=False``, ``lateness``, ``kSort``,
+                ``inOrderPer``).
             LateRowError: A row of an earlier call became late before its commit (``onLate="raise"``).
             SinkClosedError: The sink is closed, or was opened in another process.
             ProducerFencedError: Another sink took the producer over.
@@ -218,10 +240,13 @@ class StreamSink(SinkLifecycle):
         bound = RowtimeBound.told(t, strict, tz, self._zone)
         keys = None if key is ALL_KEYS else self._keys("sendRowtimeBound(key=...)")
         value = None if keys is None else keys.key(key)
+        at = None if cut is None else to_cut(cut, topicIds)
+        if at is not None and keys is not None:
+            raise InvalidOptionError("A bound is about one key or follows a cut of topics, not both.", option="cut")
         with self._lock:
             self._start_send()
             if keys is None:
-                self._acceptance.accept_bound(bound)
+                self._acceptance.accept_bound(bound, at)
             else:
                 self._acceptance.accept_bound_of(keys, value, bound)
             self._scheduler.settle()
@@ -257,6 +282,37 @@ class StreamSink(SinkLifecycle):
             self._start_send()
             self._outbox.change_keys(lambda: keys.close(value))
             self._scheduler.settle()
+
+    def requireInTime(self, rowtime: Any, tz: str | tzinfo | None = None) -> int:
+        """Raises LateRowError if a row with this rowtime would be late now. It sends and records nothing.
+
+        It is for rows that go elsewhere, as into a Kafka topic, while their bounds go through this sink.
+
+        Args:
+            rowtime: The rowtime, as in ``sendRow``, or in microseconds since the epoch.
+            tz: The time zone of a time without one. None: the sink's ``tz``, or UTC.
+
+        Returns:
+            The floor in force: the least rowtime, in microseconds since the epoch, that is not late; 0 if there is no
+            bound.
+
+        Raises:
+            LateRowError: The row would be late.
+            SinkClosedError: The sink is closed, or was opened in another process.
+            ProducerFencedError: Another sink took the producer over.
+
+        Example:
+            >>> import spark_rowtime as rt
+            >>> rt.createStream("memory://docs-intime", "rowtime TIMESTAMP NOT NULL")
+            >>> with rt.openSink("memory://docs-intime") as sink:
+            ...     sink.sendRowtimeBound("1970-01-01T00:00:02Z")
+            ...     sink.requireInTime("1970-01-01T00:00:03Z")
+            2000000
+        """
+        micros = rowtime if is_whole(rowtime) else to_micros(rowtime, self._zone if tz is None else tz)
+        with self._lock:
+            self._start_send()
+            return self._acceptance.require_in_time(micros)
 
     def getRowtimeBound(self) -> RowtimeBound | None:
         """Returns the bound below which a row of this producer is late.

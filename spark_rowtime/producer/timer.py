@@ -10,6 +10,8 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from weakref import WeakMethod, WeakValueDictionary
 
+from spark_rowtime.store.fork_lock import ForkLock
+
 LONGEST_SLEEP_SECONDS = 3600.0
 """The longest sleep of the thread, in seconds; a lease may end later than the system's largest timeout."""
 STALE_ENTRIES = 100
@@ -159,15 +161,7 @@ class _SharedThread:
 
 _THREADS: "WeakValueDictionary[tuple[str, int], _SharedThread]" = WeakValueDictionary()
 """By name and process: a thread does not exist in a fork."""
-_FINDING = threading.Lock()
-
-
-def _after_fork() -> None:
-    global _FINDING  # noqa: PLW0603  (another thread of the parent may hold it)
-    _FINDING = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+_FINDING = ForkLock()
 
 
 def _shared_thread(name: str) -> _SharedThread:

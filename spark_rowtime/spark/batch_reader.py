@@ -6,9 +6,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from spark_rowtime.reader.release import Release
+from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import VIEWS, Options
 from spark_rowtime.spark.partition import SlicePartition, plan, read_slices
-from spark_rowtime.store import in_database, open_store
+from spark_rowtime.spark.shipped import Shipped
+from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.views import BOUNDS_COLUMNS, rejected_schema
@@ -26,7 +28,7 @@ PRODUCERS_COLUMNS = pa.schema(
 )
 
 
-class RowtimeBatchReader(DataSourceReader):
+class RowtimeBatchReader(Shipped, DataSourceReader):
     """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned.
 
     ``columns`` is the number of columns that the stream or the view had when the read was analysed.
@@ -39,8 +41,8 @@ class RowtimeBatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Called once on the driver, when the read is planned."""
-        if self._view != "rows" and not in_database(self._path):
-            return [InputPartition(self._view)]
+        if self._view != "rows" and (directory := DirectoryMark.of(self._path)):
+            return [InputPartition(directory)]
         with open_store(self._path) as store:
             if self._view != "rows":
                 return [InputPartition(view_table(store, self._view))]
@@ -55,8 +57,9 @@ class RowtimeBatchReader(DataSourceReader):
         elif isinstance(partition.value, pa.Table):
             yield from partition.value.select(range(self._columns)).to_batches()
         elif partition.value is not None:
+            partition.value.require_same()
             with open_store(self._path) as store:
-                yield from view_table(store, partition.value).select(range(self._columns)).to_batches()
+                yield from view_table(store, self._view).select(range(self._columns)).to_batches()
 
 
 def view_schema(path: str, view: str) -> pa.Schema:

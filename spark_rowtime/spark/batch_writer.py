@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced
+from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Staged, Store
@@ -25,14 +26,14 @@ LEASE_MICROS = 30_000_000
 class StagedRows(WriterCommitMessage):
     """The message of a task: the ``trains`` that it has staged in ``stream``, the id of the stream that it opened.
 
-    ``stream`` is empty if the task opened none, since the rows travel with the message.
+    ``stream`` is empty if the task opened none, since all rows travel with the message.
     """
 
     stream: str
     trains: list[Staged] = field(default_factory=list)
 
 
-class RowtimeBatchWriter(DataSourceArrowWriter):
+class RowtimeBatchWriter(Shipped, DataSourceArrowWriter):
     """Created on the driver for each write, and pickled into the tasks for ``write``.
 
     Law (*all or nothing*): the rows become visible in one commit, after all tasks. What a task staged that failed, or
@@ -48,7 +49,8 @@ class RowtimeBatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Called once for each attempt of a task. Stages each Arrow batch as one train, which no reader sees yet."""
         if in_database(self._output.path):
-            return StagedRows("", self._output.staged_without_store(iterator))
+            return StagedRows(*self._output.staged_without_store(iterator))
+        self._output.require_directory()
         with self._output.opened(open_store(self._output.path)) as store:
             return StagedRows(store.stream, [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows])
 

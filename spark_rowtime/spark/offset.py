@@ -24,7 +24,7 @@ READER = "reader"
 """Likewise: the checkpoint folder of this source of the query, which is the reader's name in the stream's retention."""
 
 NEWS = "news"
-"""Likewise: makes the start offset a question: do news come within ``seconds``, here or in the streams ``beside``?"""
+"""Likewise: makes the start offset a question: do news come within ``seconds``, here or in the ``streams``?"""
 
 PLAN = "plan"
 """Likewise: makes the start offset a request of the extension for what a batch up to ``end`` reads."""
@@ -34,6 +34,13 @@ LEAST_SENT = "leastSent"
 
 ACCOUNT = "account"
 """Likewise: what the query tells about its last batch, as JSON; only where it is new."""
+
+FLOOR_AT = "floorAt"
+"""Likewise: makes the start offset a request for the floor of bounds beside topics, at these end offsets of the topics
+and with the bounds up to the position of the start offset."""
+
+LATE = "late"
+"""Likewise: makes the start offset a request to keep the late rows of a batch of topics."""
 
 ENDED = "ended"
 """Likewise: makes the start offset the message that the query has ended, with its ``error`` or null."""

@@ -10,6 +10,8 @@ from spark_rowtime.types.schema import ROWTIME
 
 LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
 """Options of which there is one for each column, or for each argument of the adapter."""
+BESIDE = "beside"
+"""The option with which ``punctuate`` reads a stream of bounds: the time column of the rows beside it."""
 READ = (
     "path",
     "order",
@@ -24,6 +26,7 @@ READ = (
     "punctuate",
     "bounds",
     "view",
+    BESIDE,
 )
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
 WRITE_BATCH = (*WRITE, "producer", "complete")

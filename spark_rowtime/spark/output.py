@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +23,7 @@ from spark_rowtime.errors import (
     SchemaMismatchError,
     StreamNotFoundError,
 )
+from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import Options
 from spark_rowtime.store import open_carried, open_store
 from spark_rowtime.store.admission import admit, whose_bound
@@ -37,9 +39,10 @@ class Output:
     def __init__(self, options: Options, schema: StructType, *, creates: bool) -> None:
         """``creates``: the write may create the stream; otherwise it must exist."""
         self.path, self.column = options.path, options.get("rowtime") or ROWTIME
+        self._directory = DirectoryMark.of(self.path)
         self._whole = options.choice("onDisorder", "fail", "reject") == "fail"
         wanted = self._wanted(from_spark_json(schema.jsonValue()))
-        self.schema = _schema_at(self.path, wanted, creates)
+        self.schema, self._objects = _schema_and_objects(self.path, wanted, creates)
         self._lateness = options.lateness(self.schema.names)
         self.disorder()  # refuses unsupported options before the query starts
 
@@ -53,10 +56,20 @@ class Output:
             batch = batch.append_column(ROWTIME, batch.column(self.column))
         return batch_to_schema(batch, self.schema)
 
-    def staged_without_store(self, batches: Iterator[pa.RecordBatch]) -> list[Staged]:
-        """Stages each batch as one train, whose bytes travel with what is returned, as no task talks to a database."""
-        with open_carried(self.path, self.schema) as trains:
-            return [trains.stage(self.fit(rows)) for rows in batches if rows.num_rows]
+    def staged_without_store(self, batches: Iterator[pa.RecordBatch]) -> tuple[str, list[Staged]]:
+        """Stages each batch as one train without the store, as no task talks to a database.
+
+        Large trains go to the location of the stream, if it has one; the bytes of others travel with what is returned.
+        Returns the id of the stream whose location that is, or an empty text, and the trains.
+        """
+        with open_carried(self.path, self.schema, self._objects) as trains:
+            staged = [trains.stage(self.fit(rows)) for rows in batches if rows.num_rows]
+        return "" if self._objects is None else self._objects.stream, staged
+
+    def require_directory(self) -> None:
+        """Called in a task that opens the stream. Raises StoreUnavailableError on a machine other than the driver's."""
+        if self._directory is not None:
+            self._directory.require_same()
 
     @contextmanager
     def opened(self, store: Store) -> Iterator[Store]:
@@ -180,13 +193,16 @@ def replaced(path: str) -> DataLostError:
     )
 
 
-def _schema_at(path: str, wanted: pa.Schema, creates: bool) -> pa.Schema:
-    """Returns the schema of the stream at ``path``; ``wanted`` if there is no stream yet that the write creates."""
+def _schema_and_objects(path: str, wanted: pa.Schema, creates: bool) -> tuple[pa.Schema, Any]:
+    """Returns the schema of the stream at ``path``, and the store's ``objects``.
+
+    The schema is ``wanted`` if there is no stream yet that the write creates.
+    """
     try:
         store = open_store(path)
     except StreamNotFoundError:
         if creates:
-            return wanted
+            return wanted, None
         raise
     with store:
-        return fitting_schema(store.schema, wanted, path)
+        return fitting_schema(store.schema, wanted, path), store.objects

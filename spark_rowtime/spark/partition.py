@@ -11,9 +11,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.reader.release import Release
+from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.store import in_database, open_carried, open_store
 from spark_rowtime.store.base import Position, Slice, Store, TrainReader
 from spark_rowtime.store.local.segment import SEGMENTS, Location
+from spark_rowtime.store.postgres.inline import Inline
+from spark_rowtime.store.postgres.objects import OBJECT_BYTES
 from spark_rowtime.store.retention import lost_error, require_there
 from spark_rowtime.types.added_columns import without_added
 
@@ -25,13 +28,16 @@ ROW_BYTES = 256
 """A train counts as at least one row per this many bytes."""
 LONGEST_BATCH_BYTES = 2**31 - 1
 """The largest message, in bytes, that Java can read."""
+CARRIED_BYTES = 32 << 20
+"""The most bytes of a batch that travel to tasks in Java. They pass through the plan as text, which takes several times
+as much of the driver's memory. Larger batches travel as pickles to Python workers."""
 
 
 class SlicePartition(InputPartition):
     """A partition: pickled on the driver, and read in a Python worker, which needs nothing else.
 
     ``columns`` is the number of columns that the query reads: the stream may have been given more meanwhile. ``schema``
-    is given if the rows travel with ``pieces``, because no task talks to a database.
+    is given if the rows travel with ``pieces``, because no task talks to a database. Large trains are in ``objects``.
     """
 
     def __init__(
@@ -43,13 +49,19 @@ class SlicePartition(InputPartition):
         upto: Position,
         columns: int,
         schema: pa.Schema | None = None,
+        objects: Any = None,
     ) -> None:
         self.path, self.pieces, self.release, self.after, self.upto = path, pieces, release, after, upto
-        self.columns, self.schema = columns, schema
+        self.columns, self.schema, self.objects = columns, schema, objects
+        self._directory = DirectoryMark.of(path)
 
     def opened(self) -> AbstractContextManager[TrainReader]:
         """Returns what reads the pieces."""
-        return open_store(self.path) if self.schema is None else open_carried(self.path, self.schema)
+        if self._directory is not None:
+            self._directory.require_same()
+        if self.schema is None:
+            return open_store(self.path)
+        return open_carried(self.path, self.schema, self.objects)
 
 
 def plan(store: Store, release: Release, after: Position, upto: Position, columns: int) -> list[SlicePartition]:
@@ -58,7 +70,8 @@ def plan(store: Store, release: Release, after: Position, upto: Position, column
     if not in_database(store.path):
         return [SlicePartition(store.path, pieces, release, after, upto, columns) for pieces in parts]
     carried = [_carried(store, pieces) for pieces in parts]
-    return [SlicePartition(store.path, pieces, release, after, upto, columns, store.schema) for pieces in carried]
+    schema, objects = store.schema, store.objects
+    return [SlicePartition(store.path, pieces, release, after, upto, columns, schema, objects) for pieces in carried]
 
 
 def _carried(store: Store, pieces: list[Slice]) -> list[Slice]:
@@ -101,32 +114,68 @@ def read_slices(partition: SlicePartition) -> Iterator[pa.RecordBatch]:
 def native_plan(
     store: Store, release: Release, after: Position, upto: Position, columns: int, parallelism: int
 ) -> dict[str, Any]:
-    """Returns the plan as JSON, from which the extension reads the files without a Python worker.
+    """Returns the plan as JSON, from which the extension reads the rows without a Python worker.
 
     ``schema`` has the ``columns`` that the query reads. A train may have fewer or more of them.
 
-    A train is [file, offset, length, checksum, rows, seq, producer, low, high]. ``file`` and
-    ``producer`` are indexes into the lists ``files`` and ``producers``. The rows to read are those with
-    low <= rowtime < high; a limit that excludes no row of the train is null. The plan is empty if the
-    rows are not in Arrow files, or a train is too large for Java.
+    A train is [file, offset, length, checksum, rows, seq, producer, low, high], and its bytes in base64 if they are in
+    no file. A file is a path, or the URL of an object in the stream's location. ``file`` and ``producer`` are
+    indexes into the lists ``files`` and ``producers``; for a train with bytes, ``files`` has the path of the stream.
+    The rows to read are those with low <= rowtime < high; a limit that excludes no row of the train is null. The plan
+    is empty if only Python can read the rows.
     """
-    pieces = _slices(store, release, after, upto)
-
-    def train(piece: Slice) -> list[int | None]:
-        file, *place = piece.location
-        low, high = low_high(piece, release, after, upto)
-        return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high]
-
-    if any(not isinstance(p.location, Location) or p.location.length > LONGEST_BATCH_BYTES for p in pieces):
+    pieces = _readable_in_java(store, _slices(store, release, after, upto))
+    if pieces is None:
         return {}
-    files, producers = _numbers(p.location.segment for p in pieces), _numbers(p.producer for p in pieces)
-    folder = Path(store.path).absolute() / SEGMENTS
+
+    def train(piece: Slice) -> list[int | str | None]:
+        file, *place = _place(piece)
+        content = _content(piece)
+        low, high = low_high(piece, release, after, upto)
+        return [files[file], *place, piece.rows, piece.seq, producers[piece.producer], low, high, *content]
+
+    files, producers = _numbers(_place(p)[0] for p in pieces), _numbers(p.producer for p in pieces)
     return {
         "schema": base64.b64encode(without_added(store.schema, columns).serialize()).decode(),
-        "files": [str(folder / name) for name in files],
+        "files": [_url(store, name) for name in files],
         "producers": [repr(name) for name in producers],
         "partitions": [[train(piece) for piece in part] for part in packed(pieces, parallelism)],
     }
+
+
+def _readable_in_java(store: Store, pieces: list[Slice]) -> list[Slice] | None:
+    """Returns the trains, with their bytes if these are in no file; None if only Python can read them."""
+    if in_database(store.path):
+        inline = sum(p.size for p in pieces if store.objects is None or p.size <= OBJECT_BYTES)
+        readable = inline <= CARRIED_BYTES and all(p.size <= LONGEST_BATCH_BYTES for p in pieces)
+        return _carried(store, pieces) if readable else None
+    in_files = all(isinstance(p.location, Location) and p.location.length <= LONGEST_BATCH_BYTES for p in pieces)
+    return pieces if in_files else None
+
+
+def _place(piece: Slice) -> tuple[str, int, int, int]:
+    """Returns where the bytes of a train are: name of the file or object, or empty; offset, length and checksum."""
+    if isinstance(piece.location, Inline):
+        return "", 0, piece.location.length, piece.location.checksum
+    file, *place = piece.location
+    return file, *place
+
+
+def _url(store: Store, name: str) -> str:
+    """Returns the path or the URL of a file or object; without a name, the path of the stream."""
+    if not name:
+        return store.path
+    if in_database(store.path):
+        return str(store.objects.for_hadoop(name))
+    return str(Path(store.path).absolute() / SEGMENTS / name)
+
+
+def _content(piece: Slice) -> list[str]:
+    """Returns the bytes of a train in base64, or nothing if they are in a file."""
+    if not isinstance(piece.location, Inline):
+        return []
+    assert piece.location.content is not None, "the train was carried"
+    return [base64.b64encode(piece.location.content).decode()]
 
 
 def low_high(piece: Slice, release: Release, after: Position, upto: Position) -> tuple[int | None, int | None]:

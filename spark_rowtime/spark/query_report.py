@@ -9,9 +9,9 @@ from typing import Any
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store.base import READER, Store
 from spark_rowtime.store.query_account import FAILED, REPORT_SECONDS, RUNNING, STOPPED
+from spark_rowtime.types.short_repr import short_error
 
 LOG = logging.getLogger("spark_rowtime")
-ERROR_CHARACTERS = 300
 LEAST_SECONDS = 0.2
 """The least number of seconds between two reports, so that a query with many short batches writes few of them."""
 
@@ -49,7 +49,7 @@ class QueryReport:
         input, and nothing else has failed.
         """
         error = sys.exc_info()[1]
-        self._end(None if error is None or isinstance(error, EOFError) else _line(error))
+        self._end(None if error is None or isinstance(error, EOFError) else short_error(error))
 
     def _end(self, error: str | None) -> None:
         """Ends the thread, and reports the end, unless it was reported before."""
@@ -87,9 +87,3 @@ class QueryReport:
             self._store.report(READER, account["query"], json.dumps(account, ensure_ascii=False))
         except RowtimeError:
             LOG.debug("The account of query %s could not be written", account["query"], exc_info=True)
-
-
-def _line(error: BaseException) -> str:
-    """The class of an error and the first line of its message."""
-    first = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {first}"[:ERROR_CHARACTERS]

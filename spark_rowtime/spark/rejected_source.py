@@ -9,7 +9,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError
+from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import Options
+from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.base import Rejection, Store
 from spark_rowtime.store.views import rejected_table
@@ -18,7 +20,7 @@ NOT_OF_REJECTIONS = ("order", "hold", "punctuate")
 """Options that concern the bound of a stream, which its rejections do not have."""
 
 
-class RejectedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the log of rejections.
 
     Law: an offset is the number of a rejection; the rejections up to it never change. So a batch that is run again gets
@@ -81,14 +83,15 @@ class RejectedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._require_there(upto, self._store.rejections_end())
         if in_database(self._path):
             return [InputPartition(list(_gapless(self._store, after, upto)))]
-        return [InputPartition((after, upto))]
+        return [InputPartition((after, upto, DirectoryMark.of(self._path)))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per batch."""
         if isinstance(partition.value, list):
             yield from self._tables(partition.value)
             return
-        after, upto = partition.value
+        after, upto, directory = partition.value
+        directory.require_same()
         with open_store(self._path) as store:
             yield from self._tables(_gapless(store, after, upto))
 

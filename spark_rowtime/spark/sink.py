@@ -12,12 +12,13 @@ from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced
 from spark_rowtime.spark.output_bound import ACCOUNT, floors_said, local_property, of_this_query, path_of
 from spark_rowtime.spark.query_batch import Batch
+from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import create_store, in_database, open_store
 from spark_rowtime.store.base import ProducerInfo, Store, StreamSettings
 
 
-class RowtimeStreamWriter(DataSourceStreamArrowWriter):
+class RowtimeStreamWriter(Shipped, DataSourceStreamArrowWriter):
     """Created on the driver for each batch, and pickled into the tasks for ``write``.
 
     Law (*once*): a batch is identified by query and batch id; a retry changes nothing. See :class:`Batch`.
@@ -31,11 +32,14 @@ class RowtimeStreamWriter(DataSourceStreamArrowWriter):
         """Called once per task. Stages each Arrow batch as one train, which no reader sees yet.
 
         With the extension it is called only for tasks with many rows; few rows travel with the task's message to
-        the commit (see ``carried``). The rows for a stream in a database always travel with the message.
+        the commit (see ``carried``). For a stream in a database only large trains are staged, if it has a location;
+        the others travel with the message.
         """
         batch = Batch.said_by(local_property)
         if in_database(self._path):
-            return TaskOutput(batch, floors_said(local_property), trains=self._output.staged_without_store(iterator))
+            stream, trains = self._output.staged_without_store(iterator)
+            return TaskOutput(batch, floors_said(local_property), stream, trains, account=_account())
+        self._output.require_directory()
         with self._output.opened(self._open(begins=batch.number == 0)) as store:
             trains = [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows]
             return TaskOutput(batch, floors_said(local_property), store.stream, trains, account=_account())

@@ -17,14 +17,28 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from spark_rowtime.adapter.process import AdapterProcess
+from spark_rowtime.kafka.cuts import CutFloors, offsets_of
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
+from spark_rowtime.spark.late_beside import keep_late
 from spark_rowtime.spark.news import NewsOfStreams
-from spark_rowtime.spark.offset import ACCOUNT, ENDED, LEAST_SENT, NEWS, PLAN, READER, SINCE, start_position
+from spark_rowtime.spark.offset import (
+    ACCOUNT,
+    ENDED,
+    FLOOR_AT,
+    LATE,
+    LEAST_SENT,
+    NEWS,
+    PLAN,
+    READER,
+    SINCE,
+    start_position,
+)
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.spark.query_report import QueryReport
+from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store, Summary
 from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
@@ -32,7 +46,7 @@ from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
 
 
-class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Runs in one Python process beside the query. Spark calls it from the query's thread, one call at a time.
 
     Each task gets a pickled copy, only for ``read``. An offset is a position, which is a pure function of
@@ -65,6 +79,10 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _store(self) -> Store:
         return open_store(self._path)
 
+    @cached_property
+    def _cut_floors(self) -> CutFloors:
+        return CutFloors(self._store)
+
     def initialOffset(self) -> dict[str, Any]:
         """Called once, when a new query starts."""
         at = self._release.latest(self._store) if self._from_latest else self._release.earliest(self._store)
@@ -77,16 +95,26 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         argument and can be made at any time. A question is a start offset with a key that no logged offset has.
         """
         if NEWS in start:
-            return {"news": self._has_news(start[NEWS]["seconds"], start[NEWS]["beside"])}
+            return {"news": self._has_news(start[NEWS]["seconds"], start[NEWS]["streams"])}
         at = start_position(start, self._store, self._release.order, self._require)
         if PLAN in start:
             return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
         if LEAST_SENT in start:
             return self._least_sent(at, start[LEAST_SENT])
-        if ENDED in start:
-            self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
-            return {}
+        if FLOOR_AT in start:
+            return {"floor": self._floor_beside(at, start[FLOOR_AT])}
+        if LATE in start or ENDED in start:
+            return self._told(start)
         return self._end_of_next_batch(start, at, limit)
+
+    def _told(self, start: dict[str, Any]) -> dict[str, Any]:
+        """The messages LATE and ENDED."""
+        if LATE in start:
+            late = start[LATE]
+            keep_late(self._store, late["reader"], late["batch"], late["bound"], late["rows"])
+        else:
+            self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
+        return {}
 
     def _plan_of_batch(self, after: Position, end: dict[str, Any], parallelism: int) -> dict[str, Any]:
         """The question PLAN: which trains the batch between the two positions reads, for tasks in Java."""
@@ -95,6 +123,10 @@ class RowtimeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
         """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
         return {"least": least_sent(self._store, upto.seq, rowtime)}
+
+    def _floor_beside(self, upto: Position, offsets: dict[str, dict[str, int]]) -> int | None:
+        """The question FLOOR_AT: which bounds up to the position count where a batch of topics ends at ``offsets``."""
+        return self._cut_floors.floorAt(upto, offsets_of(offsets))
 
     def _end_of_next_batch(self, start: dict[str, Any], at: Position, limit: ReadLimit) -> dict[str, Any]:
         """Spark's own question. It also does what is due at each trigger: registration, adapter, leases."""

@@ -1,11 +1,10 @@
 """Creates and opens streams. The form of a path selects the store: ``memory://``, ``postgresql://`` or a directory."""
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from spark_rowtime.errors import (
     StreamNotFoundError,
 )
 from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.fork_lock import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.types.arguments import to_choice, to_text
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from spark_rowtime.store.local import LocalStore
-    from spark_rowtime.store.postgres.inline import InlineTrains
+    from spark_rowtime.store.postgres.inline import CarriedTrains
     from spark_rowtime.store.postgres.store import PostgresStore
     from spark_rowtime.store.report import Report
 
@@ -36,6 +36,7 @@ _POSTGRES = "postgresql://"
 def create_store(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
     """Creates an empty stream that expects ``producers``. Raises StreamExistsError if ``path`` exists already."""
     path = _text(path)
+    _require_no_location(path, settings.location)
     if path.startswith("memory://"):
         _require_free(path)
         store = MemoryStore(path, schema, settings)
@@ -67,15 +68,7 @@ def open_store(path: str, durability: str = "process") -> Store:
 
 _SHARED: "WeakValueDictionary[tuple[str, str], LocalStore | PostgresStore]" = WeakValueDictionary()
 """The stores that sinks of this process share, by path and durability."""
-_SHARING = threading.Lock()
-
-
-def _after_fork() -> None:
-    global _SHARING  # noqa: PLW0603  (another thread of the parent may hold it)
-    _SHARING = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+_SHARING = ForkLock()
 
 
 def open_shared_store(path: str, durability: str = "process") -> Store:
@@ -94,14 +87,15 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
         return shared
 
 
-def open_carried(path: str, schema: pa.Schema) -> "AbstractContextManager[InlineTrains]":
+def open_carried(path: str, schema: pa.Schema, objects: Any) -> "AbstractContextManager[CarriedTrains]":
     """Returns what stages and reads rows of a stream ``in_database`` without the database, as a Spark task does.
 
-    The bytes travel with what ``stage`` returns, and with what ``Store.carry`` returns.
+    The bytes travel with what ``stage`` returns, and with what ``Store.carry`` returns. ``objects`` is that of the
+    store: large trains are there.
     """
-    from spark_rowtime.store.postgres.inline import InlineTrains  # noqa: PLC0415
+    from spark_rowtime.store.postgres.inline import CarriedTrains  # noqa: PLC0415
 
-    return nullcontext(InlineTrains(path, schema))
+    return nullcontext(CarriedTrains(path, schema, objects))
 
 
 def check_store(path: str, advance: Callable[[int, int | None], object] | None = None) -> "Report":
@@ -122,12 +116,19 @@ def check_store(path: str, advance: Callable[[int, int | None], object] | None =
     return check_local(_local(path), advance)
 
 
-def copy_store(path: str, to: str, advance: Callable[[int, int | None], object] | None = None) -> None:
+def copy_store(
+    path: str,
+    to: str,
+    advance: Callable[[int, int | None], object] | None = None,
+    location: str | None = None,
+) -> None:
     """Copies a stream, which others may write to meanwhile, to a new path. One in memory stays in memory.
 
-    ``advance`` is called with how many bytes are copied, and how many there are.
+    ``advance`` is called with how many bytes are copied, and how many there are. ``location`` is that of a copy in a
+    database; None: that of the stream.
     """
     path, to = _text(path), _text(to)
+    _require_no_location(to, location)
     if "memory" in (_kind(path), _kind(to)):
         _same_kind(path, to)
         _require_free(to)
@@ -139,7 +140,7 @@ def copy_store(path: str, to: str, advance: Callable[[int, int | None], object] 
         exported = _postgres().exported(path) if in_database(path) else local.exported(_local(path))
         with exported as history:
             if in_database(to):
-                _postgres().import_postgres(history, to)
+                _postgres().import_postgres(history, to, location)
             else:
                 local.import_local(history, _local(to))
         return
@@ -194,6 +195,16 @@ def list_stores(folder: str) -> list[str]:
 def in_database(path: str) -> bool:
     """Returns whether the path is of a stream in a PostgreSQL database, which a Spark task must not talk to."""
     return path.startswith(_POSTGRES)
+
+
+def _require_no_location(path: str, location: str | None) -> None:
+    if location is not None and not in_database(path):
+        raise InvalidOptionError(
+            f"The stream {path} cannot have a location: only streams in PostgreSQL (postgresql://host:port/database/"
+            "stream) keep large trains elsewhere. Leave location out.",
+            option="location",
+            path=path,
+        )
 
 
 def _postgres() -> "ModuleType":

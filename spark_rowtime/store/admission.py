@@ -1,12 +1,16 @@
 """Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.bounds.clock import Status
+from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.clock import Sent, Status
 from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
+from spark_rowtime.bounds.topic_cut import CutBound
+from spark_rowtime.bounds.train import floors_between
 from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.types.arguments import did_you_mean, nearest
@@ -37,6 +41,34 @@ def admit(
         if fits.num_rows:
             accepted.append(store.stage(fits))
     return tuple(accepted), tuple(rejected)
+
+
+class Landing(NamedTuple):
+    """What a commit logs: events, those of trains in their order. ``sends``: it has rows or a new bound.
+
+    With each event comes its train, or the bound of a producer that sends cuts.
+    """
+
+    events: tuple[tuple[Sent, Staged | None, CutBound | None], ...]
+    sends: bool
+
+
+def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: str, in_force: int | None) -> Landing:
+    """Returns what ``commit`` logs, of which ``trains`` were admitted.
+
+    ``own`` is the producer's floor before the commit, ``status`` its status, and ``in_force`` the floor below which its
+    rows are late. A commit without rows logs its floor if that is new, or if the producer counts again by sending.
+    """
+    behind_rows = None if commit.bounds else commit.floor
+    floors = floors_between([(t.least, t.largest) for t in trains], behind_rows, own)[1:]
+    events: list[tuple[Sent, Staged | None, CutBound | None]] = [
+        (Sent(commit.producer, floor, train.largest), train, None) for train, floor in zip(trains, floors, strict=True)
+    ]
+    events += [(Sent(commit.producer, bound.floor), None, bound) for bound in commit.bounds]
+    news = stronger(own, commit.floor) != own
+    if not events and (news or status not in (Status.ATTACHED, Status.COMPLETE)):
+        events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
+    return Landing(tuple(events), bool(trains) or news)
 
 
 def whose_bound(store: Store, producer: str, bound: int) -> BoundOrigin:

@@ -16,6 +16,7 @@ from spark_rowtime.bounds.clock import Event, Status, StreamClock
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.members import Members, SortedMembers
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.steady_clock import Reading
 
@@ -57,6 +58,8 @@ class StreamSettings:
     retainAge: int | None = None
     retainBytes: int | None = None
     retainRejected: int = REJECTED_BYTES
+    location: str | None = None
+    """The URL where trains are that are too large for the database; None: all are in the store."""
 
     def clock(self, members: Members | None = None) -> StreamClock:
         """Returns the clock of a new stream. ``members`` is where it keeps its producers; None: in memory."""
@@ -130,7 +133,8 @@ class Commit:
     state of the producer's disorder, from which its next commit continues; ``keys`` are the changes of that part of the
     state that is not written with every commit; None: there are none. If ``whole`` is true and a
     row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised. ``account`` replaces the
-    producer's account as a WRITER; None: it stays.
+    producer's account as a WRITER; None: it stays. ``bounds`` are the bounds that the producer sent, in their order, if
+    it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of the last one.
     """
 
     producer: str
@@ -144,6 +148,7 @@ class Commit:
     whole: bool = False
     keys: KeyChanges | None = None
     account: str | None = None
+    bounds: tuple[CutBound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +205,9 @@ class Summary:
     rejected: int
     forgotten: int
 
+
+REJECTS_ONLY = "rejects only"
+"""The checkpoint of a producer that only rejects rows; see ``Store.reject``. A producer with one is not forgotten."""
 
 FORGET_MICROS = 86_400_000_000
 """``gc`` forgets a producer that left at least this long ago: a day."""
@@ -278,6 +286,7 @@ class Store(ABC):
     7. A bound without rows is visible.
     8. What a crashed writer left half-written is never read, and the next writer works.
     9. Rejected rows are kept with reason, bound, whose bound it was, producer and time.
+    10. A cut is visible with the event of its bound, and stays when the event is removed.
     """
 
     path: str
@@ -287,6 +296,8 @@ class Store(ABC):
     """The ids of the streams of which this one is a copy, each with the seq up to which both logs are the same."""
     schema: pa.Schema
     settings: StreamSettings
+    objects: Any = None
+    """What a task needs to read and write trains in the stream's location; None: it has none. Can be pickled."""
     now: Callable[[], int]
     """The wall clock, in microseconds. It may jump, so no decision depends on it."""
     steady: Callable[[], Reading]
@@ -357,8 +368,20 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def leave(self, producer: str, epoch: int) -> None:
-        """Closes the producer, which then no longer holds the stream back. A repeated call changes nothing."""
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        """Keeps rows that are late elsewhere, under the name of a producer that takes no part in the clock.
+
+        No event is logged, and nothing waits for this producer, whose status is LEFT. ``number`` grows with each call;
+        a call whose number is not above that of the last one is a retry, and changes nothing. The producer is not
+        forgotten.
+        """
+
+    @abstractmethod
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
+        """Closes the producer, which then no longer holds the stream back. A repeated call changes nothing.
+
+        ``cut``: until offsets have reached it, the producer holds the bound there as it did before.
+        """
 
     @abstractmethod
     def detach(self, producer: str) -> None:
@@ -486,6 +509,21 @@ class Store(ABC):
     @abstractmethod
     def keys(self, producer: str) -> list[bytes]:
         """Returns the contents of the ``keys`` that the producer has committed, from the last whole ones on."""
+
+    @abstractmethod
+    def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
+        """Yields the cuts of the events from ``after + 1`` to ``upto`` (None: the last), in their order.
+
+        ``gc`` removes no cuts, since offsets at any earlier place may still be asked for.
+        """
+
+    @abstractmethod
+    def has_cuts(self) -> bool:
+        """Returns whether a producer has ever sent a cut. It is cheap."""
+
+    @abstractmethod
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        """Returns the producer's last whole cut and all that it sent after it; none if it has never sent a cut."""
 
     @abstractmethod
     def clock(self) -> StreamClock:

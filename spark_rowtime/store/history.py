@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.base import Position, Staged, StreamSettings
 
 
@@ -119,6 +120,9 @@ class History(Protocol):
 
     def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
         """Yields the bounds of values of key columns: a producer, its commit, and what that commit stored."""
+
+    def cuts(self) -> Iterator[LoggedCut]:
+        """Yields the cuts of all events, also of those that were removed."""
 
     def accounts(self) -> Iterator[KnownAccount]:
         """Yields the accounts of the queries that write the stream. Others did not report to the copy."""

@@ -25,12 +25,22 @@ from spark_rowtime.bounds.clock import (
     completes,
 )
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
-from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
+from spark_rowtime.store.admission import (
+    admit,
+    fenced,
+    landing,
+    never_attached,
+    redeclared,
+    require_open,
+    require_whole,
+)
 from spark_rowtime.store.base import (
     FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
+    REJECTS_ONLY,
     WRITER,
     Account,
     Collected,
@@ -103,6 +113,7 @@ class MemoryStore(Store):
         self._log: list[_Entry] = []
         self._producers: dict[str, _Producer] = {}
         self._rejections: list[Rejection] = []
+        self._cuts: list[LoggedCut] = []
         self._readers: dict[str, tuple[Position, int]] = {}
         self._accounts: dict[tuple[str, str], tuple[str, int]] = {}
         self._horizon = 0
@@ -210,17 +221,28 @@ class MemoryStore(Store):
                 self._remove(None, None, False)
             return record.receipt
 
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        with self._changed:
+            epoch = max((info.epoch for info in self._forgotten), default=0)
+            record = self._producers.get(producer) or _newcomer(producer, Status.LEFT, epoch)
+            if number <= record.info.number:
+                return
+            self._producers[producer] = record
+            self._reject(producer, rejected)
+            rows = record.info.rejected + sum(r.rows.num_rows for r in rejected)
+            record.info = replace(record.info, rejected=rows, number=number, checkpoint=REJECTS_ONLY)
+            record.seen = self._uptime()
+
     def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
         record = self._producers[commit.producer]
-        before = self._clock.in_force(commit.producer)
-        own = record.info.floor
-        floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
-        for train, floor in zip(trains, floors, strict=True):
-            self._append(Sent(commit.producer, floor, train.largest), train)
-        news = stronger(own, commit.floor) != own
-        if not trains and (news or record.info.status not in (Status.ATTACHED, Status.COMPLETE)):
-            self._append(Sent(commit.producer, stronger(before, commit.floor)), None)
-        if trains or news:
+        in_force = self._clock.in_force(commit.producer)
+        landed = landing(commit, trains, record.info.floor, record.info.status, in_force)
+        for event, train, bound in landed.events:
+            hold = self._clock.in_force(commit.producer)
+            self._append(event, train)
+            if bound is not None:
+                self._cuts.append(bound.logged(len(self._log), commit.producer, hold))
+        if landed.sends:
             record.sent = self._uptime()
 
     def _reject(self, producer: str, rejected: tuple[Rejected, ...]) -> None:
@@ -263,12 +285,15 @@ class MemoryStore(Store):
         )
         self._changed.notify_all()
 
-    def leave(self, producer: str, epoch: int) -> None:
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
         with self._changed:
             record = self._current(producer, epoch)
             if record.info.status not in (Status.LEFT, Status.COMPLETE):
                 record.seen = self._uptime()
+                hold = self._clock.in_force(producer)
                 self._append(Left(producer), None)
+                if cut is not None:
+                    self._cuts.append(LoggedCut(len(self._log), producer, hold, cut))
                 self._producers[producer].seen = self._uptime()
 
     def detach(self, producer: str) -> None:
@@ -462,6 +487,20 @@ class MemoryStore(Store):
     def keys(self, producer: str) -> list[bytes]:
         with self._changed:
             return list(self._producers[producer].keys) if producer in self._producers else []
+
+    def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
+        with self._changed:
+            return iter([c for c in self._cuts if c.seq > after and (upto is None or c.seq <= upto)])
+
+    def has_cuts(self) -> bool:
+        with self._changed:
+            return bool(self._cuts)
+
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        with self._changed:
+            found = [c for c in self._cuts if c.producer == producer]
+        wholes = [n for n, c in enumerate(found) if c.cut is not None and c.cut.whole]
+        return found[wholes[-1] :] if wholes else []
 
     def clock(self) -> StreamClock:
         with self._changed:

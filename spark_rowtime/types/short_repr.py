@@ -13,3 +13,17 @@ def short_repr(value: Any) -> str:
     except Exception:  # noqa: BLE001  (the value is the caller's, and may raise anything)
         return f"<{type(value).__name__}>"
     return text if len(text) <= REPR_CHARACTERS else f"{text[:REPR_CHARACTERS]}... ({len(text)} characters)"
+
+
+ERROR_CHARACTERS = 300
+"""How many characters of an error short_error keeps."""
+
+
+def short_error(error: BaseException) -> str:
+    r"""The class of an error and the first line of its message, as a stream records it for whoever asks why it stands.
+
+    >>> short_error(ValueError("no such shop: 7\nstack"))
+    'ValueError: no such shop: 7'
+    """
+    first = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {first}"[:ERROR_CHARACTERS]

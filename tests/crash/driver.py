@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from tests.crash.killing import IN_TASK, Hit, KillingDataSource
+from tests.crash.places import stream_in
 from tests.sparksession import NATIVE_WRITE, make_session, settle
 
 SETTINGS = {
@@ -24,7 +25,7 @@ SETTINGS = {
 
 def counts(spark: SparkSession, folder: Path) -> DataFrame:
     """The query. Its batches are small, each with a bound, so there are many moments to kill it."""
-    rows = spark.readStream.format("rowtime").option("maxRowsPerTrigger", "30").load(str(folder / "source.rowtime"))
+    rows = spark.readStream.format("rowtime").option("maxRowsPerTrigger", "30").load(stream_in(folder, "source"))
     tumbling = rows.groupBy(F.window("rowtime", "10 minutes"), "k").agg(
         F.count("*").alias("rows"), F.sum("n").alias("n")
     )
@@ -34,7 +35,7 @@ def counts(spark: SparkSession, folder: Path) -> DataFrame:
 def go_on(spark: SparkSession, folder: Path) -> StreamingQuery:
     """Starts the query of that folder from its checkpoint. It writes through Python if a task is to be hit."""
     spark.dataSource.register(KillingDataSource)
-    path = str(folder / "counts.rowtime")
+    path = stream_in(folder, "counts")
     if hit := Hit.laid(path):
         spark.conf.set(NATIVE_WRITE, str(hit.point != IN_TASK).lower())
     sink = counts(spark, folder).writeStream.format("rowtime")
@@ -44,7 +45,7 @@ def go_on(spark: SparkSession, folder: Path) -> StreamingQuery:
 def undisturbed(spark: SparkSession, folder: Path) -> None:
     """Runs the query from the beginning, in one run, into another stream."""
     sink = counts(spark, folder).writeStream.format("rowtime").option("checkpointLocation", str(folder / "undisturbed"))
-    sink.trigger(availableNow=True).start(str(folder / "reference.rowtime")).awaitTermination()
+    sink.trigger(availableNow=True).start(stream_in(folder, "reference")).awaitTermination()
 
 
 def main(folders: list[Path]) -> None:

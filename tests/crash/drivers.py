@@ -14,6 +14,7 @@ import spark_rowtime as rt
 from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rowtime_micros
 from tests.crash.killing import AFTER_COMMIT, BEFORE_COMMIT, IN_COMMIT, IN_TASK
+from tests.crash.places import stream_in
 from tests.crash.tally import Tally
 from tests.store.streams import EMPTY, WHOLE
 from tests.streams import QUIET
@@ -31,10 +32,10 @@ def moment(minutes: float) -> str:
 
 
 class Feed:
-    """Two producers of ``folder/source.rowtime``, the second behind, some rows late. A seed gives the same rows."""
+    """Two producers of the stream ``source``, the second behind, some rows late. A seed gives the same rows."""
 
     def __init__(self, folder: Path, seed: int = 1) -> None:
-        self.path, self._dice, self._step = str(folder / "source.rowtime"), random.Random(seed), 0
+        self.path, self._dice, self._step = stream_in(folder, "source"), random.Random(seed), 0
         rt.createStream(self.path, "rowtime TIMESTAMP NOT NULL, k STRING, n BIGINT")
         self._sinks = [
             rt.openSink(self.path, producer=name, onLate="reject", rowsImplyBounds=False, lease=None, linger=QUIET)
@@ -64,7 +65,7 @@ class Driver:
     """A process of tests.crash.driver in its own process group. ``sink``: the sink of the first folder."""
 
     def __init__(self, *folders: Path, python: str = sys.executable) -> None:
-        self.sink = str(folders[0] / "counts.rowtime")
+        self.sink = stream_in(folders[0], "counts")
         self._errors = (folders[0] / f"driver-{len(list(folders[0].glob('driver-*')))}.log").open("ab")
         self.process = subprocess.Popen(
             [python, "-m", "tests.crash.driver", *map(str, folders)],
@@ -182,7 +183,8 @@ class Account:
     """A consumer of the sink. It checks that no row disappears or comes twice, and that the bound never falls."""
 
     def __init__(self, folder: Path, tally: Tally) -> None:
-        self._source, self._sink, self._tally = str(folder / "source.rowtime"), str(folder / "counts.rowtime"), tally
+        self._source, self._sink, self._tally = stream_in(folder, "source"), stream_in(folder, "counts"), tally
+        self._reference = stream_in(folder, "reference")
         self._rows: list[tuple[Any, ...]] = []
         self._bound = 0
 
@@ -199,8 +201,9 @@ class Account:
         assert (bound.floor if bound else 0) >= self._bound
         self._rows, self._bound = found, bound.floor if bound else 0
 
-    def close(self, reference: str) -> None:
+    def close(self) -> None:
         """Called at the end: checks for the batch result, each row once, and the bound of an undisturbed query."""
+        reference = self._reference
         self._check()
         whole = expected(self._source)
         assert whole
@@ -224,7 +227,7 @@ LEFT = {IN_TASK: MID_BATCH, BEFORE_COMMIT: MID_BATCH, IN_COMMIT: MID_BATCH, AFTE
 
 def phase(folder: Path) -> str:
     """The place at which the driver was killed."""
-    planned, done, sunk = logged(folder, "offsets"), logged(folder, "commits"), landed(str(folder / "counts.rowtime"))
+    planned, done, sunk = logged(folder, "offsets"), logged(folder, "commits"), landed(stream_in(folder, "counts"))
     assert done <= sunk <= planned <= done + 1
     if planned == done:
         return BETWEEN

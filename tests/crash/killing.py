@@ -2,7 +2,9 @@
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Self
 from unittest.mock import patch
@@ -16,6 +18,7 @@ from spark_rowtime.spark.options import WRITE, Options
 from spark_rowtime.spark.output_bound import local_property
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.task_output import TaskOutput
+from spark_rowtime.store import in_database
 from spark_rowtime.store.base import Commit, Receipt, Store
 
 IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
@@ -28,7 +31,8 @@ IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
 
 
 class Hit(NamedTuple):
-    """A signal to send once, at a point of this batch or of a later one. It is a file beside the sink's stream.
+    """A signal to send once, at a point of this batch or of a later one. It is a file beside the sink's stream,
+    or among the temporary files.
 
     ``group``: the process group that gets the signal; 0: the Spark worker that reaches the point.
     """
@@ -61,6 +65,8 @@ def stopped(path: str) -> int | None:
 
 
 def _file(path: str) -> Path:
+    if in_database(path):
+        return Path(tempfile.gettempdir(), f"rowtime-{sha256(path.encode()).hexdigest()[:16]}.hit")
     return Path(f"{path}.hit")
 
 

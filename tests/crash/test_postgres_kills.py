@@ -22,7 +22,7 @@ from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
 from tests.crash.writers import again, story
 from tests.postgresserver import NO_SERVER, PostgresServer, programs
-from tests.store.streams import SCHEMA, place, read, without_times
+from tests.store.streams import SCHEMA, Writer, place, read, without_times
 
 CUTS, KILLS, WRITERS, ROWS = 12, 3, 3, 60
 
@@ -80,6 +80,30 @@ def test_the_connection_is_cut_at_each_message(
         proxy.cut_at = 0
         line.fault()
         assert check_store(postgres.url(path)).damage == []
+
+
+def test_the_connection_is_cut_in_commits_that_were_foreseen(
+    postgres: PostgresServer, proxy: CuttingProxy, tally: Callable[[str], Tally]
+) -> None:
+    """They take one message each; the call repeats the commit, and finds out whether it had landed."""
+    line, sent = tally("connection to PostgreSQL cut"), [float(n) for n in range(8)]
+    for at, delivered in [(cut, late) for cut in range(1, 6) for late in (False, True)]:
+        path = f"cut/foreseen/{at}/{delivered}"
+        store, beside = twins(postgres, proxy, path)
+        writer = Writer(store, "a")
+        for second in sent[:3]:
+            writer.send([second], floor=second)
+        proxy.count, proxy.cut_at, proxy.delivered = 0, at, delivered
+        receipts = [writer.send([second], floor=second) for second in sent[3:]]
+        proxy.cut_at = 0
+        line.fault()
+        assert proxy.count > len(receipts), at
+        assert [receipt.seq for receipt in receipts] == [5, 6, 7, 8, 9]
+        assert read(beside) == sent
+        line.account(read(beside), sent, sent)
+        assert check_store(postgres.url(path)).damage == []
+        store.close()
+        beside.close()
 
 
 def twins(postgres: PostgresServer, proxy: CuttingProxy, name: str) -> tuple[Store, Store]:

@@ -16,18 +16,21 @@ import pytest
 
 from tests.crash.drivers import BETWEEN, LEFT, Account, Driver, Feed, landed, logged, phase
 from tests.crash.killing import BEFORE_COMMIT, IN_COMMIT, IN_TASK, Hit, stopped
+from tests.crash.places import in_database, stream_in
 from tests.crash.tally import Tally
 from tests.crash.victims import how_many
+from tests.postgresserver import PostgresServer
 from tests.sparksession import wait_for
 
 QUERIES = 4
 """In a driver that is killed at a random moment: each of them is somewhere else."""
 MEASURES: list[Callable[[Path], int]] = [
     lambda folder: logged(folder, "offsets"),
-    lambda folder: landed(str(folder / "counts.rowtime")),
+    lambda folder: landed(stream_in(folder, "counts")),
     lambda folder: logged(folder, "commits"),
 ]
 LINE = "kill -9 of a Spark driver: {}"
+RANDOM = {"directory": "", "postgresql": " over PostgreSQL"}
 WITHIN = LEFT if "ROWTIME_KILLS" in os.environ else {point: LEFT[point] for point in (IN_TASK, IN_COMMIT)}
 """The points of a batch, and where it is when its driver dies there."""
 
@@ -35,12 +38,7 @@ WITHIN = LEFT if "ROWTIME_KILLS" in os.environ else {point: LEFT[point] for poin
 def test_a_driver_killed_at_each_point_of_a_batch(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     feed, accounts = Feed(tmp_path), [Account(tmp_path, tally(LINE.format(point))) for point in (*WITHIN, BETWEEN)]
     for (point, where), account in zip(WITHIN.items(), accounts, strict=False):
-        feed.send(2)
-        with Driver(tmp_path) as driver:
-            Hit(point, batch := logged(tmp_path, "offsets") + 1, driver.process.pid).lay(driver.sink)
-            driver.tell("go")
-            assert driver.ended() == -signal.SIGKILL
-        assert (logged(tmp_path, "offsets"), phase(tmp_path)) == (batch, where)
+        killed_within(tmp_path, feed, point, where)
         account.killed()
     with Driver(tmp_path) as driver:
         driver.do("go")
@@ -49,6 +47,33 @@ def test_a_driver_killed_at_each_point_of_a_batch(tmp_path: Path, tally: Callabl
     accounts[-1].killed()
     feed.send(2)
     taken_over(tmp_path, feed, tally)
+
+
+def killed_within(folder: Path, feed: Feed, point: str, where: str) -> None:
+    """A driver that dies at that point of its first batch."""
+    feed.send(2)
+    with Driver(folder) as driver:
+        Hit(point, batch := logged(folder, "offsets") + 1, driver.process.pid).lay(driver.sink)
+        driver.tell("go")
+        assert driver.ended() == -signal.SIGKILL
+    assert (logged(folder, "offsets"), phase(folder)) == (batch, where)
+
+
+def test_a_driver_of_streams_in_postgresql_killed_within_a_batch(
+    tmp_path: Path, postgres: PostgresServer, tally: Callable[[str], Tally]
+) -> None:
+    """Before the database gets the commit, and with ROWTIME_KILLS at the other points."""
+    folder = in_database(tmp_path / "streams", postgres.url())
+    feed, account = Feed(folder), Account(folder, tally("kill -9 of a Spark driver over PostgreSQL: within a batch"))
+    for point, where in WITHIN.items() if "ROWTIME_KILLS" in os.environ else [(IN_COMMIT, LEFT[IN_COMMIT])]:
+        killed_within(folder, feed, point, where)
+        account.killed()
+    feed.send(2)
+    with Driver(folder) as driver:
+        driver.do("go")
+        driver.do("reference")
+        assert driver.ended() == 0
+    account.close()
 
 
 def taken_over(folder: Path, feed: Feed, tally: Callable[[str], Tally]) -> None:
@@ -73,18 +98,24 @@ def taken_over(folder: Path, feed: Feed, tally: Callable[[str], Tally]) -> None:
         new.do("go")
         new.do("reference")
         assert new.ended() == 0
-    account.close(str(folder / "reference.rowtime"))
+    account.close()
 
 
 @pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="minutes; ROWTIME_KILLS=100 has it")
-def test_drivers_killed_at_random_moments(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+@pytest.mark.parametrize("store", ["directory", "postgresql"])
+def test_drivers_killed_at_random_moments(
+    tmp_path: Path, tally: Callable[[str], Tally], store: str, postgres: PostgresServer
+) -> None:
     seed = int(os.environ.get("ROWTIME_SEED", "1"))
     dice, where = random.Random(seed), Counter[str]()
     folders = [tmp_path / str(number) for number in range(QUERIES)]
     for folder in folders:
         folder.mkdir()
+        if store == "postgresql":
+            in_database(folder, postgres.url())
+    line = f"kill -9 of a Spark driver{RANDOM[store]}: at a random moment, by query"
     feeds = [Feed(folder, seed) for seed, folder in enumerate(folders, QUERIES * seed)]
-    accounts = [Account(folder, tally("kill -9 of a Spark driver: at a random moment, by query")) for folder in folders]
+    accounts = [Account(folder, tally(line)) for folder in folders]
     for kill in range(-(-how_many(0) // QUERIES)):
         for feed in feeds:
             feed.send(dice.randint(1, 3))
@@ -102,8 +133,8 @@ def test_drivers_killed_at_random_moments(tmp_path: Path, tally: Callable[[str],
         driver.do("go")
         driver.do("reference")
         assert driver.ended() == 0
-    for folder, account in zip(folders, accounts, strict=True):
-        account.close(str(folder / "reference.rowtime"))
+    for account in accounts:
+        account.close()
 
 
 def come_some_way(driver: Driver, folders: list[Path], dice: random.Random) -> None:

@@ -41,7 +41,7 @@ def finish(spark: SparkSession, folder: Path, account: Account) -> None:
     with running(go_on(spark, folder)) as last:
         last.processAllAvailable()
     undisturbed(spark, folder)
-    account.close(str(folder / "reference.rowtime"))
+    account.close()
 
 
 def workers(spark: SparkSession) -> dict[int, str]:

@@ -9,19 +9,10 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import HOST, READER
-from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.query_account import GONE_MICROS
 from spark_rowtime.testing.clock import TestClock
 from spark_rowtime.types.timestamps import to_micros
 from tests.store.streams import Writer
-
-
-@pytest.fixture(autouse=True)
-def no_streams_left() -> Any:
-    before = set(STREAMS)
-    yield
-    for path in set(STREAMS) - before:
-        del STREAMS[path]
 
 
 def us(clock: str) -> int:

@@ -9,7 +9,6 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
 from spark_rowtime.store import open_store
-from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.testing.clock import TestClock
 from spark_rowtime.types.timestamps import to_micros
 
@@ -46,14 +45,6 @@ class Feed:
 
     def why(self, at: str | None = TEN, **options: Any) -> rt.Explanation:
         return rt.why(self.path, at=at, **options)
-
-
-@pytest.fixture(autouse=True)
-def no_streams_left() -> Any:
-    before = set(STREAMS)
-    yield
-    for path in set(STREAMS) - before:
-        del STREAMS[path]
 
 
 def test_no_producers() -> None:

@@ -12,20 +12,11 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.diagnosis.progress import Progress
 from spark_rowtime.store import open_store
-from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.token import FlushMark, parse
 from spark_rowtime.types.timestamps import END, to_micros
 from tests.store.streams import Writer
 
 HOUR = 3_600_000_000
-
-
-@pytest.fixture(autouse=True)
-def no_streams_left() -> Any:
-    before = set(STREAMS)
-    yield
-    for path in set(STREAMS) - before:
-        del STREAMS[path]
 
 
 def new_stream() -> str:

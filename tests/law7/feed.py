@@ -21,13 +21,17 @@ class LeftOut:
     lag: bool = False
 
 
+database = ""
+"""The URL of the database that has all streams; empty: they are in folders."""
+
+
 class Feed:
     """Law: a row that is accepted with all bounds is accepted with fewer."""
 
     def __init__(self, folder: Path, schedule: Schedule, left_out: LeftOut, only: set[int] | None = None) -> None:
         """``only``: the ids of the rows to send; None: all rows, also late ones."""
         self.folder, self.left_out, self.only = folder, left_out, only
-        self.paths = {stream: str(folder / f"{stream}.rowtime") for stream, _ in schedule.settings}
+        self.paths = {stream: f"{database}{folder}/{stream}.rowtime" for stream, _ in schedule.settings}
         self.sinks: dict[tuple[str, str], Any] = {}
         self.settings = {stream: dict(settings) for stream, settings in schedule.settings}
         self.seqs: dict[str, list[int]] = {stream: [] for stream in self.paths}
@@ -79,8 +83,7 @@ class Feed:
         store: Any = open_store(self.paths[event.stream])
         attached = [p.name for p in store.producers() if p.status is Status.ATTACHED]
         if event.producer in attached:
-            with store._transaction():
-                store._tick(Idled(event.producer), store._find(event.producer))
+            _log_idled(store, event.producer)
         store.close()
 
     @staticmethod
@@ -96,3 +99,19 @@ class Feed:
         """Lets go of all sinks."""
         for sink in self.sinks.values():
             sink.abandon()
+
+
+def _log_idled(store: Any, producer: str) -> None:
+    """Logs that the producer is idle, without letting time pass."""
+    if not database:
+        with store._transaction():
+            store._tick(Idled(producer), store._find(producer))
+        return
+    from spark_rowtime.store.postgres import records
+
+    def run(transaction: Any, log: Any, _found: Any) -> None:
+        record = records.find(transaction, producer)
+        log.members.turn_to(record)
+        log.tick(Idled(producer), record)
+
+    store._transact(run)

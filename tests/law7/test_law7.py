@@ -2,7 +2,8 @@
 
 CI tries one seed. Any others: ``ROWTIME_LAW7_SEEDS=0:200 python -m pytest tests/law7``; one again:
 ``ROWTIME_LAW7_SEEDS=17:18``; one of the kinds of kinds.py alone: ``ROWTIME_LAW7_KINDS="null keys"``, also one that is
-known to fail. A case that fails is printed, and made smaller as far as that goes in five minutes.
+known to fail. ``ROWTIME_LAW7_STORE=postgres``: the streams are in PostgreSQL. A case that fails is printed, and made
+smaller as far as that goes in five minutes.
 """
 
 import os
@@ -13,12 +14,20 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from tests.law7 import feed
 from tests.law7.cases import cases, lively
 from tests.law7.grammar import Source
 from tests.law7.kinds import kinds_of, wanted
 from tests.law7.machine import Case, tried
 
 FIRST, LAST = map(int, os.environ.get("ROWTIME_LAW7_SEEDS", "8:9").split(":"))
+
+
+@pytest.fixture(autouse=True)
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the streams are."""
+    if os.environ.get("ROWTIME_LAW7_STORE") == "postgres":
+        monkeypatch.setattr(feed, "database", request.getfixturevalue("postgres").url())
 
 
 @pytest.mark.parametrize("number", range(FIRST, LAST))

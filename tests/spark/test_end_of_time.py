@@ -76,6 +76,24 @@ def test_a_query_of_windows_of_9999_and_of_a_moved_time_ends_only_with_the_strea
     moved.stop()
 
 
+def test_a_time_rounded_in_a_zone_with_summer_time_ends_with_the_stream(pipe: Pipe, tmp_path: Path) -> None:
+    """The zone's rules are asked for the changes of the clocks after the end of time, too."""
+    path = pipe.create("source", "k STRING")
+    pipe.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        rows = pipe.read("source").selectExpr("date_trunc('HOUR', rowtime) AS rowtime", "CAST(rowtime AS DATE) AS day")
+        pipe.run(rows.groupBy("rowtime", "day").count().select("rowtime", "count"))
+        with opened(path, "a") as sink:
+            send(sink, ("2006-07-01 10:20", "a"), promise="2300-07-01 10:00")
+            assert pipe.step() == [("2006-07-01 10:00", 1)]
+            send(sink, ("2300-07-01 10:20", "a"))
+            sink.close(complete=True)
+        assert pipe.step() == [("2300-07-01 10:00", 1)]
+        assert rt.describeStream(pipe.path("out")).bound == rt.RowtimeBound.END
+    finally:
+        pipe.spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 def test_a_join_frees_its_rows_and_is_complete_when_both_streams_are(pipe: Pipe) -> None:
     for name in ("orders", "trades"):
         pipe.create(name, "id INT")

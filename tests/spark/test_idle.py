@@ -22,7 +22,7 @@ def test_one_source_waits_for_all_and_longer_the_longer_there_is_no_news(pipe: P
     def long(*of: str) -> list[str]:
         """Which of the streams were asked to wait long, and for which others."""
         found = [(name, question) for name in of for question in asked(streams[name])]
-        return sorted({(name, *q["beside"]) for name, q in found if q["seconds"] == LONG_SECONDS})
+        return sorted({(name, *q["streams"]) for name, q in found if q["seconds"] == LONG_SECONDS})
 
     ticks = spark.readStream.format("rate").load().selectExpr("timestamp AS rowtime", "CAST(value AS INT) AS x")
     queries: list[Watched] = []

@@ -18,6 +18,7 @@ from spark_rowtime.spark.partition import LEAST_PARTITION_ROWS, PARTITION_ROWS, 
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Slice, StreamSettings
 from spark_rowtime.types.schema import stream_schema
+from tests.postgresserver import PostgresServer
 from tests.spark.test_source import TYPES, VALUES
 from tests.sparksession import NATIVE_READ, wait_for
 from tests.streams import Pipe, at, opened, send
@@ -85,6 +86,15 @@ def flat(batches: list[list[str]]) -> list[str]:
 @pytest.mark.smoke
 @pytest.mark.parametrize("order", ["arrival", "rowtime"])
 def test_every_type_is_the_same_whole_and_in_part(pipe: Pipe, order: str) -> None:
+    every_type_in_part(pipe, order)
+
+
+def test_every_type_of_a_stream_in_a_database(database_pipe: Pipe) -> None:
+    """Its rows travel with the partitions, so tasks read them without a Python worker."""
+    every_type_in_part(database_pipe, "rowtime")
+
+
+def every_type_in_part(pipe: Pipe, order: str) -> None:
     rt.createStream(pipe.path("s"), TYPES)
     values = sorted(VALUES, key=lambda row: row[0])
     with opened(pipe.path("s"), "feed", rowsImplyBounds=False) as sink:
@@ -187,6 +197,38 @@ def test_damage_is_named_in_the_same_words(pipe: Pipe, damage: str) -> None:
         assert part in text
 
 
+def test_rows_of_a_database_whose_bytes_are_damaged(database_pipe: Pipe, postgres: PostgresServer) -> None:
+    """The same error on both ways."""
+    path = database_pipe.create("s", "x INT")
+    with opened(path, "feed") as sink:
+        send(sink, ("10:00", 1))
+    postgres.execute(
+        "UPDATE rowtime.trains SET bytes = set_byte(bytes, length(bytes) - 9, 9) WHERE stream = "
+        f"(SELECT id FROM rowtime.streams WHERE name = '{path.partition('rowtime/')[2]}')"
+    )
+    said = set()
+    for native in (True, False):
+        with pytest.raises(StreamingQueryException) as caught:
+            twice(database_pipe, "s").run(native)
+        said |= set(re.findall(r"StoreCorruptError: (.*? from a backup\.)", str(caught.value)))
+    assert len(said) == 1, said
+    assert f"{path}: the checksum does not match; so train 2 of 'feed' cannot be read" in said.pop()
+
+
+def test_more_rows_of_a_database_than_a_plan_carries_are_read_by_python(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, how = postgres.url("native/large"), Release("arrival")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
+    with opened(path, "feed") as sink:
+        send(sink, ("10:00", 1))
+    with open_store(path) as store:
+        ends = how.earliest(store), how.latest(store)
+        assert native_plan(store, how, *ends, columns=2, parallelism=2)["partitions"]
+        monkeypatch.setattr("spark_rowtime.spark.partition.CARRIED_BYTES", 100)
+        assert native_plan(store, how, *ends, columns=2, parallelism=2) == {}
+
+
 def test_a_reader_that_is_left_early_and_one_that_fails_give_their_memory_back(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT")
     with rt.openSink(path, maxTrainRows=100) as sink:
@@ -209,7 +251,7 @@ def test_an_allocator_that_is_not_closed_is_seen(spark: SparkSession) -> None:
         allocator.close()
 
 
-def test_only_files_are_planned_natively() -> None:
+def test_a_stream_in_memory_is_not_planned_natively() -> None:
     path = "memory://native"
     create_store(path, stream_schema("rowtime TIMESTAMP NOT NULL, x INT"), StreamSettings())
     with rt.openSink(path) as sink:

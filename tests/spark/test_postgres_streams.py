@@ -15,6 +15,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position
 from tests.postgresserver import PostgresServer
 from tests.spark.query_output import finish, rows_of, table
+from tests.sparksession import wait_for
 from tests.streams import Pipe, at, bound, opened, send
 
 
@@ -106,3 +107,13 @@ def test_a_task_reads_its_rows_without_the_database_and_without_the_extra(postgr
         parts = plan(store, Release("arrival"), Position(0, None, None), Position(store.head().seq, None, None), 2)
     done = subprocess.run([sys.executable, "-c", READ], input=pickle.dumps(parts), capture_output=True, check=False)
     assert done.stdout.decode().splitlines() == ["[1, 2]", "[3]"], done.stderr.decode()
+
+
+def test_an_adapter_that_spark_hosts_feeds_a_stream_of_the_database(database_pipe: Pipe) -> None:
+    path = database_pipe.path("hosted")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
+    reader = database_pipe.spark.readStream.format("rowtime").option("adapter", "tests.spark.hosted_feed:Feed")
+    database_pipe.run(hourly(reader.option("producer", "feed").load(path)))
+    wait_for(lambda: rt.describeStream(path).bound == rt.RowtimeBound("2006-09-11T11:00:00Z"), "the feed's bound")
+    assert database_pipe.step() == [("11:00", 3)]
+    assert [(p.name, p.checkpoint) for p in rt.describeStream(path).producers] == [("feed", "3")]

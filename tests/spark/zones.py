@@ -69,10 +69,10 @@ class Transition(NamedTuple):
 
 
 def transitions(spark: SparkSession, zone: str) -> list[Transition]:
-    """The transitions in a zone's rules, and the yearly ones of 2030."""
+    """The transitions in a zone's rules, and the yearly ones of 2030, and of years beyond 2262."""
     jvm: Any = spark._jvm
     rules = jvm.java.time.ZoneId.of(zone).getRules()
-    yearly = [rule.createTransition(2030) for rule in rules.getTransitionRules()]
+    yearly = [rule.createTransition(year) for year in (2030, 2400, 9998) for rule in rules.getTransitionRules()]
     return [
         Transition(
             t.toEpochSecond(),

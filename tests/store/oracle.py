@@ -15,12 +15,18 @@ WAITED_FOR = ("expected", "attached", "idle")
 
 @dataclass(frozen=True)
 class Happened:
-    """One event of the log: expected, joined, sent, left, idled or detached; ``rows``: the rowtimes of its train."""
+    """One event of the log: expected, joined, sent, left, idled or detached; ``rows``: the rowtimes of its train.
+
+    ``cut``: by partition, the offset that the bound of the event, or the departure, follows. ``anywhere``: the event is
+    a bound about all offsets.
+    """
 
     what: str
     who: str
     floor: float = NOTHING
     rows: tuple[int, ...] = ()
+    cut: tuple[tuple[int, int], ...] | None = None
+    anywhere: bool = False
 
 
 @dataclass
@@ -81,6 +87,29 @@ class Oracle:
     def floor(self, seq: int) -> float:
         """The stream's bound: the weakest of those who count; it never falls."""
         return max((self.reached(at) for at in range(1, seq + 1)), default=NOTHING)
+
+    def floors_at(self, offsets: dict[int, int]) -> list[float]:
+        """The bound of rows in a topic at ``offsets``, after each event: what those who count have promised of them.
+
+        A producer's rows before a cut that is not reached are as it had promised before it sent that cut.
+        """
+        found, holds = [NOTHING], []
+        ends: dict[str, dict[int, int]] = {}
+        for at, event in enumerate(self.log, 1):
+            if event.anywhere:
+                holds = [(who, max(floor, event.floor) if who == event.who else floor) for who, floor in holds]
+            if event.cut is not None:
+                known = ends.setdefault(event.who, {})
+                known |= {p: max(end, known.get(p, 0)) for p, end in event.cut}
+                if any(offsets.get(p, 0) < end for p, end in known.items()):
+                    holds.append((event.who, self.in_force(event.who, at - 1)))
+            found.append(max(found[-1], min([self.floor(at), *(floor for _, floor in holds)])))
+        return found
+
+    def in_force(self, who: str, seq: int) -> float:
+        """The floor that a row of ``who`` must respect after ``seq`` events."""
+        own = self.own_floor(who, seq) if self.status(who, seq) in ("attached", "idle") else NOTHING
+        return max(self.floor(seq), own)
 
     def reached(self, seq: int) -> float:
         """What the bound would be after ``seq`` events if it could fall."""
@@ -144,10 +173,22 @@ class Oracle:
         member.accepted += sum(map(len, kept))
         member.rejected = sum(name == who for name, _, _ in self.rejections)
 
-    def leave(self, who: str) -> None:
-        """The producer closes."""
+    def promise(self, who: str, bounds: list[tuple[float, tuple[tuple[int, int], ...] | None]]) -> None:
+        """One commit of bounds, each with its cut or about all offsets."""
+        member = self.members[who]
+        member.seen = self.now
+        self.expire(but=who)
+        before = self.own_floor(who, len(self.log))
+        for floor, cut in bounds:
+            self.log.append(Happened("sent", who, floor, cut=cut, anywhere=cut is None))
+        if bounds[-1][0] > before:
+            member.sent = self.now
+        member.commits += 1
+
+    def leave(self, who: str, cut: tuple[tuple[int, int], ...] | None = None) -> None:
+        """The producer closes; with ``cut``, behind its last row."""
         if self.status(who, len(self.log)) not in ("left", "complete"):
-            self.log.append(Happened("left", who))
+            self.log.append(Happened("left", who, cut=cut))
 
     def detach(self, who: str) -> None:
         """The producer is let go by hand."""

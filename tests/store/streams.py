@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 from spark_rowtime.store.base import Commit, Position, Receipt, Rejected, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.types.schema import rowtime_micros, stream_schema
@@ -72,8 +73,13 @@ class Writer:
         """Commits the trains and the end of time: the producer will never send again."""
         return self.store.commit(replace(self.commit(*trains), floor=END_OF_TIME))
 
-    def leave(self) -> None:
-        self.store.leave(self.name, self.epoch)
+    def promise(self, *bounds: tuple[float, TopicCut | None]) -> Receipt:
+        """Commits bounds, each with the cut that it follows."""
+        given = tuple(CutBound(at(floor) or 0, cut) for floor, cut in bounds)
+        return self.store.commit(replace(self.commit(floor=bounds[-1][0]), bounds=given))
+
+    def leave(self, cut: TopicCut | None = None) -> None:
+        self.store.leave(self.name, self.epoch, cut)
 
 
 def place(seq: int, cut: float | None = None) -> Position:

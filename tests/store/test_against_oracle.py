@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
+from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Position, Store, StreamSettings
 from spark_rowtime.store.local import create_local, open_local
@@ -20,11 +22,18 @@ from tests.store.streams import SCHEMA, SECOND, Writer, at, read, seconds
 NAMES = st.sampled_from(["a", "b", "c"])
 TIMES = st.integers(1, 40)
 TRAINS = st.lists(st.lists(TIMES, min_size=1, max_size=4), max_size=3)
+CUTS = st.dictionaries(st.integers(0, 1), st.integers(0, 3), min_size=1)
+"""How much further each partition of a topic is than in the producer's earlier cuts."""
+BOUNDS = st.lists(st.tuples(st.integers(0, 9), st.none() | CUTS | CUTS), min_size=1, max_size=3)
+"""By how much each bound is above the one before it, and its cut."""
 COMMANDS = st.one_of(
     st.tuples(st.just("attach"), NAMES, st.sampled_from(["x", "y"]), st.sampled_from([None, 10, 30])),
     st.tuples(st.just("send"), NAMES, TRAINS, st.none() | TIMES, st.lists(TIMES, max_size=2)),
     st.tuples(st.just("send"), NAMES, TRAINS, TIMES, st.just([])),
     st.tuples(st.just("leave"), NAMES),
+    st.tuples(st.just("promise"), NAMES, BOUNDS),
+    st.tuples(st.just("promise"), NAMES, BOUNDS),
+    st.tuples(st.just("leave"), NAMES, CUTS),
     st.tuples(st.just("detach"), NAMES),
     st.tuples(st.just("complete"), NAMES, TRAINS),
     st.tuples(st.just("close"), NAMES, st.booleans()),
@@ -46,6 +55,8 @@ class Life:
     def __init__(self, store: Store, oracle: Oracle) -> None:
         self.store, self.oracle = store, oracle
         self.writers: dict[str, Writer] = {}
+        self.ends: dict[str, dict[int, int]] = {}
+        """By producer and partition, the offset of its last cut."""
         self.closed: set[str] = set()
         """Whose writers are fenced."""
         store.now = lambda: oracle.now * SECOND
@@ -80,10 +91,27 @@ class Life:
             self.writers[who].complete(*trains)
             self.oracle.send(who, [tuple(t) for t in trains], END, ())
 
-    def leave(self, who: str) -> None:
+    def promise(self, who: str, steps: Any) -> None:
         if self.sends(who):
-            self.writers[who].leave()
-            self.oracle.leave(who)
+            floor, bounds = self.oracle.own_floor(who, len(self.oracle.log)), []
+            for step, cut in steps:
+                floor = max(floor, 0) + step
+                bounds.append((floor, None if cut is None else self.moved(who, cut)))
+            if floor < END:
+                self.writers[who].promise(*((f, None if c is None else topic_cut(c)) for f, c in bounds))
+                self.oracle.promise(who, [(f, None if c is None else tuple(c.items())) for f, c in bounds])
+
+    def moved(self, who: str, cut: dict[int, int]) -> dict[int, int]:
+        """The producer's next cut: in each partition that it names, further by so much."""
+        ends = self.ends.setdefault(who, {})
+        ends |= {partition: ends.get(partition, 0) + more for partition, more in cut.items()}
+        return {partition: ends[partition] for partition in cut}
+
+    def leave(self, who: str, cut: Any = None) -> None:
+        if self.sends(who):
+            ends = None if cut is None else self.moved(who, cut)
+            self.writers[who].leave(None if ends is None else topic_cut(ends))
+            self.oracle.leave(who, None if ends is None else tuple(ends.items()))
 
     def detach(self, who: str) -> None:
         if who in self.oracle.members:
@@ -128,6 +156,15 @@ class Life:
         found = zip(rejected.column("producer").to_pylist(), bounds, seconds(rejected), strict=True)
         assert sorted(found) == sorted((who, at_or_none(bound), time) for who, bound, time in oracle.rejections)
 
+    def compare_cuts(self, offsets: list[dict[int, int]]) -> None:
+        """The bound at any offsets, as of any event; a reader that begins anywhere finds the same."""
+        once = CutFloors(self.store)
+        right = [[at_or_none(floor) for floor in self.oracle.floors_at(ends)] for ends in offsets]
+        for seq in range(len(self.oracle.log) + 1):
+            assert [once.floorAt(seq, {"orders": ends}) for ends in offsets] == [floors[seq] for floors in right], seq
+        late = CutFloors(self.store)
+        assert [late.floorAt(seq, {"orders": offsets[0]}) for seq in range(len(right[0]))[::-3]] == right[0][::-3]
+
     def compare_regions(self, regions: list[Any]) -> None:
         """The rows between any two positions."""
         for after in regions:
@@ -135,6 +172,10 @@ class Life:
                 found = read(self.store, *(Position(seq, at(cut), None) for seq, cut in (after, upto)))
                 one, other = ((seq, float("inf") if cut is None else cut) for seq, cut in (after, upto))
                 assert found == [time for _, time in self.oracle.rows_between(one, other)]
+
+
+def topic_cut(ends: dict[int, int]) -> TopicCut:
+    return TopicCut({"orders": ends}, whole=False)
 
 
 def at_or_none(floor: float) -> int | None:
@@ -167,6 +208,7 @@ def memory_store(declared: StreamSettings, expected: list[str]) -> MemoryStore:
 LIFE = {
     "how": STREAMS, "expected": EXPECTED, "starts": STARTS, "commands": LIVES,
     "regions": st.lists(REGIONS, min_size=2, max_size=4),
+    "offsets": st.lists(st.dictionaries(st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=4),
 }  # fmt: skip
 HOW = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
@@ -183,8 +225,37 @@ def test_memory_shows_what_the_laws_say(**life: Any) -> None:
     live(memory_store, **life)
 
 
+CUT_STEPS = st.lists(st.tuples(st.integers(1, 3), st.none() | CUTS | CUTS | CUTS), min_size=1, max_size=2)
+CUT_COMMANDS = st.one_of(
+    st.tuples(st.just("promise"), st.sampled_from(["a", "b"]), CUT_STEPS),
+    st.tuples(st.just("promise"), st.just("a"), CUT_STEPS),
+    st.tuples(st.just("detach"), st.just("a")),
+    st.tuples(st.just("leave"), st.just("a"), st.none() | CUTS),
+    st.tuples(st.just("attach"), st.just("a"), st.sampled_from(["x", "y"]), st.none()),
+)
+GRID = [{0: one, 1: other} for one in (0, 1, 2, 4, 6) for other in (0, 2, 8)]
+
+
+@settings(max_examples=200)
+@given(commands=st.lists(CUT_COMMANDS, min_size=4, max_size=9))
+def test_the_bound_beside_a_topic_is_what_the_laws_say(commands: list[Any]) -> None:
+    """Two producers with cuts, of which one leaves, is detached and joins again, at many offsets."""
+    life = Life(memory_store(StreamSettings(), []), Oracle())
+    for who in ("b", "a"):
+        life.attach(who, "x", None)
+    for command, *arguments in commands:
+        getattr(life, command)(*arguments)
+    life.compare_cuts(GRID)
+
+
 def live(
-    new_store: NewStore, how: Any, expected: list[str], starts: list[str], commands: list[Any], regions: list[Any]
+    new_store: NewStore,
+    how: Any,
+    expected: list[str],
+    starts: list[str],
+    commands: list[Any],
+    regions: list[Any],
+    offsets: list[Any],
 ) -> None:
     before_rows, lag, idle = how
     declared = StreamSettings(before_rows, *(None if s is None else s * SECOND for s in (lag, idle)))
@@ -197,6 +268,7 @@ def live(
     for command, *arguments in commands:
         getattr(life, command)(*arguments)
     life.compare()
+    life.compare_cuts([*offsets, {}, {0: 60, 1: 60}])
     life.compare_regions([*regions, (0, None), (60, None)])
     store.close()
 

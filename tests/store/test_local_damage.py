@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.cli import main
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import StreamSettings
@@ -39,6 +40,8 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
         one.send([second], [second, second + 2], floor=second, checkpoint=str(second), late=late)
         if second % 3 == 0:
             two.send([second, second + 1], floor=second)
+    for second in range(50, 80):
+        two.promise((second, TopicCut({"orders": {0: second, 1: 100}})))
     two.leave()
     store.keep("reader", place(5, 3))
     store.close()
@@ -74,7 +77,7 @@ def everything(path: Path) -> list[Any]:
         rows = [read(store), read(store, place(3, 5), place(head.seq, 20)), read(store, place(40, 15), place(60, 30))]
         readers = [(reader.name, reader.position) for reader in store.readers()]
         state = [store.stream, store.schema, store.settings, head, store.clock(), store.producers(), readers]
-        tables = [store.rejected(), store.bounds(), store.horizon()]
+        tables = [store.rejected(), store.bounds(), store.horizon(), list(store.cuts()), store.last_cuts("two")]
         return [*state, *tables, *rows]
     finally:
         store.close()

@@ -20,6 +20,10 @@ MOUNTS = """
 34 22 8:3 / /media/usb rw - fuseblk /dev/sdc1 rw
 35 22 0:50 / /mnt/twice rw - ext4 /dev/sdd rw
 36 35 0:51 / /mnt/twice rw - nfs server:/b rw
+37 22 0:52 / /mnt/c rw - 9p C:\\134 rw,trans=fd
+38 22 0:53 / /Users rw - virtiofs home rw
+39 22 0:54 / /mnt/host rw - fuse.vmhgfs-fuse vmhgfs-fuse rw
+40 22 0:55 / /mnt/bucket rw - fuse bucket rw
 """
 
 
@@ -37,6 +41,10 @@ def mounts(tmp_path: Path) -> Path:
         ("/mnt/Shared Files/orders", "cifs"),
         ("/home/ann/remote/a/b", "fuse.sshfs"),
         ("/mnt/twice/orders", "nfs"),
+        ("/mnt/c/Users/ann/orders", "9p"),
+        ("/Users/ann/orders", "virtiofs"),
+        ("/mnt/host/orders", "fuse.vmhgfs-fuse"),
+        ("/mnt/bucket/orders", "fuse"),
     ],
 )
 def test_a_network_file_system_is_refused_by_its_type(mounts: Path, place: str, kind: str) -> None:
@@ -64,7 +72,7 @@ def test_a_stream_is_neither_created_nor_opened_there(
 ) -> None:
     path = str(tmp_path / "orders")
     create_store(path, SCHEMA, StreamSettings())
-    real = f"37 22 0:60 / {tmp_path} rw - nfs4 server:/tmp rw\n"
+    real = f"47 22 0:60 / {tmp_path} rw - nfs4 server:/tmp rw\n"
     mounts.write_text(MOUNTS.lstrip() + real)
     monkeypatch.setattr(filesystem, "MOUNTS", mounts)
     for call in (lambda: open_store(path), lambda: create_store(path + "2", SCHEMA, StreamSettings())):

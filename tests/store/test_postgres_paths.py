@@ -85,6 +85,22 @@ def test_no_server(postgres: Any) -> None:
         rt.openReader(postgres.url("orders", port=1))
 
 
+def test_tables_of_an_older_version_get_what_is_missing(postgres: Any) -> None:
+    postgres.execute("CREATE DATABASE older", database="postgres")
+    path = postgres.url("orders", database="older")
+    rt.createStream(path, SCHEMA)
+    for calls in ((rt.describeStream,), (lambda path: rt.createStream(path + "2", SCHEMA), rt.describeStream)):
+        postgres.execute("DROP TABLE rowtime.topic_cuts", database="older")
+        postgres.execute("UPDATE rowtime.version SET version = 1", database="older")
+        for call in calls:
+            call(path)
+        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(2,)]
+    with rt.openSink(path, producer="kafka") as sink:
+        sink.sendRowtimeBound("2100-01-01T00:00Z", cut={"orders": {0: 7}})
+    (known,) = rt.describeStream(path).producers
+    assert known.cut == {"orders": {0: 7}}
+
+
 def test_tables_of_a_newer_version_are_refused(postgres: Any) -> None:
     postgres.execute("CREATE DATABASE newer", database="postgres")
     path = postgres.url("orders", database="newer")

@@ -19,6 +19,7 @@ def visible(store: Store) -> dict[str, Any]:
         "clock": store.clock(),
         "bounds": store.bounds(),
         "rejected": store.rejected(),
+        "cuts": [*store.cuts(), *(store.last_cuts(producer.name) for producer in store.producers())],
         "heads": [store.at(seq) for seq in range(horizon.seq, store.head().seq + 1)],
         "rows": [(p.seq, p.producer, p.least, p.largest, store.read(p)) for p in trains],
     }

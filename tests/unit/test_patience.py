@@ -27,7 +27,7 @@ def source_of(path: str) -> RowtimeStreamReader:
 
 
 def question(seconds: float, *beside: str) -> dict[str, object]:
-    return {NEWS: {"seconds": seconds, "beside": list(beside)}}
+    return {NEWS: {"seconds": seconds, "streams": list(beside)}}
 
 
 def send(path: str) -> None:

@@ -22,7 +22,7 @@ BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 3
+FORMAT = 4
 """The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES_1 = """
@@ -86,9 +86,20 @@ CREATE TABLE accounts (
 It also keeps the bounds of each value of a producer's key column, whose bound late rows fell below, and what queries
 report about themselves.
 """
-UPGRADES = {2: ADDED_2, 3: ADDED_3}
+ADDED_4 = """
+CREATE TABLE topic_cuts (
+    seq INTEGER PRIMARY KEY, producer TEXT NOT NULL, hold INTEGER, cut TEXT, number INTEGER NOT NULL,
+    seal INTEGER NOT NULL
+);
+CREATE INDEX cuts_of ON topic_cuts (producer, seq);
+CREATE TABLE cut_ends (
+    producer TEXT PRIMARY KEY, whole INTEGER, parts INTEGER NOT NULL, last INTEGER NOT NULL, seal INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+"""The tables that format 4 adds: which messages of Kafka topics bounds follow."""
+UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4}
 """By format: the statements that make it of the format before."""
-TABLES = TABLES_1 + ADDED_2 + ADDED_3
+TABLES = TABLES_1 + ADDED_2 + ADDED_3 + ADDED_4
 
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -258,7 +269,7 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute(f"PRAGMA user_version = {FORMAT}")
         db.executescript(f"BEGIN; {TABLES}")  # one transaction, which costs one sync of the disk
         meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
-        meta["settings"] = json.dumps(asdict(settings))
+        meta["settings"] = json.dumps({name: v for name, v in asdict(settings).items() if name != "location"})
         rows = [(name, value, seal((name, crc(value)))) for name, value in meta.items()]
         db.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
         db.execute("COMMIT")

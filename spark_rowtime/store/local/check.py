@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.local import accounts, key_floors, producers, readers, rejections
+from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.checked_log import CheckedLog
 from spark_rowtime.store.local.seal import Damaged, intact
@@ -22,6 +22,10 @@ RANGE_EVENTS = 10_000
 ADVANCE_EVENTS = 100
 """After how many events it is said how many are verified."""
 _OWN = {CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", SEGMENTS, FREE}
+_STRANGE_CUTS = (
+    "SELECT c.seq, c.producer FROM topic_cuts c LEFT JOIN events e ON e.seq = c.seq WHERE c.seq <= ? AND "
+    "c.seq >= (SELECT MIN(seq) FROM events) AND (e.producer IS NOT c.producer OR e.kind NOT IN ('sent', 'left'))"
+)
 _LAST = "SELECT seq, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
 
 
@@ -83,6 +87,7 @@ def _check(catalog: Catalog, place: Path, report: Report, advance: Callable[[int
     first = _first(catalog)
     report.damage += [problem for seq, problem in missing if seq > first]  # gc has removed the others meanwhile
     _rejected(catalog, schema, totals, report)
+    _cuts(catalog, totals.last, report)
     _files(catalog, place, log.segments, totals.last, report)
 
 
@@ -156,6 +161,19 @@ def _rejected(catalog: Catalog, schema: pa.Schema, totals: _Totals, report: Repo
             f"{CATALOG}: {kept} rejected rows are kept and {totals.removed} were removed, but {totals.rejected} "
             "were counted"
         )
+
+
+def _cuts(catalog: Catalog, last: int, report: Report) -> None:
+    """Reads the cuts, and compares them with their events."""
+    try:
+        with catalog.transaction("DEFERRED"):
+            strange = list(catalog.execute(_STRANGE_CUTS, (last,)))
+            for producer in {logged.producer for logged in cuts.everyone(catalog)}:
+                cuts.last(catalog, producer)
+    except sqlite3.DatabaseError as error:
+        report.damage.append(f"{CATALOG}: {error}")
+        return
+    report.damage += [f"{CATALOG}: the cut of event {seq} is not one of {who!r}" for seq, who in strange]
 
 
 def _train(reader: SegmentReader, event: tuple[Any, ...], report: Report, missing: list[tuple[int, str]]) -> None:

@@ -33,10 +33,16 @@ NETWORK = frozenset(
         "glusterfs",
         "panfs",
         "coda",
+        "9p",
+        "virtiofs",
+        "vboxsf",
+        "prl_fs",
         "fuse",
     ]
 )
-"""The types of file systems that several machines may mount. FUSE may be anything, such as sshfs or s3fs."""
+"""The types of file systems that several machines may mount, or that a virtual machine shares with its host (9p,
+virtiofs, vboxsf, prl_fs): the memory and the locks of one side do not reach the other. FUSE may be anything, such as
+sshfs or s3fs; a disk that FUSE reads for this machine alone is ``fuseblk``."""
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.base import WRITER, Position, Staged
 from spark_rowtime.store.history import (
     About,
@@ -19,7 +20,7 @@ from spark_rowtime.store.history import (
     KnownReader,
     LoggedEvent,
 )
-from spark_rowtime.store.local import accounts, producers, readers, rejections
+from spark_rowtime.store.local import accounts, cuts, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
@@ -121,6 +122,9 @@ class _Exported(History):
             intact((producer, number, crc(content), check), "key_floors")
             yield producer, number, content
 
+    def cuts(self) -> Iterator[LoggedCut]:
+        return cuts.everyone(self._catalog)
+
     def accounts(self) -> Iterator[KnownAccount]:
         yield from (one for one in accounts.known(self._catalog) if one.role == WRITER)
 
@@ -157,6 +161,8 @@ def _write(catalog: Catalog, history: History, writer: SegmentWriter) -> None:
     for producer, number, content in history.key_floors():
         check = seal((producer, number, crc(content)))
         catalog.execute("INSERT INTO key_floors VALUES (?, ?, ?, ?)", (producer, number, content, check))
+    for cut in history.cuts():
+        cuts.add(catalog, cut)
     for account in history.accounts():
         accounts.save(catalog, account.role, account.name, account.content, account.seen)
     uptime = (COPIED, about.uptime, 0)

@@ -1,7 +1,6 @@
 """LocalStore: a stream in a directory, shared by all processes of one machine."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,10 +12,20 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUnavailableError, StreamCompleteError
-from spark_rowtime.store.admission import admit, fenced, never_attached, redeclared, require_open, require_whole
+from spark_rowtime.store.admission import (
+    admit,
+    fenced,
+    landing,
+    never_attached,
+    redeclared,
+    require_open,
+    require_whole,
+)
 from spark_rowtime.store.base import (
+    REJECTS_ONLY,
     WRITER,
     Account,
     Collected,
@@ -35,7 +44,8 @@ from spark_rowtime.store.base import (
     Store,
     Summary,
 )
-from spark_rowtime.store.local import accounts, key_floors, producers, readers, rejections
+from spark_rowtime.store.holders import Holders
+from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
@@ -91,8 +101,8 @@ class LocalStore(Store):
         self._indexed = IndexedTrains(catalog)
         self._looked_at = 0.0
         self._staging = False
-        self._counting, self._holders = threading.Lock(), 1
-        for table in ("meta", "producers", "readers", "key_floors", "accounts"):
+        self._holders = Holders()
+        for table in ("meta", "producers", "readers", "key_floors", "accounts", "cut_ends"):
             catalog.verify(table)
         self._log.verify()
 
@@ -267,6 +277,18 @@ class LocalStore(Store):
         self._collector.after_commit(trains)
         return Receipt(record.receipt_seq, record.receipt_floor, late)
 
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        with self._transaction():
+            record = producers.find(self._catalog, producer)
+            record = record or producers.newcomer(self._catalog, producer, Status.LEFT)
+            if number <= record.number:
+                return
+            self._reject(Commit(producer, record.epoch, number, rejected=rejected), ())
+            record.rejected += sum(r.rows.num_rows for r in rejected)
+            record.number, record.seen = number, self._uptime.now()
+            producers.set_checkpoint(self._catalog, record, REJECTS_ONLY)
+            producers.save(self._catalog, record)
+
     def _require_staged(self, commit: Commit) -> None:
         for segment in {train.location.segment for train in commit.trains}:
             if not self._writer.holds(segment) and not (Path(self.path) / SEGMENTS / segment).exists():
@@ -290,15 +312,15 @@ class LocalStore(Store):
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...], record: Known) -> bool:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
-        before, own = self._log.clock.in_force(commit.producer), record.floor
-        floors = floors_between([(t.least, t.largest) for t in trains], commit.floor, own)[1:]
-        for train, floor in zip(trains, floors, strict=True):
-            self._log.append(Sent(commit.producer, floor, train.largest), train)
-        news = stronger(own, commit.floor) != own
-        if not trains and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
-            self._log.append(Sent(commit.producer, stronger(before, commit.floor)))
+        in_force = self._log.clock.in_force(commit.producer)
+        landed = landing(commit, trains, record.floor, record.status, in_force)
+        for event, train, bound in landed.events:
+            hold = self._log.clock.in_force(commit.producer)
+            seq = self._log.append(event, train).seq
+            if bound is not None:
+                cuts.add(self._catalog, bound.logged(seq, commit.producer, hold))
         record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
-        return bool(trains) or news
+        return landed.sends
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
         if not commit.rejected and not late:
@@ -313,12 +335,14 @@ class LocalStore(Store):
         record.tick(self._log.clock.producers.get(record.name), GONE.get(type(event), Status.ATTACHED))
         producers.save(self._catalog, record)
 
-    def leave(self, producer: str, epoch: int) -> None:
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
         with self._transaction():
             record = self._current(producer, epoch)
             if record.status not in (Status.LEFT, Status.COMPLETE):
-                record.seen = self._uptime.now()
+                record.seen, hold = self._uptime.now(), self._log.clock.in_force(producer)
                 self._tick(Left(producer), record)
+                if cut is not None:
+                    cuts.add(self._catalog, LoggedCut(self._log.last.seq, producer, hold, cut))
 
     def detach(self, producer: str) -> None:
         with self._transaction():
@@ -424,6 +448,22 @@ class LocalStore(Store):
         with self._guard:
             return key_floors.parts(self._catalog, producer)
 
+    def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
+        end = self.head().seq if upto is None else upto
+        while after < end:
+            with self._transaction("DEFERRED"):
+                found = cuts.between(self._catalog, after, end)
+            yield from found
+            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+
+    def has_cuts(self) -> bool:
+        with self._guard:
+            return cuts.there(self._catalog)
+
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        with self._transaction("DEFERRED"):
+            return cuts.last(self._catalog, producer)
+
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):
             return self._log.clock.copy()
@@ -490,21 +530,14 @@ class LocalStore(Store):
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
         altered: whoever opens the stream now needs a store of its own.
         """
-        with self._counting:
-            if self._holders and self._guard.open_here and self._is_current():
-                self._holders += 1
-                return True
-            return False
+        return self._holders.add(lambda: self._guard.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         with self._guard:
             return self._catalog.is_current() and bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
 
     def close(self) -> None:
-        with self._counting:
-            self._holders -= 1
-            last = self._holders == 0
-        if last and self._guard.shut():
+        if self._holders.remove() and self._guard.shut():
             self._writer.close()
             self._reader.close()
             self._watch.close()

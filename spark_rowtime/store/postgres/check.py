@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.train import span
-from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.postgres import heads, records, rejections, trains
+from spark_rowtime.errors import DataLostError, StoreCorruptError
+from spark_rowtime.store.postgres import cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.store import PostgresStore
@@ -21,6 +21,11 @@ PORTION_EVENTS = 1000
 _EVENTS = (
     "SELECT seq, kind, producer, floor, stream_floor, stream_largest, stream_rows, rows, least, largest, width, "
     "length, checksum FROM rowtime.events WHERE stream = %s AND seq > %s ORDER BY seq LIMIT %s"
+)
+_STRANGE_CUTS = (
+    "SELECT c.seq, c.producer FROM rowtime.topic_cuts c LEFT JOIN rowtime.events e ON e.stream = c.stream AND "
+    "e.seq = c.seq WHERE c.stream = %s AND c.seq >= %s AND c.seq <= %s AND "
+    "(e.producer IS DISTINCT FROM c.producer OR e.kind NOT IN ('sent', 'left'))"
 )
 _KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
     "expected": Expected, "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
@@ -57,6 +62,7 @@ class _Check:
             )
         if size != head.train_bytes:
             self._damage(f"the trains have {size} bytes, but {head.train_bytes} are counted")
+        self._cuts(head)
         self._producers(head)
         self._rejections(head)
 
@@ -89,19 +95,31 @@ class _Check:
         seq, _, producer, *_, rows, least, largest, width, length, checksum = event
         self._report.trains, self._report.rows = self._report.trains + 1, self._report.rows + rows
         piece = trains.as_slice((seq, producer, rows, least, largest, length, checksum))
-        found = trains.with_contents([piece], self._ask(trains.contents(self._stream, [piece])))
+        queries = trains.contents(self._stream, [piece], in_objects=self._store.objects is not None)
+        found = trains.with_contents([piece], [self._ask(query) for query in queries])
         if width != width_class(least, largest):
             self._damage(f"train {seq} is at the wrong place in the index")
         try:
-            if not found or span(self._store.read(found[0])) != (least, largest):
+            if not found or span(self._store.carried.read(found[0])) != (least, largest):
                 what = "the bytes are missing" if not found else "the rowtimes differ from those in the log"
                 self._damage(f"train {seq} of {producer!r} ({rows} rows): {what}")
                 return
-        except StoreCorruptError as error:
+        except (StoreCorruptError, DataLostError) as error:
             self._damage(str(error))
             return
         self._report.readable_trains += 1
         self._report.readable_rows += rows
+
+    def _cuts(self, head: HeadRow) -> None:
+        for seq, who in self._query(_STRANGE_CUTS, self._stream, max(head.horizon, 1), head.seq):
+            self._damage(f"the cut of event {seq} is not one of {who!r}")
+        seq = 0
+        while rows := self._ask(cuts.between(self._stream, seq, head.seq)):
+            seq = rows[-1][0]
+            try:
+                cuts.opened(rows)
+            except (ValueError, KeyError, AttributeError) as error:
+                self._damage(f"cuts up to event {seq} cannot be read ({error!r})")
 
     def _producers(self, head: HeadRow) -> None:
         known = [records.opened(row) for row in self._query(records.ALL, self._stream)]

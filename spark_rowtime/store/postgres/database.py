@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.errors import StreamBusyError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.errors import StoreUnavailableError, StreamBusyError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres import heads, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
 from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.connection import Connection
 from spark_rowtime.store.postgres.log import Log
+from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.store import PostgresStore, StreamRow
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.turn import expect
@@ -43,6 +44,8 @@ def create_postgres(path: str, schema: pa.Schema, settings: StreamSettings, prod
         stream = insert_stream(cursor, where, name, schema, settings, {})
         if producers:
             _expect(cursor.connection, stream, where, settings, producers)
+        if settings.location is not None:
+            Objects(path, settings.location, name).create(schema)
 
     under_lock(where, run, creates=True)
 
@@ -84,7 +87,7 @@ def _expect(
     transaction = Transaction(connection, stream)
     row = connection.execute(heads.LOCK, (stream, where.stream), binary=True).fetchone()
     assert row is not None
-    transaction.head, at = heads.loaded(row)
+    transaction.head, at = heads.loaded(row[:-2])
     transaction.at = moment(transaction.head, at, at.micros)
     expect(transaction, Log(transaction, settings), names)
     transaction.flush()
@@ -101,10 +104,24 @@ def open_postgres(path: str) -> PostgresStore:
         raise
 
 
+def _upgraded(connection: psycopg.Connection[Any], where: Address) -> bool:
+    """Returns whether there are tables; adds those that an older version of this project did not have."""
+    with connection.cursor() as cursor:
+        if not tables.require_version(cursor, where.path):
+            return False
+        if tables.version(cursor) == tables.VERSION:
+            return True
+    with connection.transaction(), connection.cursor() as cursor:
+        tables.lock_tables(cursor)
+        tables.create_tables(cursor, where.path)
+    return True
+
+
 def _stream(connection: psycopg.Connection[Any], where: Address) -> StreamRow:
+    there = _upgraded(connection, where)
     with connection.cursor(binary=True) as cursor:
         row = None
-        if tables.require_version(cursor, where.path):
+        if there:
             row = cursor.execute(_STREAM, (where.stream,)).fetchone()
         if row is None:
             raise _not_found(cursor, where)
@@ -162,6 +179,8 @@ def rename_postgres(path: str, to: str) -> None:
 def delete_postgres(path: str) -> None:
     """Deletes a stream with all its rows."""
     where = address(path)
+    with open_postgres(path) as store:
+        objects = store.objects
 
     def run(cursor: psycopg.Cursor[Any]) -> None:
         stream = _locked(cursor, where)
@@ -169,6 +188,19 @@ def delete_postgres(path: str) -> None:
             cursor.execute(f"DELETE FROM rowtime.{table} WHERE {column} = %s", (stream,))  # noqa: S608
 
     under_lock(where, run, repeats=False)
+    if objects is not None:
+        _remove_all(objects)
+
+
+def _remove_all(objects: Objects) -> None:
+    try:
+        objects.remove_all()
+    except StoreUnavailableError as error:
+        raise StoreUnavailableError(
+            f"The stream at {objects.path} was deleted, but not its objects: {error} Remove the folder {objects.url()} "
+            "by hand.",
+            **error.values,
+        ) from None
 
 
 def _locked(cursor: psycopg.Cursor[Any], where: Address) -> int:

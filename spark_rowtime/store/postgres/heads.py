@@ -1,6 +1,8 @@
 """The head of a stream: the one row that every transaction on the stream locks first, and that decides its order."""
 
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from spark_rowtime.store.base import Head
@@ -58,17 +60,20 @@ class HeadRow:
 
 
 COLUMNS = [field.name for field in fields(HeadRow)]
-CLOCK = (
-    "extract(epoch FROM pg_postmaster_start_time())::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-)
+_VALUES = attrgetter(*COLUMNS)
+MICROS = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+CLOCK = f"extract(epoch FROM pg_postmaster_start_time())::text, {MICROS}"
 """The clock of the database: since when the server has run, and the time, in microseconds."""
 SELECT = f"SELECT {', '.join(COLUMNS)}, {CLOCK} FROM rowtime.heads WHERE stream = %s AND name = %s"  # noqa: S608
-LOCK = f"{SELECT} FOR UPDATE"
+VERSION = "pg_current_xact_id()::xid::text"
+"""The version of each row that this transaction writes: the ``xmin`` that the row has then."""
+LOCK = f"{SELECT.replace(' FROM rowtime.heads', f', xmin::text, {VERSION} FROM rowtime.heads')} FOR UPDATE"
+"""Locks the head. The answer ends with the version of its row, and the one that a write would give it now."""
 UPDATE = f"UPDATE rowtime.heads SET ({', '.join(COLUMNS)}) = ({', '.join(['%s'] * len(COLUMNS))}) WHERE stream = %s"  # noqa: S608
 POSITION = "SELECT seq, floor, largest, rows FROM rowtime.heads WHERE stream = %s AND name = %s"
 
 
-def loaded(row: tuple[Any, ...]) -> tuple[HeadRow, Reading]:
+def loaded(row: Sequence[Any]) -> tuple[HeadRow, Reading]:
     """Returns the head, and the reading of the database's clock, that SELECT or LOCK gave."""
     *columns, boot, micros = row
     return HeadRow(*columns), Reading(boot, micros)
@@ -76,4 +81,5 @@ def loaded(row: tuple[Any, ...]) -> tuple[HeadRow, Reading]:
 
 def values(head: HeadRow) -> tuple[Any, ...]:
     """Returns the values for UPDATE, apart from the stream."""
-    return astuple(head)
+    found: tuple[Any, ...] = _VALUES(head)
+    return found

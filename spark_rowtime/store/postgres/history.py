@@ -3,14 +3,16 @@
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.bounds.topic_cut import LoggedCut
+from spark_rowtime.errors import RowtimeError, StoreCorruptError
 from spark_rowtime.store.base import WRITER, Position, Slice, Staged
 from spark_rowtime.store.history import (
     About,
@@ -21,11 +23,12 @@ from spark_rowtime.store.history import (
     KnownReader,
     LoggedEvent,
 )
-from spark_rowtime.store.postgres import accounts, heads, records, rejections, trains
+from spark_rowtime.store.postgres import accounts, cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.address import address
 from spark_rowtime.store.postgres.connection import run
 from spark_rowtime.store.postgres.database import insert_stream, is_there, open_postgres, under_lock
-from spark_rowtime.store.postgres.inline import InlineTrains
+from spark_rowtime.store.postgres.inline import CarriedTrains
+from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.widths import width_class
@@ -63,6 +66,7 @@ class _Exported(History):
     def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int) -> None:
         self._store, self._connection, self._stream = store, connection, stream
         head, at = heads.loaded(self._query(heads.SELECT, stream, store.name)[0])
+        self._last = head.seq
         self.about = About(
             store.stream, store.ancestors, store.schema, store.settings, moment(head, at, at.micros).uptime,
             head.rejected_removed, head.forgotten, head.forgotten_accepted, head.forgotten_rejected,
@@ -73,8 +77,9 @@ class _Exported(History):
         last = 0
         while rows := self._query(_EVENTS, self._stream, last, PORTION_EVENTS):
             pieces = [trains.as_slice((r[0], r[2], *r[8:11], *r[12:])) for r in rows if r[11] is not None]
-            contents = self._query(*spread(trains.contents(self._stream, pieces))) if pieces else []
-            found = {piece.seq: piece for piece in trains.with_contents(pieces, contents)}
+            queries = trains.contents(self._stream, pieces, in_objects=self._store.objects is not None)
+            answers = run(self._connection, queries) if pieces else [[]]
+            found = {piece.seq: piece for piece in trains.with_contents(pieces, answers)}
             for row in rows:
                 last = row[0]
                 yield LoggedEvent._make((*row[:9], self._train(found, row)))
@@ -91,7 +96,7 @@ class _Exported(History):
                 train=seq,
             )
         piece = found[seq]
-        return Staged(piece.rows, piece.least, piece.largest, piece.location), self._store.read(piece)
+        return Staged(piece.rows, piece.least, piece.largest, piece.location), self._store.carried.read(piece)
 
     def producers(self) -> Iterator[KnownProducer]:
         for row in self._query(records.ALL, self._stream):
@@ -113,6 +118,12 @@ class _Exported(History):
     def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
         yield from self._query(_KEYS, self._stream)
 
+    def cuts(self) -> Iterator[LoggedCut]:
+        last = 0
+        while rows := run(self._connection, [cuts.between(self._stream, last, self._last)])[0]:
+            yield from cuts.opened(rows)
+            last = rows[-1][0]
+
     def accounts(self) -> Iterator[KnownAccount]:
         yield from (KnownAccount(*row) for row in self._query(accounts.OF_ROLE, self._stream, WRITER))
 
@@ -120,27 +131,41 @@ class _Exported(History):
         return run(self._connection, [(sql, values)])[0]
 
 
-def spread(statement: tuple[str, Any]) -> tuple[Any, ...]:
-    """Returns the statement and its values as arguments."""
-    return (statement[0], *statement[1])
+def import_postgres(history: History, to: str, location: str | None) -> None:
+    """Writes the history as a new stream at ``to``, in one transaction. Raises StreamExistsError if there is one.
 
-
-def import_postgres(history: History, to: str) -> None:
-    """Writes the history as a new stream at ``to``, in one transaction. Raises StreamExistsError if there is one."""
-    where, name = address(to), str(uuid.uuid4())
+    ``location`` is that of the new stream; None: that of the old one.
+    """
+    where, name, settings = address(to), str(uuid.uuid4()), history.about.settings
+    settings = replace(settings, location=location or settings.location)
+    objects = None if settings.location is None else Objects(to, settings.location, name)
 
     def write(cursor: psycopg.Cursor[Any]) -> None:
         if is_there(cursor, where, name):
             return
-        stream = insert_stream(cursor, where, name, history.about.schema, history.about.settings, {})
-        _Import(cursor, stream, history).run()
+        if objects is not None:
+            objects.create(history.about.schema)
+        stream = insert_stream(cursor, where, name, history.about.schema, settings, {})
+        _Import(cursor, stream, history, objects).run()
 
-    under_lock(where, write, creates=True, repeats=False)
+    with _removed_if_it_fails(objects):
+        under_lock(where, write, creates=True, repeats=False)
+
+
+@contextmanager
+def _removed_if_it_fails(objects: Objects | None) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if objects is not None:
+            with suppress(RowtimeError):
+                objects.remove_all()
+        raise
 
 
 class _Import:
-    def __init__(self, cursor: psycopg.Cursor[Any], stream: int, history: History) -> None:
-        self._cursor, self._stream, self._history = cursor, stream, history
+    def __init__(self, cursor: psycopg.Cursor[Any], stream: int, history: History, objects: Objects | None) -> None:
+        self._cursor, self._stream, self._history, self._objects = cursor, stream, history, objects
         self._train_bytes = self._rejected_bytes = self._rejections = 0
         self._first: LoggedEvent | None = None
         self._last: LoggedEvent | None = None
@@ -153,6 +178,7 @@ class _Import:
         self._copy("rejected", (self._rejected(one) for one in history.rejections()))
         self._copy("readers", ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers()))
         self._copy("key_floors", history.key_floors())
+        self._copy("topic_cuts", map(cuts.columns, history.cuts()))
         self._copy("accounts", history.accounts())
         end = self._end(self._last)
         attached = sum(one.status in (Status.ATTACHED, Status.IDLE) for one in known)
@@ -176,7 +202,8 @@ class _Import:
         """Writes the log in portions, each followed by the bytes of its trains."""
         portion: list[tuple[Any, ...]] = []
         contents: list[tuple[Any, ...]] = []
-        encoder = InlineTrains("", self._history.about.schema)
+        named: list[tuple[Any, ...]] = []
+        encoder = CarriedTrains("", self._history.about.schema, self._objects)
         size = 0
         for event in events:
             self._first, self._last = self._first or event, event
@@ -185,18 +212,24 @@ class _Import:
                 staged = encoder.stage(event.train[1], (event.train[0].least, event.train[0].largest))
                 width = width_class(staged.least, staged.largest)
                 place = (staged.least, staged.largest, width, staged.location.length, staged.location.checksum)
-                contents += trains.parts(event.seq, staged)
                 self._train_bytes += staged.location.length
-                size += staged.location.length
+                if isinstance(staged.location, InObject):
+                    named.append((event.seq, staged.location.object, staged.location.offset))
+                else:
+                    contents += trains.parts(event.seq, staged)
+                    size += staged.location.length
             portion.append((*event[:9], *place))
             if size > trains.PART_BYTES or len(portion) >= PORTION_EVENTS:
-                self._flush(portion, contents)
-                portion, contents, size = [], [], 0
-        self._flush(portion, contents)
+                self._flush(portion, contents, named)
+                portion, contents, named, size = [], [], [], 0
+        self._flush(portion, contents, named)
 
-    def _flush(self, portion: list[tuple[Any, ...]], contents: list[tuple[Any, ...]]) -> None:
+    def _flush(
+        self, portion: list[tuple[Any, ...]], contents: list[tuple[Any, ...]], named: list[tuple[Any, ...]]
+    ) -> None:
         self._copy("events", portion)
         self._copy("trains", contents)
+        self._copy("objects", named)
 
     def _rejected(self, one: KeptRejection) -> tuple[Any, ...]:
         rows, origin = one.rows.serialize().to_pybytes(), one.origin

@@ -1,4 +1,4 @@
-"""Trains whose rows are in the database, as bytes that travel with what names them."""
+"""Trains as bytes that travel with what names them, or in objects: for processes that cannot reach the database."""
 
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store.base import Slice, Staged
 from spark_rowtime.store.messages import read_batch
+from spark_rowtime.store.postgres.objects import OBJECT_BYTES, InObject, Objects
 
 
 class Inline(NamedTuple):
@@ -20,34 +21,50 @@ class Inline(NamedTuple):
     content: bytes | None = None
 
 
-class InlineTrains:
-    """Makes rows into bytes and back, without the database. A process that cannot reach the database uses it."""
+class CarriedTrains:
+    """Makes rows into trains and back, without the database. A process that cannot reach the database uses it.
 
-    def __init__(self, path: str, schema: pa.Schema) -> None:
-        self.path, self.schema = path, schema
+    ``objects`` is where large trains are; None: all trains are in the database.
+    """
+
+    def __init__(self, path: str, schema: pa.Schema, objects: Objects | None = None) -> None:
+        self.path, self.schema, self._objects = path, schema, objects
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
-        """See ``Store.stage``. The bytes travel with what is returned."""
+        """See ``Store.stage``. The bytes of a train that is not in an object travel with what is returned."""
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
-        content = rows.serialize().to_pybytes()
-        return Staged(rows.num_rows, *ends, location=Inline(len(content), crc32(content), content))
+        return Staged(rows.num_rows, *ends, location=self._placed(rows.schema, rows.serialize()))
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        """See ``Store.read``. The train must have its content."""
+        """See ``Store.read``. A train that is not in an object must have its content."""
         train = f"train {piece.seq} of {piece.producer!r}" if isinstance(piece, Slice) else "a train of this commit"
-        place: Inline = piece.location
-        if place.content is None or crc32(place.content) != place.checksum:
-            raise self._corrupt(train, "the bytes are missing or their checksum does not match")
         try:
-            rows = read_batch(pa.py_buffer(place.content), self.schema)
+            rows = read_batch(self._message(piece.location, train), self.schema)
         except pa.ArrowException as error:
-            raise self._corrupt(train, str(error)) from error
+            raise self._corrupt(piece.location, train, str(error)) from error
         if rows.num_rows != piece.rows:
-            raise self._corrupt(train, f"it has {rows.num_rows} rows instead of {piece.rows}")
+            raise self._corrupt(piece.location, train, f"it has {rows.num_rows} rows instead of {piece.rows}")
         return rows
 
-    def _corrupt(self, train: str, what: str) -> StoreCorruptError:
+    def _placed(self, schema: pa.Schema, message: pa.Buffer) -> Inline | InObject:
+        if self._objects is not None and message.size > OBJECT_BYTES:
+            return self._objects.write(schema, message)
+        content = message.to_pybytes()
+        return Inline(len(content), crc32(content), content)
+
+    def _message(self, place: Inline | InObject, train: str) -> pa.Buffer:
+        if isinstance(place, InObject):
+            assert self._objects is not None, "only a stream with a location has trains in objects"
+            return self._objects.read(place, train)
+        if place.content is None or crc32(place.content) != place.checksum:
+            what = "the bytes are missing" if place.content is None else "the checksum does not match"
+            raise self._corrupt(place, train, what)
+        return pa.py_buffer(place.content)
+
+    def _corrupt(self, place: Inline | InObject, train: str, what: str) -> StoreCorruptError:
+        if isinstance(place, InObject) and self._objects is not None:
+            return self._objects.corrupt(place, train, what)
         return StoreCorruptError(
             f"{self.path}: {what}; so {train} cannot be read. Restore the database from a backup.",
             path=self.path,

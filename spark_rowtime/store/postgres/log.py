@@ -9,10 +9,10 @@ from spark_rowtime.store.postgres import records, trains
 from spark_rowtime.store.postgres.members import StoredMembers
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.postgres.writes import INSERT_EVENT
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class
 
-_INSERT = f"INSERT INTO rowtime.events VALUES ({', '.join(['%s'] * 15)})"  # noqa: S608  (constants)
 AT = "SELECT seq, stream_floor, stream_largest, stream_rows FROM rowtime.events WHERE stream = %s AND seq = %s"
 COLUMNS = (
     "SELECT seq, producer, kind, COALESCE(rows, 0), floor, stream_floor FROM rowtime.events WHERE stream = %s "
@@ -46,7 +46,7 @@ class Log:
         head.rows += train.rows if train else 0
         kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
         values = (head.seq, kind, event.producer, at.uptime, own, head.floor, head.largest, head.rows)
-        self._transaction.write(_INSERT, self._transaction.stream, *values, *_train_columns(train))
+        self._transaction.write(INSERT_EVENT, self._transaction.stream, *values, *_train_columns(train))
         if train is not None:
             trains.write(self._transaction, head.seq, train)
         return head.head

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from spark_rowtime.bounds.clock import Event, ProducerClock, Status
@@ -10,24 +11,17 @@ from spark_rowtime.store.base import LastSeen, ProducerInfo, StreamSettings
 from spark_rowtime.store.expiry import Ticking
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.postgres.writes import PRODUCER_COLUMNS, PRODUCER_NAMES, UPDATE_PRODUCER
 from spark_rowtime.types.timestamps import END
 
-_COLUMNS = (
-    "name, status, floor, lease, seen, sent, let_go, epoch, accepted, rejected, number, checkpoint, declaration, "
-    "disorder, holder, receipt_seq, receipt_floor"
-)
-_NAMES = _COLUMNS.split(", ")
-ALL = f"SELECT {_COLUMNS} FROM rowtime.producers WHERE stream = %s ORDER BY name"  # noqa: S608  (constants)
-ONE = f"SELECT {_COLUMNS} FROM rowtime.producers WHERE stream = %s AND name = %s"  # noqa: S608
-_SOME = f"SELECT {_COLUMNS} FROM rowtime.producers WHERE stream = %s AND name = ANY(%s)"  # noqa: S608
+ALL = f"SELECT {PRODUCER_COLUMNS} FROM rowtime.producers WHERE stream = %s ORDER BY name"  # noqa: S608  (constants)
+ONE = f"SELECT {PRODUCER_COLUMNS} FROM rowtime.producers WHERE stream = %s AND name = %s"  # noqa: S608
+_SOME = f"SELECT {PRODUCER_COLUMNS} FROM rowtime.producers WHERE stream = %s AND name = ANY(%s)"  # noqa: S608
 _INSERT = (
-    f"INSERT INTO rowtime.producers (stream, {_COLUMNS}) VALUES (%s{', %s' * len(_NAMES)}) "  # noqa: S608
-    f"ON CONFLICT (stream, name) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _NAMES[1:])}"
+    f"INSERT INTO rowtime.producers (stream, {PRODUCER_COLUMNS}) VALUES (%s{', %s' * len(PRODUCER_NAMES)}) "  # noqa: S608
+    f"ON CONFLICT (stream, name) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in PRODUCER_NAMES[1:])}"
 )
-_UPDATE = (
-    f"UPDATE rowtime.producers SET ({', '.join(_NAMES[1:])}) = ({', '.join(['%s'] * (len(_NAMES) - 1))}) "  # noqa: S608
-    "WHERE stream = %s AND name = %s"
-)
+_VALUES = attrgetter(*PRODUCER_NAMES)
 _TICKING = "SELECT name, status, floor, lease, seen, sent FROM rowtime.producers WHERE stream = %s AND "
 MEMBERS = f"{_TICKING} status IN ('attached', 'idle', 'expected')"
 _MEMBER = "SELECT name, status, floor FROM rowtime.producers WHERE stream = %s AND "
@@ -130,9 +124,9 @@ def save(transaction: Transaction, record: Record, settings: StreamSettings) -> 
         head.due_at(record.seen + record.lease)
     if record.status == Status.ATTACHED and settings.idleTimeout is not None:
         head.due_at(record.sent + settings.idleTimeout)
-    values = tuple(getattr(record, name) for name in _NAMES)
+    values = _VALUES(record)
     if record.stored:
-        transaction.write(_UPDATE, *values[1:], transaction.stream, record.name)
+        transaction.write(UPDATE_PRODUCER, *values[1:], transaction.stream, record.name)
     else:
         transaction.write(_INSERT, transaction.stream, *values)
     record.stored = True

@@ -7,6 +7,9 @@ from typing import Any
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, ReaderInfo, StreamSettings
 from spark_rowtime.store.difference import between
+from spark_rowtime.store.postgres import named_objects
+from spark_rowtime.store.postgres.object_removal import ObjectRemoval
+from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.retention import needs
 
@@ -41,8 +44,9 @@ Transact = Callable[[Callable[[Transaction], Any]], Any]
 class Collector:
     """See ``Store.gc``. ``transact`` runs a function in a transaction of the stream."""
 
-    def __init__(self, path: str, settings: StreamSettings, transact: Transact) -> None:
+    def __init__(self, path: str, settings: StreamSettings, transact: Transact, objects: Objects | None) -> None:
         self._path, self._settings, self._transact = path, settings, transact
+        self._objects = None if objects is None else ObjectRemoval(objects, transact)
 
     def collect(self, age: int | None, size: int | None, force: bool) -> Collected:
         """Runs ``gc``. An argument that is None takes its value from the stream's settings."""
@@ -52,7 +56,10 @@ class Collector:
         forgotten = 0
         while some := self._transact(_forget):
             forgotten += some
-        return Collected(removed.rows, 0, removed.size, removed.held, forgotten)
+        if self._objects is None:
+            return Collected(removed.rows, 0, removed.size, removed.held, forgotten)
+        files, size = self._objects.abandoned()
+        return Collected(removed.rows, removed.files + files, removed.size + size, removed.held, forgotten)
 
     def after_commit(self, transaction: Transaction) -> None:
         """Removes old trains, if a part of a retention limit had passed in the ``transaction`` of a commit.
@@ -74,17 +81,23 @@ class Collector:
     def _remove(self, age: int | None, size: int | None, force: bool, portions: int | None) -> Collected:
         rows = removed = 0
         while True:
-            found: _Portion = self._transact(lambda transaction: _Portion(transaction, age, size, force))
+            found: _Portion = self._transact(
+                lambda transaction: _Portion(transaction, age, size, force, self._objects is not None)
+            )
             rows, removed = rows + found.rows, removed + found.size
             portions = None if portions is None else portions - 1
             if found.end or portions == 0:
-                return Collected(rows, 0, removed, found.held)
+                files = 0 if self._objects is None else self._objects.outdated()
+                return Collected(rows, files, removed, found.held)
 
 
 class _Portion:
     """The removal of the oldest trains in one transaction. ``end``: no train after them may go."""
 
-    def __init__(self, transaction: Transaction, age: int | None, size: int | None, force: bool) -> None:
+    def __init__(
+        self, transaction: Transaction, age: int | None, size: int | None, force: bool, in_objects: bool
+    ) -> None:
+        self._in_objects = in_objects
         head, now, stream = transaction.head, transaction.at.uptime, transaction.stream
         self.rows = self.size = 0
         self.held: str | None = None
@@ -114,6 +127,8 @@ class _Portion:
         head, stream, (seq, *_, floor, largest, rows) = transaction.head, transaction.stream, last
         transaction.write("DELETE FROM rowtime.events WHERE stream = %s AND seq < %s", stream, seq)
         transaction.write("DELETE FROM rowtime.trains WHERE stream = %s AND seq <= %s", stream, seq)
+        if self._in_objects:
+            named_objects.cut(transaction, seq)
         transaction.write(_BEGINNING, stream, seq)
         self.rows = rows - head.horizon_rows
         head.horizon, head.horizon_floor, head.horizon_largest, head.horizon_rows = seq, floor, largest, rows

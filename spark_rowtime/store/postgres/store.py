@@ -1,11 +1,11 @@
 """PostgresStore: a stream in a PostgreSQL database, shared by the processes of any machines."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -13,7 +13,14 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Detached, Event, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.errors import DataLostError, ProducerFencedError, StoreUnavailableError, StreamCompleteError
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.errors import (
+    DataLostError,
+    ProducerFencedError,
+    RowtimeError,
+    StoreUnavailableError,
+    StreamCompleteError,
+)
 from spark_rowtime.store.admission import fenced, never_attached, redeclared, require_open
 from spark_rowtime.store.base import (
     Account,
@@ -25,6 +32,7 @@ from spark_rowtime.store.base import (
     ProducerInfo,
     ReaderInfo,
     Receipt,
+    Rejected,
     Rejection,
     Renewal,
     Slice,
@@ -33,12 +41,15 @@ from spark_rowtime.store.base import (
     StreamSettings,
     Summary,
 )
-from spark_rowtime.store.postgres import accounts, heads, log, records, rejections, trains
+from spark_rowtime.store.holders import Holders
+from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
+from spark_rowtime.store.postgres.forecast import Forecast, Foresight, Unforeseen
 from spark_rowtime.store.postgres.heads import HeadRow
-from spark_rowtime.store.postgres.inline import InlineTrains
+from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.members import sorted_members
+from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.removal import Collector
@@ -88,7 +99,8 @@ class PostgresStore(Store):
 
     A call whose connection is lost is repeated on a new connection. A commit that had landed is recognised then by its
     producer, epoch and number. The clock for leases, idleness and ages is that of the database; see
-    :mod:`spark_rowtime.store.postgres.uptime`. If a caller replaces ``now`` or ``steady``, these are used instead.
+    :mod:`spark_rowtime.store.postgres.uptime`. A commit takes one round trip where it can be foreseen; see
+    :mod:`spark_rowtime.store.postgres.forecast`. If a caller replaces ``now`` or ``steady``, these are used instead.
     """
 
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
@@ -98,10 +110,12 @@ class PostgresStore(Store):
         self.now: Callable[[], int] = wall_clock
         self.steady: Callable[[], Reading] = machine_reading
         self.sleep: Callable[[float], object] = time.sleep
-        self._trains = InlineTrains(path, stream.schema)
+        location = stream.settings.location
+        self.objects = None if location is None else Objects(path, location, stream.uuid)
+        self.carried = CarriedTrains(path, stream.schema, self.objects)
         self._prefetch = Prefetch()
-        self._collector = Collector(path, self.settings, self._transact_plainly)
-        self._counting, self._holders = threading.Lock(), 1
+        self._collector = Collector(path, self.settings, self._transact_plainly, self.objects)
+        self._holders, self._foresight = Holders(), Foresight()
 
     def _transact(
         self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
@@ -109,6 +123,7 @@ class PostgresStore(Store):
         """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own."""
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
+            self._foresight.forget()
             transaction = Transaction(connection, self._id)
             at, found = transaction.begin(self.path, self.name, first)
             transaction.at = self._moment(transaction.head, at)
@@ -124,9 +139,13 @@ class PostgresStore(Store):
     def _moment(self, head: HeadRow, database: Reading) -> Moment:
         return moment(head, self._reading(database), self._wall(database))
 
+    @property
+    def _replaced(self) -> bool:
+        """Whether a caller has replaced the clock."""
+        return self.now is not wall_clock or self.steady is not machine_reading
+
     def _reading(self, database: Reading) -> Reading:
-        replaced = self.now is not wall_clock or self.steady is not machine_reading
-        return reading(self.now, self.steady) if replaced else database
+        return reading(self.now, self.steady) if self._replaced else database
 
     def _wall(self, database: Reading) -> int:
         return database.micros if self.now is wall_clock else self.now()
@@ -233,16 +252,51 @@ class PostgresStore(Store):
             raise
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
-        return self._trains.stage(rows, ends)
+        return self.carried.stage(rows, ends)
 
     def commit(self, commit: Commit) -> Receipt:
-        def run(turn: Turn, record: Record | None) -> tuple[Receipt, Transaction]:
-            record = self._current(turn, record, commit.producer, commit.epoch)
-            return turn.commit(commit, record), turn.transaction
-
-        receipt, transaction = self._for_producer(commit.producer, run, expires=commit.producer)
+        foreseen = self._connection.call(partial(self._commit_as_foreseen, commit))
+        receipt, transaction = foreseen or self._commit_in_turn(commit)
         self._collector.after_commit(transaction)
         return receipt
+
+    def _commit_as_foreseen(
+        self, commit: Commit, connection: psycopg.Connection[Any]
+    ) -> tuple[Receipt, Transaction] | None:
+        """Commits in one round trip, if nobody else has changed the stream since this object's last commit."""
+        known = self._foresight.take(commit)
+        if known is None:
+            return None
+        reading = known.now()
+        forecast = Forecast(connection, self._id, known, self._moment(known.head, reading))
+        log = Log(forecast, self.settings)
+        log.members.turn_to(forecast.record, known.weakest)
+        turn = Turn(self, forecast, log)
+        try:
+            turn.expire(but=commit.producer)
+            receipt = turn.commit(commit, self._current(turn, forecast.record, commit.producer, commit.epoch))
+        except (Unforeseen, RowtimeError):  # a commit is refused under the lock only
+            return None
+        applied = forecast.apply(self.name, None if self._replaced else reading.micros)
+        self._foresight.foresaw(applied)
+        return None if applied is None else (receipt, forecast)
+
+    def _commit_in_turn(self, commit: Commit) -> tuple[Receipt, Transaction]:
+        def run(turn: Turn, record: Record | None) -> tuple[Receipt, Turn, Record]:
+            record = self._current(turn, record, commit.producer, commit.epoch)
+            return turn.commit(commit, record), turn, record
+
+        receipt, turn, record = self._for_producer(commit.producer, run, expires=commit.producer)
+        self._foresight.learn(turn.transaction, record, turn.log.members.weakest_row)
+        return receipt, turn.transaction
+
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        def run(turn: Turn, record: Record | None) -> None:
+            record = record or records.newcomer(producer, Status.LEFT, turn.transaction.head.forgotten_epoch)
+            if number > record.number:
+                turn.reject(record, number, rejected)
+
+        self._for_producer(producer, run, expires="")
 
     def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
         record = self._known(turn, record, producer)
@@ -255,12 +309,9 @@ class PostgresStore(Store):
             raise never_attached(producer, [name for (name,) in turn.transaction.query(_NAMES, self._id)], self.path)
         return record
 
-    def leave(self, producer: str, epoch: int) -> None:
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
         def run(turn: Turn, record: Record | None) -> None:
-            record = self._current(turn, record, producer, epoch)
-            if record.status not in (Status.LEFT, Status.COMPLETE):
-                record.seen = turn.transaction.at.uptime
-                turn.log.tick(Left(producer), record)
+            turn.leave(self._current(turn, record, producer, epoch), cut)
 
         self._for_producer(producer, run)
 
@@ -301,7 +352,7 @@ class PostgresStore(Store):
         return heads.loaded(row)
 
     def head(self) -> Head:
-        row = self._connection.one(heads.POSITION, self._id, self.name)
+        row = self._connection.look(heads.POSITION, self._id, self.name)
         if row is None:
             raise gone(self.path)
         return Head(*row)
@@ -333,9 +384,14 @@ class PostgresStore(Store):
         return pieces
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
-        if isinstance(piece, Slice) and piece.location.content is None:
+        if isinstance(piece, Slice) and isinstance(piece.location, Inline) and piece.location.content is None:
             piece = self._with_content(piece)
-        return self._trains.read(piece)
+        try:
+            return self.carried.read(piece)
+        except DataLostError:
+            if isinstance(piece, Slice) and piece.seq <= (horizon := self.horizon()).seq:
+                raise lost_error(f"train {piece.seq} of {piece.producer!r}", horizon, self.path) from None
+            raise
 
     def _with_content(self, piece: Slice) -> Slice:
         """Reads the bytes of a train, and of those that follow it in the last ``slices``, in one round trip."""
@@ -347,7 +403,8 @@ class PostgresStore(Store):
         raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
 
     def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
-        return trains.with_contents(pieces, self._rows(*trains.contents(self._id, pieces)))
+        queries = trains.contents(self._id, pieces, in_objects=self.objects is not None)
+        return trains.with_contents(pieces, self._connection.rows(*queries))
 
     def keep(self, reader: str, position: Position) -> None:
         now = self._uptime()
@@ -409,6 +466,19 @@ class PostgresStore(Store):
 
     def keys(self, producer: str) -> list[bytes]:
         return [content for (content,) in self._rows(_KEYS, (self._id, producer))]
+
+    def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
+        end = self.head().seq if upto is None else upto
+        while after < end:
+            found = cuts.opened(self._rows(*cuts.between(self._id, after, end)))
+            yield from found
+            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+
+    def has_cuts(self) -> bool:
+        return self._connection.one(cuts.THERE, self._id) is not None
+
+    def last_cuts(self, producer: str) -> list[LoggedCut]:
+        return cuts.opened(self._rows(*cuts.last(self._id, producer)))
 
     def clock(self) -> StreamClock:
         def run(connection: psycopg.Connection[Any], stream: int) -> StreamClock:
@@ -486,11 +556,7 @@ class PostgresStore(Store):
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
         altered: whoever opens the stream now needs a store of its own.
         """
-        with self._counting:
-            if self._holders and self._connection.open_here and self._is_current():
-                self._holders += 1
-                return True
-            return False
+        return self._holders.add(lambda: self._connection.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         found, head = self._connection.rows((_SCHEMA, (self._id,)), (heads.POSITION, (self._id, self.name)))
@@ -498,10 +564,7 @@ class PostgresStore(Store):
         return bool(head) and any(schema.equals(self.schema, check_metadata=True) for schema in schemas)
 
     def close(self) -> None:
-        with self._counting:
-            self._holders -= 1
-            last = self._holders == 0
-        if last:
+        if self._holders.remove():
             self._connection.close()
 
 

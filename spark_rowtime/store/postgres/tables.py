@@ -6,7 +6,7 @@ from psycopg import Cursor
 
 from spark_rowtime.errors import StoreUnavailableError
 
-VERSION = 1
+VERSION = 2
 """The version of the tables that this code creates, and the largest that it uses."""
 TABLES_LOCK = 0x726F7774
 """The advisory lock, ``rowt`` in ASCII, under which tables and streams are created, renamed and deleted."""
@@ -53,6 +53,15 @@ CREATE TABLE rowtime.trains (
     bytes bytea NOT NULL, PRIMARY KEY (stream, seq, part)
 );
 ALTER TABLE rowtime.trains ALTER COLUMN bytes SET STORAGE EXTERNAL;
+CREATE TABLE rowtime.objects (
+    stream bigint NOT NULL, seq bigint NOT NULL, object text COLLATE "C" NOT NULL, "offset" bigint NOT NULL,
+    PRIMARY KEY (stream, seq)
+);
+CREATE INDEX named ON rowtime.objects (stream, object);
+CREATE TABLE rowtime.unnamed_objects (
+    stream bigint NOT NULL, object text COLLATE "C" NOT NULL, state text NOT NULL, since bigint NOT NULL,
+    PRIMARY KEY (stream, object)
+);
 CREATE TABLE rowtime.rejected (
     stream bigint NOT NULL, id bigint NOT NULL,
     producer text COLLATE "C" NOT NULL, number bigint NOT NULL, time bigint NOT NULL, reason text NOT NULL,
@@ -73,7 +82,18 @@ CREATE TABLE rowtime.accounts (
     seen bigint NOT NULL, content text NOT NULL, PRIMARY KEY (stream, role, name)
 );
 """
-HISTORY = ("heads", "events", "trains", "producers", "rejected", "readers", "key_floors", "accounts")
+TABLES_2 = """
+CREATE TABLE rowtime.topic_cuts (
+    stream bigint NOT NULL, seq bigint NOT NULL, producer text COLLATE "C" NOT NULL, hold bigint, cut text,
+    whole boolean NOT NULL, PRIMARY KEY (stream, seq)
+);
+CREATE INDEX whole_cuts ON rowtime.topic_cuts (stream, producer, seq) WHERE whole;
+"""
+"""The table that version 2 adds: which messages of Kafka topics bounds follow."""
+HISTORY = (
+    *("heads", "events", "trains", "objects", "unnamed_objects", "producers", "rejected", "readers", "key_floors"),
+    *("accounts", "topic_cuts"),
+)
 """The tables that have rows of a stream, besides ``streams``. A foreign key would make each commit lock its row there;
 every transaction locks the head instead."""
 
@@ -84,12 +104,18 @@ def lock_tables(cursor: Cursor[Any]) -> None:
 
 
 def create_tables(cursor: Cursor[Any], path: str) -> None:
-    """Creates the tables, if there are none. Call it in a transaction, under the lock of :func:`lock_tables`."""
-    if version(cursor) is not None:
-        require_version(cursor, path)
-        return
-    cursor.execute(TABLES)
-    cursor.execute("INSERT INTO rowtime.version VALUES (%s)", (VERSION,))
+    """Creates the tables, if there are none, or adds those that an older version did not have.
+
+    Call it in a transaction, under the lock of :func:`lock_tables`.
+    """
+    require_version(cursor, path)
+    found = version(cursor)
+    if found is None:
+        cursor.execute(TABLES + TABLES_2)
+        cursor.execute("INSERT INTO rowtime.version VALUES (%s)", (VERSION,))
+    elif found < VERSION:
+        cursor.execute(TABLES_2)
+        cursor.execute("UPDATE rowtime.version SET version = %s", (VERSION,))
 
 
 def require_version(cursor: Cursor[Any], path: str) -> bool:

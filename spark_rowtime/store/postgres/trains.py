@@ -1,13 +1,16 @@
-"""The queries for trains whose rows are in the database, and for their bytes."""
+"""The queries for trains, and for the bytes of those that are in the database."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from spark_rowtime.store.base import Position, Slice, Staged
+from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.inline import Inline
+from spark_rowtime.store.postgres.objects import InObject
 from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.postgres.writes import INSERT_TRAIN
 from spark_rowtime.store.widths import NEVER_MICROS, REACHES
 
 PART_BYTES = 16 << 20
@@ -22,13 +25,15 @@ _OLD = (
     "FROM rowtime.events WHERE stream = %s AND width = classes.width AND largest >= %s "
     "AND largest <= %s::bigint + classes.reach AND least < %s AND seq <= %s) found ORDER BY seq"
 )
-_INSERT = "INSERT INTO rowtime.trains VALUES (%s, %s, %s, %s)"
 _BYTES = "SELECT seq, bytes FROM rowtime.trains WHERE stream = %s AND seq = ANY(%s) ORDER BY seq, part"
 
 
 def write(transaction: Transaction, seq: int, train: Staged) -> None:
-    """Writes the bytes of a train."""
-    transaction.write_all(_INSERT, [(transaction.stream, *part) for part in parts(seq, train)])
+    """Writes the bytes of a train, or the name of the object that has them."""
+    if isinstance(train.location, InObject):
+        named_objects.name(transaction, seq, train.location)
+    else:
+        transaction.write_all(INSERT_TRAIN, [(transaction.stream, *part) for part in parts(seq, train)])
     transaction.head.train_bytes += train.location.length
 
 
@@ -56,19 +61,20 @@ def as_slice(row: tuple[Any, ...]) -> Slice:
     return Slice(seq, producer, rows, least, largest, length, Inline(length, checksum))
 
 
-def contents(stream: int, pieces: Sequence[Slice]) -> Statement:
-    """Returns the query for the bytes of trains."""
-    return _BYTES, (stream, [piece.seq for piece in pieces])
+def contents(stream: int, pieces: Sequence[Slice], *, in_objects: bool) -> list[Statement]:
+    """Returns the queries for the bytes of trains; ``in_objects``: and for the objects that have them."""
+    inline: Statement = (_BYTES, (stream, [piece.seq for piece in pieces]))
+    return [inline, named_objects.found(stream, pieces)] if in_objects else [inline]
 
 
-def with_contents(pieces: Sequence[Slice], rows: Sequence[tuple[int, bytes]]) -> list[Slice]:
-    """Returns those of the trains whose bytes are in the rows of ``contents``, with them."""
+def with_contents(pieces: Sequence[Slice], answers: Sequence[Sequence[tuple[Any, ...]]]) -> list[Slice]:
+    """Returns those of the trains that are in the answers to ``contents``, with their bytes or objects."""
     found: dict[int, list[bytes]] = {}
-    for seq, content in rows:
+    for seq, content in answers[0]:
         found.setdefault(seq, []).append(content)
-    whole = {seq: parts[0] if len(parts) == 1 else b"".join(parts) for seq, parts in found.items()}
-    return [
-        replace(piece, location=piece.location._replace(content=whole[piece.seq]))
-        for piece in pieces
-        if piece.seq in whole
-    ]
+    known = {piece.seq: piece.location for piece in pieces}
+    whole = {seq: b"".join(parts) if len(parts) > 1 else parts[0] for seq, parts in found.items()}
+    places: dict[int, Any] = {seq: known[seq]._replace(content=content) for seq, content in whole.items()}
+    for rows in answers[1:]:
+        places.update(named_objects.places(pieces, rows))
+    return [replace(piece, location=places[piece.seq]) for piece in pieces if piece.seq in places]

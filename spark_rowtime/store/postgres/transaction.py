@@ -1,5 +1,6 @@
 """Transaction: the unit in which everything happens, ordered by the lock on the stream's head."""
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from spark_rowtime.store.postgres import heads
 from spark_rowtime.store.postgres.connection import Statement, gone, run
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.uptime import Moment, note
+from spark_rowtime.store.postgres.writes import FORMS, combine, make, update_head
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -25,6 +27,10 @@ class Transaction:
         self._changed = False
         self.head: HeadRow
         self.at: Moment
+        self.reading, self.arrival = Reading("", 0), 0
+        """The database's clock as the head was locked, and the nanoseconds of this process when the answer arrived."""
+        self.version = self.own_version = ""
+        """The version of the head's row when it was locked, and the one that this transaction gives it if it writes."""
 
     def begin(self, path: str, name: str, first: Sequence[Statement]) -> tuple[Reading, list[list[tuple[Any, ...]]]]:
         """Locks the head, and runs the queries ``first`` in the same round trip.
@@ -36,8 +42,15 @@ class Transaction:
         _, locked, *found = run(self._connection, [*begin, *first])
         if not locked:
             raise gone(path)
-        self.head, reading = heads.loaded(locked[0])
-        return reading, found
+        *columns, self.version, self.own_version = locked[0]
+        self.head, self.reading = heads.loaded(columns)
+        self.arrival = time.monotonic_ns()
+        return self.reading, found
+
+    @property
+    def writes(self) -> bool:
+        """Whether the head is written with the commit."""
+        return self._changed
 
     def write(self, sql: str, *values: Any) -> None:
         """Runs a statement that returns nothing, before the next query or the commit."""
@@ -71,9 +84,18 @@ class Transaction:
         self._send(("COMMIT", ()))
 
     def _send(self, *last: Statement) -> None:
-        later, self._later = [*self._later, *last], []
+        later, self._later = self._later, []
         if self._changed:
             note(self.head, self.at)
+            if all(sql in FORMS for sql, _ in later):
+                self._send_combined(later, last)
+                return
             later.insert(0, (heads.UPDATE, (*heads.values(self.head), self.stream)))
-        if later:
-            run(self._connection, later)
+        if later or last:
+            run(self._connection, [*later, *last])
+
+    def _send_combined(self, later: Sequence[Statement], last: Sequence[Statement]) -> None:
+        with self._connection.pipeline():
+            make(self._connection, combine(update_head(self.head, self.stream), later))
+            for statement in last:
+                self._connection.execute(*statement)

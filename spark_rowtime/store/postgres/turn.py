@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import GONE, Expected, Joined, Sent, Status
-from spark_rowtime.bounds.train import floors_between
-from spark_rowtime.store.admission import admit, require_open, require_whole
-from spark_rowtime.store.base import Commit, Receipt, Staged, Store
-from spark_rowtime.store.postgres import accounts, records, rejections
+from spark_rowtime.bounds.clock import GONE, Expected, Joined, Left, Sent, Status
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.store.admission import admit, landing, require_open, require_whole
+from spark_rowtime.store.base import REJECTS_ONLY, Commit, Receipt, Rejected, Staged, Store
+from spark_rowtime.store.postgres import accounts, cuts, named_objects, records, rejections
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -60,12 +60,21 @@ class Turn:
             self.save(record)
         return again
 
+    def leave(self, record: Record, cut: TopicCut | None) -> None:
+        if record.status in (Status.LEFT, Status.COMPLETE):
+            return
+        record.seen, hold = self.transaction.at.uptime, self.log.clock.in_force(record.name)
+        self.log.tick(Left(record.name), record)
+        if cut is not None:
+            cuts.add(self.transaction, LoggedCut(self.transaction.head.seq, record.name, hold, cut))
+
     def commit(self, commit: Commit, record: Record) -> Receipt:
         if commit.number <= record.number:
             return self._receipt(record)
         head = self.transaction.head
         staged, late = admit(self._store, commit.trains, head.floor, self.log.raised)
         require_whole(commit, late)
+        named_objects.require_kept(self.transaction, staged, self._store.path)
         record.seen = self.transaction.at.uptime
         if self._land(commit, staged, record):
             record.sent = record.seen
@@ -86,6 +95,13 @@ class Turn:
         self.save(record)
         return Receipt(head.seq, head.floor, late)
 
+    def reject(self, record: Record, number: int, rejected: tuple[Rejected, ...]) -> None:
+        limit = self._settings.retainRejected
+        rejections.add(self.transaction, record.name, number, [(r, False) for r in rejected], limit)
+        record.rejected += sum(r.rows.num_rows for r in rejected)
+        record.number, record.seen, record.checkpoint = number, self.transaction.at.uptime, REJECTS_ONLY
+        self.save(record)
+
     def _receipt(self, record: Record) -> Receipt:
         rows = self.transaction.ask(rejections.of_receipt(self.transaction.stream, record.name, record.number))
         late = tuple(rejections.opened(row, self._store.schema).rejected for row in rows)
@@ -93,15 +109,15 @@ class Turn:
 
     def _land(self, commit: Commit, staged: tuple[Staged, ...], record: Record) -> bool:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
-        before, own = self.log.clock.in_force(commit.producer), record.floor
-        floors = floors_between([(t.least, t.largest) for t in staged], commit.floor, own)[1:]
-        for train, floor in zip(staged, floors, strict=True):
-            self.log.append(Sent(commit.producer, floor, train.largest), train)
-        news = stronger(own, commit.floor) != own
-        if not staged and (news or record.status not in (Status.ATTACHED, Status.COMPLETE)):
-            self.log.append(Sent(commit.producer, stronger(before, commit.floor)))
+        in_force = self.log.clock.in_force(commit.producer)
+        landed = landing(commit, staged, record.floor, record.status, in_force)
+        for event, train, bound in landed.events:
+            hold = self.log.clock.in_force(commit.producer)
+            seq = self.log.append(event, train).seq
+            if bound is not None:
+                cuts.add(self.transaction, bound.logged(seq, commit.producer, hold))
         record.tick(self.log.clock.producers.get(commit.producer), GONE[Sent])
-        return bool(staged) or news
+        return landed.sends
 
     def _add_keys(self, producer: str, number: int, whole: bool, content: bytes) -> None:
         stream = self.transaction.stream

@@ -7,6 +7,7 @@ import sparkrowtime.analysis.QueryStart;
 import sparkrowtime.analysis.RefuseDelaylessDedup;
 import sparkrowtime.analysis.RowtimeRelations;
 import sparkrowtime.query.JoinEviction;
+import sparkrowtime.query.LateFilter;
 import sparkrowtime.query.StateTimeouts;
 import sparkrowtime.sink.SinkWriters;
 import sparkrowtime.support.Scala;
@@ -24,6 +25,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
+    extensions.injectColumnar(Scala.function(session -> new LateFilter()));
     extensions.injectColumnar(Scala.function(session -> new StateTimeouts()));
     extensions.injectColumnar(Scala.function(session -> new SinkWriters()));
     return BoxedUnit.UNIT;

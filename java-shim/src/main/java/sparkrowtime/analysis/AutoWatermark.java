@@ -50,7 +50,7 @@ final class AutoWatermark {
     return node instanceof EventTimeWatermark w && w.nodeId().getMostSignificantBits() == MARK;
   }
 
-  private static EventTimeWatermark on(Attribute column, LogicalPlan child) {
+  static EventTimeWatermark on(Attribute column, LogicalPlan child) {
     UUID id = new UUID(MARK, ThreadLocalRandom.current().nextLong());
     return new EventTimeWatermark(id, column, new CalendarInterval(0, 0, 0), child);
   }

@@ -31,6 +31,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
 
   private static void check(LogicalPlan plan, OutputMode mode) {
     BoundedQuery.refuseSettings(SQLConf.get());
+    RefuseBeside.check(plan);
     RefuseGroupFunctions.check(plan);
     RefuseTableDifference.check(plan);
     RefuseSecondWatermark.check(plan);

@@ -77,7 +77,8 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     } else if (node instanceof Project project) {
       return AutoWatermark.movedUp(project);
     } else if (node instanceof Union union) {
-      return AutoWatermark.notBesideOrdinary(union);
+      LogicalPlan beside = BesideUnion.rewritten(union);
+      return beside != union ? beside : AutoWatermark.notBesideOrdinary(union);
     }
     return node;
   }

@@ -46,7 +46,7 @@ final class LeastLater {
     Instant last = at(floor).plus(FARTHEST_DAYS, ChronoUnit.DAYS);
     long found = least.applyAsLong(floor);
     for (Instant t = next(rules, at(floor)); t != null && t.isBefore(last); t = next(rules, t)) {
-      found = Math.min(found, least.applyAsLong(ChronoUnit.MICROS.between(Instant.EPOCH, t)));
+      found = Math.min(found, least.applyAsLong(micros(t)));
     }
     return found;
   }
@@ -63,6 +63,11 @@ final class LeastLater {
 
   private static Instant at(long micros) {
     return Instant.EPOCH.plus(micros, ChronoUnit.MICROS);
+  }
+
+  /** ChronoUnit.MICROS.between counts nanoseconds, which overflow after the year 2262. */
+  private static long micros(Instant time) {
+    return Math.addExact(Math.multiplyExact(time.getEpochSecond(), 1_000_000L), time.getNano() / 1_000);
   }
 
   private static Instant next(ZoneRules rules, Instant from) {

@@ -14,6 +14,7 @@ import org.apache.spark.sql.types.TimestampType;
 import sparkrowtime.analysis.PackedRows;
 import sparkrowtime.analysis.RowtimeRelations;
 import sparkrowtime.analysis.StatefulNodes;
+import sparkrowtime.beside.Beside;
 import sparkrowtime.source.BoundedStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
@@ -68,7 +69,7 @@ public final class PlanBounds {
     } else if (PassingOperators.isDistinct(plan)) {
       return groups(Scala.list(plan.output()), of(plan.children().apply(0)));
     } else if (plan instanceof Union union) {
-      return byPlace(union, Scala.list(union.children()));
+      return ofUnion(union);
     } else if (plan instanceof Join join) {
       return ofJoin(join);
     } else if (plan instanceof UpdateEventTimeWatermarkColumn declared) {
@@ -190,6 +191,17 @@ public final class PlanBounds {
       all = all == null ? one : weakest(output, all, output, one, output);
     }
     return all;
+  }
+
+  /** Of a topic and the bounds beside it, the bounds alone count: nothing is taken from the rows. */
+  private Columns ofUnion(Union union) {
+    LogicalPlan bounds = Beside.branch(union);
+    if (bounds == null) {
+      return byPlace(union, Scala.list(union.children()));
+    }
+    Columns columns = byPlace(union, List.of(Beside.rows(union, bounds)));
+    columns.putAll(byPlace(union, List.of(bounds)));
+    return columns;
   }
 
   /** For a union, or a name of WITH: its columns are those of its parts, in the same order. */

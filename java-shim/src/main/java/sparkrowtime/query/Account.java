@@ -1,5 +1,6 @@
 package sparkrowtime.query;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -15,8 +16,10 @@ import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.streaming.StateOperatorProgress;
 import org.apache.spark.sql.streaming.StreamingQueryProgress;
 import org.apache.spark.sql.types.TimestampType;
+import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.Definitions;
+import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.bounds.PlanBounds;
 import sparkrowtime.bounds.WindowGrid;
@@ -37,12 +40,14 @@ final class Account {
   private static final int MOST_CHARACTERS = 300;
 
   private final MicroBatchExecution spark;
+  private final BesideBatch beside;
   private final LogicalPlan written;
   private final SourcePlaces places;
   private final WindowGrid grid;
 
-  Account(MicroBatchExecution spark, Definitions definitions) {
-    this.spark = spark;
+  Account(BoundedQuery query, Definitions definitions) {
+    this.spark = query.spark();
+    this.beside = query.beside();
     this.written = spark.logicalPlan().children().apply(0);
     this.places = new SourcePlaces(spark.logicalPlan());
     this.grid = new WindowGrid(definitions, spark.logicalPlan());
@@ -63,7 +68,12 @@ final class Account {
   String of(long batchId, SparkPlan plan, Propagation batch, Map<String, Long> floors, PlanBounds bounds) {
     ObjectNode json = ofRun(spark).put("batch", batchId);
     ArrayNode sources = json.putArray("sources");
-    places.forEach((stream, above) -> source(sources.addObject(), stream, above));
+    places.forEach(
+        (stream, above) -> {
+          if (!beside.isTopic(stream)) {
+            source(sources.addObject(), stream, above);
+          }
+        });
     operators(json.putArray("operators"), plan, batch);
     json.set("output", MAPPER.valueToTree(floors));
     lost(json.putObject("lost"), bounds);
@@ -75,12 +85,25 @@ final class Account {
     if (stream instanceof BoundedStream ours) {
       ours.described().forEach(source::put);
       if (end != null) {
-        source.set("position", OffsetJson.position(end.json()));
+        source.set("position", position(ours, end));
+      }
+      if (ours.beside() != null) {
+        source.put("topics", cut(beside.topic(ours).toString()));
       }
     } else {
       source.put("other", cut(stream.toString()));
     }
     source.set("place", MAPPER.valueToTree(above));
+  }
+
+  /** Of bounds beside topics, the floor counts that the topics have reached. */
+  private JsonNode position(BoundedStream stream, Offset end) {
+    ObjectNode position = OffsetJson.position(end.json());
+    if (stream.beside() != null) {
+      long floor = beside.floor(spark.getLatestExecutionContext().endOffsets(), stream);
+      position.put("floor", floor == Bound.UNKNOWN_YET ? null : (Long) EndOfTime.published(floor));
+    }
+    return position;
   }
 
   private void operators(ArrayNode array, SparkPlan plan, Propagation batch) {

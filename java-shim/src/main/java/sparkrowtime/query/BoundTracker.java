@@ -22,11 +22,16 @@ import sparkrowtime.source.BoundedStream;
  */
 final class BoundTracker extends WatermarkTracker {
   private final WatermarkNodes nodes;
+  private final BesideBatch beside;
   private ToLongFunction<BoundedStream> floors = stream -> Bound.UNKNOWN_YET;
   private long currentMs;
 
-  BoundTracker(LogicalPlan plan, WatermarkTracker replaced) {
+  /**
+   * @param beside the topics with bounds beside them; their floor is known when the ends of all sources are
+   */
+  BoundTracker(LogicalPlan plan, WatermarkTracker replaced, BesideBatch beside) {
     super(MultipleWatermarkPolicy.apply("min"), plan);
+    this.beside = beside;
     this.nodes = new WatermarkNodes(plan);
     this.currentMs = replaced.currentWatermark();
   }
@@ -40,6 +45,7 @@ final class BoundTracker extends WatermarkTracker {
   @Override
   public synchronized void updateWatermark(SparkPlan executed) {
     super.updateWatermark(executed);
+    beside.ran();
     advance(floors);
   }
 
@@ -57,6 +63,9 @@ final class BoundTracker extends WatermarkTracker {
 
   @Override
   public synchronized long currentWatermark() {
+    if (!beside.isEmpty()) {
+      advance(floors);
+    }
     return currentMs;
   }
 

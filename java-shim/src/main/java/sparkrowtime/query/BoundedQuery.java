@@ -37,6 +37,7 @@ public final class BoundedQuery {
   private final NewsWait newsWait;
   private DataWriterFactory writers;
   private String account;
+  private BesideBatch beside;
 
   private BoundedQuery(MicroBatchExecution execution) {
     this.execution = execution;
@@ -135,13 +136,17 @@ public final class BoundedQuery {
     if (execution.watermarkTracker() != null
         && !(execution.watermarkTracker() instanceof BoundTracker)) {
       execution.watermarkTracker_$eq(
-          new BoundTracker(execution.logicalPlan(), execution.watermarkTracker()));
+          new BoundTracker(execution.logicalPlan(), execution.watermarkTracker(), beside()));
     }
   }
 
   /** Called by a stream when it knows the end of the next batch, before Spark logs it. */
   public void reached(BoundedStream stream, Offset end) {
     install();
+    if (stream.beside() != null) {
+      tracker().advance(this::floor);
+      return;
+    }
     Long floor = OffsetJson.floor(end.json());
     if (!floor.equals(reached.put(stream, floor))) {
       tracker().advance(this::floor);
@@ -161,7 +166,10 @@ public final class BoundedQuery {
     return floor != null ? floor : floor(execution.getLatestExecutionContext().endOffsets(), stream);
   }
 
-  private static long floor(StreamProgress progress, BoundedStream stream) {
+  private long floor(StreamProgress progress, BoundedStream stream) {
+    if (stream.beside() != null) {
+      return beside().floor(progress, stream);
+    }
     Offset offset = Scala.orNull(progress.get(stream));
     return offset == null ? Bound.UNKNOWN_YET : OffsetJson.floor(offset.json());
   }
@@ -186,6 +194,14 @@ public final class BoundedQuery {
   /** The eviction of a join in the batch that is being planned; null for other operators. */
   JoinSides sidesOf(long operator) {
     return propagator(execution).sidesOf(operator);
+  }
+
+  /** The streams of bounds beside topics. */
+  BesideBatch beside() {
+    if (beside == null) {
+      beside = new BesideBatch(this);
+    }
+    return beside;
   }
 
   boolean isCurrent(long batchId) {

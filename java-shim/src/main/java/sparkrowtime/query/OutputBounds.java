@@ -41,7 +41,7 @@ final class OutputBounds {
   OutputBounds(BoundedQuery query) {
     this.query = query;
     this.definitions = new Definitions(query.spark().logicalPlan());
-    this.account = new Account(query.spark(), definitions);
+    this.account = new Account(query, definitions);
   }
 
   void publish(long batchId, SparkPlan plan, Propagation batch) {

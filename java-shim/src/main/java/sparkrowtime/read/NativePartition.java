@@ -8,4 +8,9 @@ import org.apache.spark.sql.connector.read.InputPartition;
  *
  * @param schema the stream's Arrow schema as an encapsulated IPC message
  */
-record NativePartition(byte[] schema, List<NativeTrain> trains) implements InputPartition {}
+record NativePartition(byte[] schema, List<NativeTrain> trains) implements InputPartition {
+  /** Whether a train is in an object that Hadoop reads. */
+  boolean usesHadoop() {
+    return trains.stream().anyMatch(NativeTrain::isInHadoop);
+  }
+}

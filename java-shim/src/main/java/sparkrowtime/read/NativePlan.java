@@ -7,13 +7,13 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.channels.Channels;
-import java.nio.file.InvalidPathException;
-import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import org.apache.arrow.vector.ipc.ReadChannel;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
@@ -26,6 +26,9 @@ import org.apache.spark.sql.util.ArrowUtils;
  */
 final class NativePlan {
   private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  /** Where a train has its bytes, if they travel with it. */
+  private static final int CONTENT = 9;
 
   private final JsonNode answer;
 
@@ -40,8 +43,8 @@ final class NativePlan {
   }
 
   /** Whether the answer has partitions, and its rows have exactly the type that Spark expects. */
-  boolean gives(StructType expected) {
-    if (!answer.has("partitions") || !canBeNamed()) {
+  boolean gives(StructType expected, Configuration hadoop) {
+    if (!answer.has("partitions") || !canBeRead(hadoop)) {
       return false;
     }
     StructType found = ArrowUtils.fromArrowSchema(schema(schema()));
@@ -49,14 +52,29 @@ final class NativePlan {
         && DataType.equalsStructurally(found, expected, false);
   }
 
-  /** Under a locale such as C, Java cannot name a path that is not ASCII. Python can. */
-  private boolean canBeNamed() {
-    JsonNode partition = answer.get("partitions").path(0);
-    try {
-      return partition.isEmpty() || Path.of(train(partition.get(0)).file()) != null;
-    } catch (InvalidPathException e) {
-      return false;
+  /** Whether Hadoop may have to read an object. */
+  boolean mayUseHadoop() {
+    for (JsonNode file : answer.path("files")) {
+      if (NativeFiles.isInHadoop(file.textValue())) {
+        return true;
+      }
     }
+    return false;
+  }
+
+  /** Whether Java can read each file and object. Python can, otherwise. */
+  private boolean canBeRead(Configuration hadoop) {
+    BitSet seen = new BitSet();
+    for (JsonNode partition : answer.get("partitions")) {
+      for (JsonNode train : partition) {
+        int file = train.get(0).intValue();
+        if (!train.has(CONTENT) && !seen.get(file) && !NativeFiles.canRead(file(file), hadoop)) {
+          return false;
+        }
+        seen.set(file);
+      }
+    }
+    return true;
   }
 
   InputPartition[] partitions() {
@@ -74,7 +92,7 @@ final class NativePlan {
   /** The values are in the order in which {@code native_plan} of the Python side writes them. */
   private NativeTrain train(JsonNode values) {
     return new NativeTrain(
-        answer.get("files").get(values.get(0).intValue()).textValue(),
+        file(values.get(0).intValue()),
         values.get(1).longValue(),
         values.get(2).intValue(),
         (int) values.get(3).longValue(),
@@ -82,12 +100,21 @@ final class NativePlan {
         values.get(5).longValue(),
         answer.get("producers").get(values.get(6).intValue()).textValue(),
         values.get(7).asLong(Long.MIN_VALUE),
-        values.get(8).asLong(Long.MAX_VALUE));
+        values.get(8).asLong(Long.MAX_VALUE),
+        values.has(CONTENT) ? bytes(values.get(CONTENT)) : null);
+  }
+
+  private String file(int number) {
+    return answer.get("files").get(number).textValue();
   }
 
   private byte[] schema() {
+    return bytes(answer.get("schema"));
+  }
+
+  private static byte[] bytes(JsonNode base64) {
     try {
-      return answer.get("schema").binaryValue();
+      return base64.binaryValue();
     } catch (IOException e) {
       throw new IllegalStateException(e);
     }

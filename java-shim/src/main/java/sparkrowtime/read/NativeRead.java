@@ -1,17 +1,20 @@
 package sparkrowtime.read;
 
+import java.util.Arrays;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
 import sparkrowtime.source.BoundedStream;
 import sparkrowtime.support.Rowtime;
 
 /**
- * Plans how tasks read the rows of a stream: directly from its Arrow files if the Python side can name
- * them, otherwise through a Python worker. Used in the query's thread.
+ * Plans how tasks read the rows of a stream: directly from its Arrow files and objects if the Python side
+ * can name them and Java can read them, otherwise through a Python worker. Used in the query's thread.
  *
  * <p>Law: both ways give the same rows in the same batches; they differ only in speed.
  */
@@ -25,6 +28,7 @@ public final class NativeRead {
   private Offset to;
   private InputPartition[] partitions;
   private boolean isNative;
+  private Configuration hadoop;
 
   public NativeRead(MicroBatchStream stream, StructType schema) {
     this.stream = stream;
@@ -44,13 +48,17 @@ public final class NativeRead {
   /** {@code start} contains the handshake. */
   private InputPartition[] planned(Offset start, Offset end) {
     NativePlan plan = Rowtime.isOn(SWITCH) ? plan(start, end) : null;
-    isNative = plan != null && plan.gives(schema);
+    boolean asks = plan != null && plan.mayUseHadoop();
+    hadoop = asks ? SparkSession.active().sessionState().newHadoopConf() : null;
+    isNative = plan != null && plan.gives(schema, hadoop);
     return isNative ? plan.partitions() : stream.planInputPartitions(start, end);
   }
 
   /** Called once per batch, after {@link #partitions}. Asks Python for its reader only if it is needed. */
   public PartitionReaderFactory readers() {
-    return new NativeReaders(isNative ? null : stream.createReaderFactory());
+    boolean usesHadoop = isNative && Arrays.stream(partitions).anyMatch(p -> ((NativePartition) p).usesHadoop());
+    return new NativeReaders(
+        isNative ? null : stream.createReaderFactory(), usesHadoop ? new SerializableConfiguration(hadoop) : null);
   }
 
   private NativePlan plan(Offset start, Offset end) {

@@ -3,6 +3,7 @@ package sparkrowtime.read;
 import java.util.Iterator;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -17,11 +18,12 @@ import sparkrowtime.support.ShimMismatch;
 final class NativeReader implements PartitionReader<ColumnarBatch> {
   private final Iterator<NativeTrain> trains;
   private final Schema schema;
-  private final NativeFiles files = new NativeFiles();
+  private final NativeFiles files;
   private BufferAllocator allocator;
   private ColumnarBatch batch;
 
-  NativeReader(NativePartition partition) {
+  NativeReader(NativePartition partition, Configuration hadoop) {
+    this.files = new NativeFiles(hadoop);
     this.trains = partition.trains().iterator();
     this.schema = NativePlan.schema(partition.schema());
   }

@@ -5,14 +5,17 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.SerializableConfiguration;
 
 /**
  * Makes the readers for both kinds of partition: native ones are read in columns, Spark's Python ones as
  * Spark reads them. Serialized into each task.
  *
  * @param python null if all partitions are native
+ * @param hadoop the configuration of Hadoop's file systems; null if no train is in one of these
  */
-record NativeReaders(PartitionReaderFactory python) implements PartitionReaderFactory {
+record NativeReaders(PartitionReaderFactory python, SerializableConfiguration hadoop)
+    implements PartitionReaderFactory {
   private static final long serialVersionUID = 1L;
 
   @Override
@@ -22,7 +25,7 @@ record NativeReaders(PartitionReaderFactory python) implements PartitionReaderFa
 
   @Override
   public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-    return new NativeReader((NativePartition) partition);
+    return new NativeReader((NativePartition) partition, hadoop == null ? null : hadoop.value());
   }
 
   @Override

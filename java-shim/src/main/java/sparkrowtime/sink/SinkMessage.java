@@ -8,10 +8,9 @@ import java.util.Map;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonWriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
+import sparkrowtime.support.ArrowRows;
 import sparkrowtime.support.PickledCall;
 
 /**
@@ -38,20 +37,7 @@ final class SinkMessage {
 
   static WriterCommitMessage of(List<InternalRow> rows, StructType schema) {
     return new PythonWriterCommitMessage(
-        PickledCall.of("spark_rowtime.spark.task_output", "carried", arrow(rows, schema), properties()));
-  }
-
-  private static byte[] arrow(List<InternalRow> rows, StructType schema) {
-    if (rows.isEmpty()) {
-      return new byte[0];
-    }
-    var all = CollectionConverters.asScala(rows.iterator());
-    boolean duplicateFieldsFail = true;
-    boolean largeTypes = false; // the commit casts to the stream's types and zone
-    return ArrowConverters$.MODULE$
-        .toBatchWithSchemaIterator(
-            all, schema, rows.size(), Long.MAX_VALUE, "UTC", duplicateFieldsFail, largeTypes)
-        .next();
+        PickledCall.of("spark_rowtime.spark.task_output", "carried", ArrowRows.stream(rows, schema), properties()));
   }
 
   private static byte[] properties() {

@@ -1,6 +1,7 @@
 package sparkrowtime.source;
 
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import sparkrowtime.beside.Beside;
 import sparkrowtime.query.BoundedQuery;
 import sparkrowtime.read.NativeRead;
 import sparkrowtime.support.ShimMismatch;
@@ -43,18 +45,21 @@ public class BoundedStream
   private final NativeRead read;
   private final Map<String, String> described;
   private final boolean speaks;
+  private final String beside;
   private final String location;
   private String account;
+  private int late;
   private Map<String, String> metrics = Map.of();
   private final Map<String, Long> answers = new HashMap<>();
 
   private BoundedStream(
-      MicroBatchStream stream, StructType schema, Map<String, String> described, boolean speaks, String location) {
+      MicroBatchStream stream, StructType schema, CaseInsensitiveStringMap options, String location) {
     this.stream = stream;
-    this.described = described;
+    this.described = ReadOptions.described(options);
     this.read = new NativeRead(stream, schema);
     this.admission = (SupportsAdmissionControl) stream;
-    this.speaks = speaks;
+    this.speaks = options.getBoolean("punctuate", false);
+    this.beside = options.get(Beside.ID);
     this.location = location;
   }
 
@@ -66,13 +71,11 @@ public class BoundedStream
       StructType schema,
       CaseInsensitiveStringMap options,
       String location) {
-    boolean speaks = options.getBoolean("punctuate", false);
-    Map<String, String> described = ReadOptions.described(options);
     if (stream instanceof SupportsTriggerAvailableNow) {
-      return new AvailableNow(stream, schema, described, speaks, location);
+      return new AvailableNow(stream, schema, options, location);
     }
     if (stream instanceof SupportsAdmissionControl) {
-      return new BoundedStream(stream, schema, described, speaks, location);
+      return new BoundedStream(stream, schema, options, location);
     }
     throw new ShimMismatch("a Python stream with admission control, not " + stream.getClass(), null);
   }
@@ -80,6 +83,11 @@ public class BoundedStream
   /** Option punctuate: this stream's bound also holds for the ordinary sources that it is mixed with. */
   public boolean speaks() {
     return speaks;
+  }
+
+  /** The id of this use of a stream of bounds beside topics; null for other streams. */
+  public String beside() {
+    return beside;
   }
 
   /** What an account has of this source besides its position. */
@@ -140,6 +148,27 @@ public class BoundedStream
     return answers.computeIfAbsent(question, q -> OffsetJson.least(Planner.answer(() -> ask(stream, q)).json()));
   }
 
+  /** The floor of bounds beside topics, of which the batch reads up to these offsets. A function of both arguments. */
+  public long floorAt(Offset end, String ofTopics) {
+    String question = OffsetJson.floorAt(end.json(), ofTopics);
+    if (answers.size() > MOST_ANSWERS) {
+      answers.clear();
+    }
+    return answers.computeIfAbsent(question, q -> OffsetJson.floor(Planner.answer(() -> ask(stream, q)).json()));
+  }
+
+  /** Keeps the late rows of a batch of the topics, an Arrow stream, in the stream of bounds, if it does not have them. */
+  public void keepLate(Offset end, String query, long batch, long floor, byte[] rows) {
+    String source = location.substring(location.lastIndexOf('/') + 1);
+    String question = OffsetJson.keepLate(end.json(), query + "-" + source, batch, floor, rows);
+    Planner.run(() -> ask(stream, question));
+  }
+
+  /** The number of late rows of the last batch, for the query's progress. */
+  public void late(int rows) {
+    late = rows;
+  }
+
   /** Asks the Python side. The question is a start offset that is never written to a log. */
   public static Offset ask(MicroBatchStream stream, String question) {
     return ((SupportsAdmissionControl) stream)
@@ -158,7 +187,12 @@ public class BoundedStream
 
   @Override
   public Map<String, String> metrics(Optional<Offset> latestConsumed) {
-    return metrics;
+    if (beside == null) {
+      return metrics;
+    }
+    Map<String, String> all = new LinkedHashMap<>(metrics);
+    all.put("rowsLate", Integer.toString(late));
+    return all;
   }
 
   @Override
@@ -253,8 +287,8 @@ public class BoundedStream
     private final SupportsTriggerAvailableNow available;
 
     AvailableNow(
-        MicroBatchStream stream, StructType schema, Map<String, String> described, boolean speaks, String location) {
-      super(stream, schema, described, speaks, location);
+        MicroBatchStream stream, StructType schema, CaseInsensitiveStringMap options, String location) {
+      super(stream, schema, options, location);
       this.available = (SupportsTriggerAvailableNow) stream;
     }
 

@@ -43,7 +43,7 @@ public final class OffsetJson {
    */
   static String news(String json, double seconds, Set<String> beside) {
     ObjectNode node = parse(json).put("shim", "1");
-    ArrayNode paths = node.putObject("news").put("seconds", seconds).putArray("beside");
+    ArrayNode paths = node.putObject("news").put("seconds", seconds).putArray("streams");
     beside.forEach(paths::add);
     return node.toString();
   }
@@ -56,6 +56,20 @@ public final class OffsetJson {
   /** The question for the least rowtime at or above {@code from} up to this offset. Never written to a log. */
   static String leastSent(String json, long from) {
     return parse(json).put("shim", "1").put("leastSent", from).toString();
+  }
+
+  /** The question for the floor of bounds beside topics that are read up to these offsets. Never written to a log. */
+  static String floorAt(String json, String ofTopics) {
+    ObjectNode node = parse(json).put("shim", "1");
+    node.set("floorAt", parse(ofTopics));
+    return node.toString();
+  }
+
+  /** The request to keep late rows of topics, an Arrow stream. Never written to a log. */
+  static String keepLate(String json, String reader, long batch, long floor, byte[] rows) {
+    ObjectNode node = parse(json).put("shim", "1");
+    node.putObject("late").put("reader", reader).put("batch", batch).put("bound", EndOfTime.published(floor)).put("rows", rows);
+    return node.toString();
   }
 
   /** The offset with what the query tells about itself. Never written to a log. */
@@ -71,7 +85,7 @@ public final class OffsetJson {
   }
 
   /** What an account has of an offset. */
-  public static JsonNode position(String json) {
+  public static ObjectNode position(String json) {
     return parse(json).retain("stream", "seq", "cut", "floor");
   }
 

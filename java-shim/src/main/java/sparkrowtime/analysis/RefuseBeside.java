@@ -1,0 +1,83 @@
+package sparkrowtime.analysis;
+
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import sparkrowtime.beside.Beside;
+import sparkrowtime.bounds.Definitions;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * Refuses {@code punctuate} where the offset of a row is not known, where its time can be NULL, or where the stream of
+ * bounds could not keep a late row.
+ */
+final class RefuseBeside {
+  private final Definitions definitions;
+
+  private RefuseBeside(LogicalPlan plan) {
+    definitions = new Definitions(plan);
+  }
+
+  static void check(LogicalPlan plan) {
+    plan.foreach(Scala.each(new RefuseBeside(plan)::checkNode));
+  }
+
+  private void checkNode(LogicalPlan node) {
+    LogicalPlan branch = node instanceof Union union ? Beside.branch(union) : null;
+    LogicalPlan rows = branch == null ? null : Beside.rows((Union) node, branch);
+    if (rows != null) {
+      StreamingRelationV2 bounds = (StreamingRelationV2) Beside.leaf(branch);
+      String time = bounds.extraOptions().get(Beside.OPTION);
+      checkOperators(rows, time);
+      checkTime(time, rows);
+      checkKept(bounds);
+    }
+  }
+
+  private static void checkOperators(LogicalPlan plan, String time) {
+    if (plan instanceof EventTimeWatermark) {
+      throw refused(time, "withWatermark is below it. Leave that out: the bounds are the watermark");
+    } else if (BesideUnion.passes(plan)) {
+      checkOperators(plan.children().apply(0), time);
+    } else if (BesideUnion.topic(plan) == null) {
+      throw refused(
+          time,
+          source(plan)
+              + " is below it. A bound is about offsets of a topic, so only select, withColumn and where can be"
+              + " between format(\"kafka\") and punctuate. Call punctuate on the parsed topic, and put all else above it");
+    }
+  }
+
+  private static String source(LogicalPlan plan) {
+    return plan instanceof StreamingRelationV2 r ? "format(\"" + r.sourceName() + "\")" : plan.nodeName();
+  }
+
+  private void checkTime(String name, LogicalPlan rows) {
+    Attribute time = Scala.list(rows.output()).stream().filter(a -> a.name().equals(name)).findFirst().get();
+    NullableTimes times = new NullableTimes(definitions);
+    if (times.canBeNull(time, rows)) {
+      throw refused(
+          name,
+          "this time can be NULL, since " + times.reason() + ", and a row without a time is never late and never"
+              + " complete. Leave such rows out before (WHERE " + name + " IS NOT NULL), and count them there");
+    }
+  }
+
+  private static void checkKept(StreamingRelationV2 bounds) {
+    for (Object column : Scala.list(bounds.output())) {
+      if (column instanceof Attribute a && !a.nullable() && !Rowtime.isRowtime(a)) {
+        throw refused(
+            bounds.extraOptions().get(Beside.OPTION),
+            "the stream of the bounds has the column " + a.name() + " NOT NULL, but it keeps late rows, of which that"
+                + " column may be NULL. Create it with nullable columns, or with rowtime alone");
+      }
+    }
+  }
+
+  private static IllegalArgumentException refused(String time, String why) {
+    return new IllegalArgumentException("punctuate(df, \"" + time + "\", ...): " + why + ".");
+  }
+}

@@ -1,0 +1,151 @@
+package sparkrowtime.query;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecutionContext;
+import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
+import org.apache.spark.sql.types.StructType;
+import sparkrowtime.beside.Beside;
+import sparkrowtime.beside.InTime;
+import sparkrowtime.beside.LateRows;
+import sparkrowtime.bounds.Bound;
+import sparkrowtime.source.BoundedStream;
+import sparkrowtime.support.ArrowRows;
+import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
+
+/**
+ * The streams of bounds beside topics in one run of a query, and the late rows of its batch. Used in the query's
+ * thread.
+ *
+ * <p>Law: the floor of such a stream is a function of two offsets in the log, its own and that of the topics. The late
+ * rows are handed to the stream after the batch has run and before Spark commits it, under the batch's number, so the
+ * stream has them once, also if the batch runs again.
+ */
+final class BesideBatch {
+  /** Spark starts at 1970, and takes rows up to then for late. */
+  private static final long FIRST_MICROS = 1;
+
+  /** The late rows of a batch: below this floor, in microseconds. */
+  record Late(InTime mark, long floor, LateRows rows) {}
+
+  private final BoundedQuery query;
+  private final Map<BoundedStream, SparkDataStream> topics = new LinkedHashMap<>();
+  private final Map<ExprId, BoundedStream> byTime = new HashMap<>();
+  private final Map<String, List<BoundedStream>> byId = new HashMap<>();
+  private final Map<BoundedStream, List<Late>> late = new HashMap<>();
+  private long batch = -1;
+
+  BesideBatch(BoundedQuery query) {
+    this.query = query;
+    query.spark().logicalPlan().foreach(Scala.each(this::add));
+  }
+
+  private void add(LogicalPlan node) {
+    LogicalPlan branch = node instanceof Union union ? Beside.branch(union) : null;
+    if (branch != null) {
+      BoundedStream stream = (BoundedStream) ((StreamingDataSourceV2ScanRelation) Beside.leaf(branch)).stream();
+      topics.put(stream, source(Beside.leaf(Beside.rows((Union) node, branch))));
+      byId.computeIfAbsent(stream.beside(), id -> new ArrayList<>()).add(stream);
+      Scala.list(node.output()).forEach(a -> byTime.put(a.exprId(), stream));
+    }
+  }
+
+  private static SparkDataStream source(LogicalPlan leaf) {
+    if (leaf instanceof StreamingDataSourceV2ScanRelation relation) {
+      return relation.stream();
+    } else if (leaf instanceof StreamingExecutionRelation relation) {
+      return relation.source();
+    }
+    throw new ShimMismatch("the source of a topic beside a stream of bounds, not " + leaf.nodeName(), null);
+  }
+
+  boolean isEmpty() {
+    return topics.isEmpty();
+  }
+
+  /** Whether a source is the topics that have bounds beside them. */
+  boolean isTopic(SparkDataStream source) {
+    return topics.containsValue(source);
+  }
+
+  /** The topics beside a stream of bounds. */
+  SparkDataStream topic(BoundedStream bounds) {
+    return topics.get(bounds);
+  }
+
+  /** The floor of a stream of bounds beside topics, for the offsets of both; the stream must be one. */
+  long floor(StreamProgress progress, BoundedStream stream) {
+    Offset own = Scala.orNull(progress.get(stream));
+    Offset ofTopic = Scala.orNull(progress.get(topics.get(stream)));
+    return own == null || ofTopic == null ? Bound.UNKNOWN_YET : stream.floorAt(own, ofTopic.json());
+  }
+
+  /** The floor of the batch that is being planned, and where to keep the rows below it. */
+  Late lateIn(InTime mark, Expression time) {
+    StreamExecutionContext context = query.spark().getLatestExecutionContext();
+    if (context.batchId() != batch) {
+      batch = context.batchId();
+      late.clear();
+    }
+    BoundedStream stream = stream(mark, time);
+    LateRows rows = new LateRows();
+    rows.register(query.spark().sparkSessionForStream().sparkContext(), scala.Option.empty(), false);
+    long floor = query.floorsOf(batch - 1).applyAsLong(stream);
+    Late found = new Late(mark, Math.max(floor, FIRST_MICROS), rows);
+    late.computeIfAbsent(stream, s -> new ArrayList<>()).add(found);
+    return found;
+  }
+
+  private BoundedStream stream(InTime mark, Expression time) {
+    List<BoundedStream> found = byId.getOrDefault(mark.id(), List.of());
+    BoundedStream only = found.size() == 1 ? found.get(0) : null;
+    BoundedStream stream = only == null && time instanceof Attribute a ? byTime.get(a.exprId()) : only;
+    if (stream == null) {
+      throw new ShimMismatch("the time " + time.sql() + " of a filter of late rows to be that of its union", null);
+    }
+    return stream;
+  }
+
+  /** The batch has run: its late rows are counted, and kept in the stream of bounds. */
+  void ran() {
+    topics.keySet().forEach(stream -> stream.late(0));
+    late.forEach(this::keep);
+    late.clear();
+  }
+
+  /** If a plan has the rows twice, each of its filters has all of them, unless a LIMIT ended one early. */
+  private void keep(BoundedStream stream, List<Late> found) {
+    Late most = found.stream().reduce((a, b) -> a.rows().value().size() >= b.rows().value().size() ? a : b).get();
+    stream.late(most.rows().value().size());
+    if (!most.rows().isZero()) {
+      Offset end = query.spark().getLatestExecutionContext().endOffsets().get(stream).get();
+      stream.keepLate(end, query.spark().id().toString(), batch, most.floor(), arrow(most));
+    }
+  }
+
+  private static byte[] arrow(Late late) {
+    StructType kept = late.mark().kept();
+    return ArrowRows.stream(late.rows().value().values().stream().map(bytes -> row(bytes, kept.length())).toList(), kept);
+  }
+
+  private static InternalRow row(byte[] bytes, int columns) {
+    UnsafeRow row = new UnsafeRow(columns);
+    row.pointTo(bytes, bytes.length);
+    return row;
+  }
+}

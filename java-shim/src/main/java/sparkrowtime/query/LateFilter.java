@@ -1,0 +1,72 @@
+package sparkrowtime.query;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.ColumnarRule;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.ObjectType;
+import sparkrowtime.beside.InTime;
+import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
+
+/**
+ * The physical rule that gives the filter of late rows the floor of its batch: that at the start of the batch, which
+ * was in force at each of its rows. Spark applies it to every physical plan, in the thread that plans it, before code
+ * is generated.
+ *
+ * <p>Law: the floor is a function of the batch's offsets, so a batch that is run again takes the same rows for late.
+ */
+public final class LateFilter extends ColumnarRule {
+  @Override
+  public Rule<SparkPlan> preColumnarTransitions() {
+    return new Rule<>() {
+      @Override
+      public SparkPlan apply(SparkPlan plan) {
+        return ShimMismatch.guarded(() -> plan.transformUp(Scala.rewriting(LateFilter::rewrite)));
+      }
+    };
+  }
+
+  private static SparkPlan rewrite(SparkPlan node) {
+    boolean concerns = node instanceof FilterExec && node.expressions().exists(Scala.function(LateFilter::isMarked));
+    BoundedQuery query = concerns ? BoundedQuery.ofThisThread() : null;
+    return query == null
+        ? node
+        : node.transformExpressionsUp(Scala.rewriting(e -> mark(e) == null ? e : compared((Invoke) e, query)));
+  }
+
+  private static boolean isMarked(Expression e) {
+    return e.exists(Scala.function(part -> mark(part) != null));
+  }
+
+  /** The mark of {@link sparkrowtime.analysis.BesideUnion}; null for other expressions. */
+  static InTime mark(Object e) {
+    return e instanceof Invoke call && call.targetObject() instanceof Literal literal && literal.value() instanceof InTime i
+        ? i
+        : null;
+  }
+
+  private static Expression compared(Invoke call, BoundedQuery query) {
+    InTime mark = mark(call);
+    List<Expression> arguments = Scala.list(call.arguments());
+    Expression time = arguments.get(0);
+    BesideBatch.Late late = query.beside().lateIn(mark, time);
+    Literal keeping = new Literal(mark.keepingIn(late.rows()), new ObjectType(InTime.class));
+    return new Or(
+        new GreaterThanOrEqual(time, new Literal(late.floor(), DataTypes.TimestampType)),
+        call.withNewChildren(replaced(call, keeping)));
+  }
+
+  private static scala.collection.immutable.IndexedSeq<Expression> replaced(Invoke call, Literal target) {
+    List<Expression> children =
+        Scala.list(call.children()).stream().map(c -> c == call.targetObject() ? target : c).toList();
+    return Scala.seq(children).toIndexedSeq();
+  }
+}

@@ -1,0 +1,242 @@
+"""KafkaBounds: a producer of Kafka whose bounds lie in a stream beside the topic."""
+
+import threading
+import time
+from datetime import timedelta, tzinfo
+from types import TracebackType
+from typing import Any, Self
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.bounds.topic_cut import require_same_topics
+from spark_rowtime.errors import KafkaUnavailableError
+from spark_rowtime.kafka.deliveries import Deliveries, OnDelivery
+from spark_rowtime.kafka.topic_state import admin_of, topic_state
+from spark_rowtime.producer.late_log import late_before_sent
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.types.arguments import known_keywords
+from spark_rowtime.types.timestamps import to_micros, to_required_interval
+
+CONTACT_SECONDS = 0.05
+"""For so long rows are judged by the bound in force that was seen last."""
+POLL_SECONDS = 0.1
+"""How long one wait for deliveries takes at most."""
+
+
+class KafkaBounds:
+    """Sends rows to a Kafka topic through a confluent-kafka producer, and their bounds into a stream beside it.
+
+    It refuses a late row before it is sent. A bound is sent when the broker has every message that was produced before
+    it, with their offsets as its cut. The first bound follows all messages that the topic has by then, also those of an
+    earlier process; so a restart under the same name goes on where the last process ended.
+
+    All messages of this producer to the topic go through this object. It is thread-safe, but not fork-safe. The sink
+    belongs to it: rows and bounds go through this object alone, and ``close`` closes the sink. The producer does not.
+
+    It is a context manager: leaving the block calls ``close``, or ``abandon`` after an error.
+
+    Example:
+        with rt.KafkaBounds(producer, "orders", rt.openSink("orders-bounds.rowtime", producer="app")) as orders:
+            orders.produce(b'{"units": 3}', rowtime="2026-01-05T09:58:00Z")
+            orders.sendRowtimeBound("2026-01-05T10:00:00Z")
+    """
+
+    @known_keywords
+    def __init__(
+        self, producer: Any, topic: str, sink: StreamSink, *, admin: Any = None, timeout: str | timedelta = "30 seconds"
+    ) -> None:
+        """Opens the bounds beside a topic.
+
+        Args:
+            producer: A ``confluent_kafka.Producer``, best with ``enable.idempotence``: then a message that was not
+                delivered cannot arrive later.
+            topic: The name of the topic. It must be there.
+            sink: The sink of the stream for the bounds, as ``openSink`` returns it.
+            admin: A ``confluent_kafka.admin.AdminClient`` for the same broker. Left out: one without TLS and without a
+                user, which asks the brokers that the producer knows.
+            timeout: How long a call waits for the broker.
+
+        Raises:
+            ExtraNotInstalledError: confluent-kafka is not installed.
+            KafkaTopicError: There is no such topic, or it was deleted and created again.
+            KafkaUnavailableError: The broker cannot be reached.
+        """
+        self._producer, self.topic, self._sink = producer, topic, sink
+        self._seconds = to_required_interval(timeout, "timeout") / 1e6
+        self._admin = admin_of(producer, topic, self._seconds) if admin is None else admin
+        self._id = topic_state(self._admin, topic, self._seconds).id
+        self._deliveries, self._follows_all = Deliveries(), False
+        self._lock, self._one_bound = threading.Lock(), threading.Lock()
+        self._floor = self._promising = 0
+        self._contact_until = 0.0
+
+    def produce(
+        self,
+        value: str | bytes | None = None,
+        *,
+        rowtime: Any,
+        key: str | bytes | None = None,
+        tz: str | tzinfo | None = None,
+        on_delivery: OnDelivery | None = None,
+        **more: Any,
+    ) -> None:
+        """Produces one message, unless it is late.
+
+        Args:
+            value: The message.
+            rowtime: Its rowtime, in any form that ``sendRow`` takes. The message itself must have it too, since a query
+                reads it there.
+            key: The key of the message.
+            tz: The time zone of a time without one; None: UTC.
+            on_delivery: Called with an error and the message once the broker has it, or does not take it.
+            more: Further arguments of ``confluent_kafka.Producer.produce``: ``partition``, ``headers``, ``timestamp``.
+
+        Raises:
+            LateRowError: The rowtime lies below the bound in force. Nothing was produced.
+            SinkClosedError: The sink is closed.
+            ProducerFencedError: Another sink took the producer over.
+            KafkaUnavailableError: The client's queue was full for the whole timeout.
+        """
+        micros, deadline = to_micros(rowtime, tz), time.monotonic() + self._seconds
+        while not self._produced(micros, on_delivery, {"value": value, "key": key, **more}):
+            if time.monotonic() >= deadline:
+                raise self._full()
+            self._producer.poll(POLL_SECONDS)
+        self._producer.poll(0)
+
+    def sendRowtimeBound(self, t: Any, strict: bool = False, tz: str | tzinfo | None = None) -> None:
+        """Promises that every later row of this producer is at or after ``t``, once the broker has all earlier ones.
+
+        From the beginning of the call on, rows below the bound are late.
+
+        Args:
+            t: The time, as for ``StreamSink.sendRowtimeBound``.
+            strict: If True, every later row is after ``t``, not at it.
+            tz: The time zone of a time without one; None: UTC.
+
+        Raises:
+            KafkaUnavailableError: Messages were not delivered, or not within the timeout. The bound was not sent.
+                Produce the messages that failed again, then send the bound.
+            KafkaTopicError: The topic was deleted and created again.
+            BoundRegressionError: The bound is weaker than what was promised.
+            SinkClosedError: The sink is closed.
+            ProducerFencedError: Another sink took the producer over.
+        """
+        bound = RowtimeBound.told(t, strict, tz, None)
+        with self._one_bound:
+            generation = self._begin(bound.floor)
+            try:
+                self._sink.sendRowtimeBound(bound, cut=self._cut(generation), topicIds={self.topic: self._id})
+            except BaseException:
+                self._promising = 0
+                raise
+            with self._lock:
+                self._floor, self._promising = max(self._floor, bound.floor), 0
+
+    def getRowtimeBound(self) -> RowtimeBound | None:
+        """Returns the bound below which a row is late; None while there is none."""
+        return self._sink.getRowtimeBound()
+
+    def flush(self, checkpoint: str | None = None) -> str:
+        """Waits until the broker has all messages, and commits all bounds that were sent.
+
+        Args:
+            checkpoint: A text that the sink stores in the same commit; None: no checkpoint.
+
+        Returns:
+            The token of ``StreamSink.flush``.
+        """
+        with self._one_bound:
+            self._await(self._deliveries.begin())
+        return self._sink.flush(checkpoint)
+
+    def close(self, *, complete: bool = False) -> None:
+        """Waits until the broker has all messages; then the producer leaves the stream behind them.
+
+        Args:
+            complete: If True, the producer will never send again.
+        """
+        if self._sink.closed:
+            return
+        with self._one_bound:
+            cut = self._cut(self._deliveries.begin())
+            self._sink.close(complete=complete, cut=cut, topicIds={self.topic: self._id})
+
+    def abandon(self) -> None:
+        """Ends this object, but the producer stays attached: it holds the bound back until it is taken over."""
+        self._sink.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def _produced(self, micros: int, on_delivery: OnDelivery | None, message: dict[str, Any]) -> bool:
+        """Gives a message to the client; returns False if its queue is full."""
+        with self._lock:
+            self._require_in_time(micros)
+            generation, arrived = self._deliveries.sent(on_delivery)
+            try:
+                self._producer.produce(self.topic, on_delivery=arrived, **message)
+            except BufferError:
+                self._deliveries.not_sent(generation)
+                return False
+            except BaseException:
+                self._deliveries.not_sent(generation)
+                raise
+            return True
+
+    def _require_in_time(self, micros: int) -> None:
+        if micros < self._promising:
+            raise late_before_sent(self._sink.producer, micros, self._promising, None)
+        if micros < self._floor or time.monotonic() >= self._contact_until:
+            self._floor = self._sink.requireInTime(micros)
+            self._contact_until = time.monotonic() + CONTACT_SECONDS
+
+    def _begin(self, floor: int) -> int:
+        """Begins a bound: rows below ``floor`` are late from here on. Returns the generation of messages before it."""
+        with self._lock:
+            self._promising = floor
+            return self._deliveries.begin()
+
+    def _cut(self, generation: int) -> dict[str, dict[int, int]]:
+        """Returns the cut behind all messages up to ``generation``, once the broker has them."""
+        self._await(generation)
+        if not self._follows_all or self._deliveries.take_back():
+            now = topic_state(self._admin, self.topic, self._seconds)
+            require_same_topics({self.topic: self._id}, {self.topic: now.id})
+            self._deliveries.reach(now.ends)
+            self._follows_all = True
+        return {self.topic: self._deliveries.ends()}
+
+    def _await(self, generation: int) -> None:
+        deadline = time.monotonic() + self._seconds
+        while waiting := self._deliveries.waiting(generation):
+            if time.monotonic() >= deadline:
+                raise KafkaUnavailableError(
+                    f"The broker has not acknowledged {waiting} message(s) to topic {self.topic!r} within "
+                    f"{self._seconds:g} s. No bound was sent. Look at the broker, and call again.",
+                    topic=self.topic,
+                )
+            self._producer.flush(POLL_SECONDS)
+        if failed := self._deliveries.take_failed():
+            self._follows_all = False  # one of them may have arrived nevertheless
+            raise KafkaUnavailableError(
+                f"{len(failed)} message(s) to topic {self.topic!r} were not delivered, the first because of "
+                f"{failed[0]}. No bound was sent. Produce them again (on_delivery says which they are), and call "
+                "again.",
+                topic=self.topic,
+                code=failed[0].partition(":")[0],
+            )
+
+    def _full(self) -> KafkaUnavailableError:
+        return KafkaUnavailableError(
+            f"The queue of the client for topic {self.topic!r} was full for {self._seconds:g} s. Nothing of this call "
+            "was produced. Look at the broker, or raise queue.buffering.max.messages.",
+            topic=self.topic,
+        )

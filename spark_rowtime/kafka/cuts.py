@@ -1,0 +1,76 @@
+"""CutFloors: the bound of rows in Kafka topics, whose bounds lie in a stream beside them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_rowtime.bounds.bound import weaker
+from spark_rowtime.bounds.cut_holds import CutHolds, Hold
+from spark_rowtime.bounds.topic_cut import Offsets, offsets_of
+from spark_rowtime.store.base import Position, Store
+
+__all__ = ["CutFloors", "Hold", "Offsets", "offsets_of"]
+
+
+class CutFloors:
+    """The floors of topics at given offsets, by the bounds of a stream up to a position of its log.
+
+    A bound counts where the offsets have reached its cut in every partition that the cut names. The floor is the
+    weakest over the attached producers of the strongest bound that counts. This is the stream's own bound, held back
+    by each producer whose cuts are not reached yet, also by one that has left since:
+
+        floor = min(stream's bound, for each producer with an unreached cut: its strongest bound that counts)
+
+    Laws, each a property test in tests/unit/test_cut_floors.py:
+
+    - *function*: the result follows from the log up to the position and the offsets, however the log was read.
+    - *weakest*: it is what a scan of all events gives.
+    - *monotone*: at a later position, or at larger offsets, it is never lower.
+    - *reached*: where all cuts are reached, it is the stream's own bound.
+
+    An object belongs to one thread. It reads each part of the log once.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._holds, self._read = store, CutHolds(), 0
+
+    @property
+    def topicIds(self) -> Mapping[str, str]:
+        """The ids of topics that cuts up to the last position asked for have named."""
+        return self._holds.ids
+
+    def floorAt(self, position: int | Position, offsets: Offsets) -> int | None:
+        """Returns the least rowtime, in microseconds, that a row at or beyond ``offsets`` may have; None: any.
+
+        Args:
+            position: A position in the bounds' stream, or its seq.
+            offsets: By topic and partition, the offset up to which rows are read, exclusively. A partition that is
+                missing is read up to 0.
+
+        Raises:
+            DataLostError: The stream does not have the log at that position any more.
+            KafkaTopicError: Cuts name two topics of the same name.
+        """
+        seq = _seq(position)
+        floor, hold = self._store.at(seq).floor, self.holdAt(seq, offsets)
+        return floor if hold is None else weaker(floor, hold.floor)
+
+    def holdAt(self, position: int | Position, offsets: Offsets) -> Hold | None:
+        """Returns the producer that holds the floor furthest back, and the part of its cut that is not reached.
+
+        Returns None if ``offsets`` have reached all cuts, so that the stream's own bound is the floor. Otherwise the
+        floor of the result may still be above the stream's.
+        """
+        seq = _seq(position)
+        self._catch_up(seq)
+        return self._holds.weakest(seq, offsets)
+
+    def _catch_up(self, seq: int) -> None:
+        if seq > self._read:
+            for logged in self._store.cuts(self._read, seq):
+                self._holds.add(logged)
+                self._read = logged.seq
+            self._read = seq
+
+
+def _seq(position: Any) -> int:
+    return position.seq if isinstance(position, Position) else int(position)

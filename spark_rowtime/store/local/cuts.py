@@ -1,0 +1,92 @@
+"""The cuts of Kafka topics in the catalog, each with the event of its bound."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.seal import Damaged, intact, seal
+
+PORTION_CUTS = 10_000
+"""How many cuts are read at a time."""
+_COLUMNS = "SELECT seq, producer, hold, cut, number, seal FROM topic_cuts"
+_END = "SELECT producer, whole, parts, last, seal FROM cut_ends WHERE producer = ?"
+_GONE = "cuts are missing from the table topic_cuts"
+
+
+def add(catalog: Catalog, logged: LoggedCut) -> None:
+    """Stores a cut. Call it in a transaction, with its event."""
+    number = _newest(catalog) + 1
+    values = (logged.seq, logged.producer, logged.hold, logged.cut and logged.cut.text(), number)
+    catalog.execute("INSERT INTO topic_cuts VALUES (?, ?, ?, ?, ?, ?)", (*values, seal(values)))
+    whole, parts = _end(catalog, logged.producer) or (None, 0)
+    if logged.cut is not None and logged.cut.whole:
+        whole, parts = logged.seq, 0
+    end = (logged.producer, whole, parts + 1, number)
+    catalog.execute("INSERT OR REPLACE INTO cut_ends VALUES (?, ?, ?, ?, ?)", (*end, seal(end)))
+
+
+def _newest(catalog: Catalog) -> int:
+    """Returns the number of the newest cut."""
+    row = catalog.execute(f"{_COLUMNS} ORDER BY seq DESC LIMIT 1").fetchone()
+    return 0 if row is None else int(intact(row, "topic_cuts")[4])
+
+
+def _end(catalog: Catalog, producer: str) -> tuple[int | None, int] | None:
+    """Returns the event of the producer's last whole cut, and how many cuts it has had from there on."""
+    row = catalog.execute(_END, (producer,)).fetchone()
+    return None if row is None else intact(row, "cut_ends")[1:3]
+
+
+def there(catalog: Catalog) -> bool:
+    """Returns whether there is any cut."""
+    return catalog.execute("SELECT 1 FROM cut_ends LIMIT 1").fetchone() is not None
+
+
+def between(catalog: Catalog, after: int, upto: int) -> list[LoggedCut]:
+    """Returns the first cuts from the event ``after + 1`` to ``upto``, at most PORTION_CUTS. Call it in a transaction.
+
+    Raises Damaged if one of them is missing.
+    """
+    earlier = catalog.execute(f"{_COLUMNS} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (after,)).fetchone()
+    number = 0 if earlier is None else int(intact(earlier, "topic_cuts")[4])
+    rows = catalog.execute(f"{_COLUMNS} WHERE seq > ? ORDER BY seq LIMIT ?", (after, PORTION_CUTS + 1)).fetchall()
+    _require_all(catalog, number, rows)
+    return [logged for logged in _opened(rows[:PORTION_CUTS]) if logged.seq <= upto]
+
+
+def _require_all(catalog: Catalog, number: int, rows: list[tuple[Any, ...]]) -> None:
+    """Raises Damaged if a cut is missing: their numbers have no gaps, and the last number is also in ``cut_ends``."""
+    if any(row[4] != number + n for n, row in enumerate(rows, 1)):
+        raise Damaged(_GONE)
+    (last,) = catalog.execute("SELECT COALESCE(MAX(last), 0) FROM cut_ends").fetchone()
+    if len(rows) <= PORTION_CUTS and number + len(rows) != last:
+        raise Damaged(_GONE)
+
+
+def everyone(catalog: Catalog) -> Iterator[LoggedCut]:
+    """Yields all cuts. Call it in a transaction."""
+    after, end = 0, 1 << 62
+    while found := between(catalog, after, end):
+        yield from found
+        after = found[-1].seq
+
+
+def last(catalog: Catalog, producer: str) -> list[LoggedCut]:
+    """Returns the producer's last whole cut, and all that it sent after it. Call it in a transaction."""
+    whole, parts = _end(catalog, producer) or (None, 0)
+    if whole is None:
+        return []
+    rows = catalog.execute(f"{_COLUMNS} WHERE producer = ? AND seq >= ? ORDER BY seq", (producer, whole)).fetchall()
+    if len(rows) != parts:
+        raise Damaged(_GONE)
+    return list(_opened(rows))
+
+
+def _opened(rows: Iterable[tuple[Any, ...]]) -> Iterator[LoggedCut]:
+    for row in rows:
+        seq, producer, hold, text, _ = intact(row, "topic_cuts")
+        try:
+            yield LoggedCut(seq, producer, hold, None if text is None else TopicCut.of_text(text))
+        except (ValueError, KeyError, AttributeError) as error:
+            raise Damaged(f"the cut of event {seq} cannot be read ({error!r})") from error

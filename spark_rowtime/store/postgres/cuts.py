@@ -1,0 +1,50 @@
+"""The cuts of Kafka topics in the database, each with the event of its bound."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.transaction import Transaction
+
+PORTION_CUTS = 10_000
+"""How many cuts are read at a time."""
+_INSERT = "INSERT INTO rowtime.topic_cuts VALUES (%s, %s, %s, %s, %s, %s)"
+_BETWEEN = (
+    "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq "
+    "LIMIT %s"
+)
+THERE = "SELECT 1 FROM rowtime.topic_cuts WHERE stream = %s LIMIT 1"
+_LAST = (
+    "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND producer = %s AND seq >= "
+    "(SELECT MAX(seq) FROM rowtime.topic_cuts WHERE stream = %s AND producer = %s AND whole) ORDER BY seq"
+)
+
+
+def add(transaction: Transaction, logged: LoggedCut) -> None:
+    """Stores a cut with its event."""
+    transaction.write(_INSERT, transaction.stream, *columns(logged))
+
+
+def columns(logged: LoggedCut) -> tuple[Any, ...]:
+    """Returns the columns of a cut behind its stream."""
+    whole = logged.cut is not None and logged.cut.whole
+    return logged.seq, logged.producer, logged.hold, logged.cut and logged.cut.text(), whole
+
+
+def between(stream: int, after: int, upto: int) -> Statement:
+    """Returns the query for the first cuts from the event ``after + 1`` to ``upto``, at most PORTION_CUTS."""
+    return _BETWEEN, (stream, after, upto, PORTION_CUTS)
+
+
+def last(stream: int, producer: str) -> Statement:
+    """Returns the query for the producer's last whole cut, and all that it sent after it."""
+    return _LAST, (stream, producer, stream, producer)
+
+
+def opened(rows: Iterable[tuple[Any, ...]]) -> list[LoggedCut]:
+    """Returns the rows of a query as cuts."""
+    return [
+        LoggedCut(seq, producer, hold, None if text is None else TopicCut.of_text(text))
+        for seq, producer, hold, text in rows
+    ]

@@ -1,0 +1,194 @@
+"""Objects: trains that are too large for the database, each a whole Arrow IPC stream in the stream's location.
+
+Needs no database, so that Spark's tasks write and read objects themselves.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import pyarrow as pa
+from isal.isal_zlib import crc32
+from pyarrow import fs
+
+from spark_rowtime.errors import DataLostError, StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store.location import for_hadoop, without_options
+from spark_rowtime.store.postgres.file_system import STORAGE_ERRORS, file_system, shown_error
+
+OBJECT_BYTES = 64 << 10
+"""A train of more bytes is an object, if the stream has a location."""
+SCHEMA_OBJECT = "schema.arrow"
+"""An object without rows, which is written when the stream is created. It shows that the location can be written."""
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""The end of an Arrow IPC stream."""
+
+
+class InObject(NamedTuple):
+    """A train in an object. With the stream's :class:`Objects` and its schema, this is enough to read the train."""
+
+    object: str
+    offset: int
+    length: int
+    checksum: int
+    """CRC-32 of the ``length`` bytes from ``offset`` on: the message with the rows."""
+
+
+class Objects:
+    """The objects of one stream: the folder ``stream`` (the stream's id) in its ``location``. Can be pickled.
+
+    ``path`` is the path of the stream, for errors. Law: an object never changes, and no name is used twice.
+    """
+
+    def __init__(self, path: str, location: str, stream: str) -> None:
+        self.path, self.location, self.stream = path, location, stream
+
+    def create(self, schema: pa.Schema) -> None:
+        """Writes the object without rows."""
+        self._write(SCHEMA_OBJECT, [schema.serialize(), _END])
+
+    def write(self, schema: pa.Schema, message: pa.Buffer) -> InObject:
+        """Writes rows of ``schema``, as a ``message`` of Arrow IPC. No reader sees them until a commit names them."""
+        name, header = f"{os.urandom(16).hex()}.arrow", schema.serialize()
+        self._write(name, [header, message, _END])
+        return InObject(name, header.size, message.size, crc32(message))
+
+    def read(self, place: InObject, train: str) -> pa.Buffer:
+        """Returns the message of a train. Raises DataLostError if the object is gone. ``train`` is for errors."""
+        try:
+            system, folder = file_system(self.location)
+            with system.open_input_file(f"{folder}/{self.stream}/{place.object}") as file:
+                size: int = file.size()
+                message = self._whole(file, place) if size >= place.offset + place.length else None
+        except FileNotFoundError:
+            raise self._gone(place.object, train) from None
+        except STORAGE_ERRORS as error:
+            self._raise_unavailable(error, place.object)
+        if message is None:
+            raise self.corrupt(place, train, f"the object ends after {size} bytes")
+        if crc32(message) != place.checksum:
+            raise self.corrupt(place, train, "the checksum does not match")
+        return message
+
+    def sizes(self) -> dict[str, int]:
+        """Returns the bytes of all objects with rows, by name: also of those that no commit names."""
+        try:
+            system, folder = file_system(self.location)
+            found = system.get_file_info(fs.FileSelector(f"{folder}/{self.stream}", allow_not_found=True))
+        except STORAGE_ERRORS as error:
+            self._raise_unavailable(error)
+        files = {info.base_name: info.size for info in found if info.type == fs.FileType.File}
+        return {name: size for name, size in sorted(files.items()) if name != SCHEMA_OBJECT}
+
+    def remove(self, names: Iterable[str]) -> int:
+        """Removes objects, if they are there. Returns how many were."""
+        removed, name = 0, None
+        try:
+            system, folder = file_system(self.location)
+            for name in names:
+                try:
+                    system.delete_file(f"{folder}/{self.stream}/{name}")
+                    removed += 1
+                except FileNotFoundError:
+                    continue
+        except STORAGE_ERRORS as error:
+            self._raise_unavailable(error, name)
+        return removed
+
+    def remove_all(self) -> None:
+        """Removes the folder with all its objects, if it is there."""
+        try:
+            system, folder = file_system(self.location)
+            system.delete_dir(f"{folder}/{self.stream}")
+        except FileNotFoundError:
+            return
+        except STORAGE_ERRORS as error:
+            self._raise_unavailable(error)
+
+    def url(self, name: str | None = None) -> str:
+        """Returns the URL of an object; without ``name``, of the folder."""
+        folder = f"{without_options(self.location)}/{self.stream}"
+        return folder if name is None else f"{folder}/{name}"
+
+    def for_hadoop(self, name: str) -> str:
+        """Returns the URL of the object in Hadoop's file systems."""
+        return f"{for_hadoop(self.location)}/{self.stream}/{name}"
+
+    def corrupt(self, place: InObject, train: str, what: str) -> StoreCorruptError:
+        """Returns the error for an object that is not what was written."""
+        url = self.url(place.object)
+        return StoreCorruptError(
+            f"{url}, offset {place.offset}: {what}; so {train} cannot be read. Restore the object from a copy.",
+            path=self.path,
+            object=url,
+            train=train,
+        )
+
+    def _write(self, name: str, parts: Iterable[pa.Buffer | bytes]) -> None:
+        try:
+            system, folder = file_system(self.location)
+            if isinstance(system, fs.LocalFileSystem):
+                _write_file(Path(folder) / self.stream / name, parts)
+                return
+            with system.open_output_stream(f"{folder}/{self.stream}/{name}") as file:
+                for part in parts:
+                    file.write(part)
+        except STORAGE_ERRORS as error:
+            self._raise_unavailable(error, name)
+
+    @staticmethod
+    def _whole(file: pa.NativeFile, place: InObject) -> pa.Buffer:
+        file.seek(place.offset)
+        return file.read_buffer(place.length)
+
+    def _gone(self, name: str, train: str) -> DataLostError | StoreUnavailableError:
+        url = self.url(name)
+        if not self._has_folder():
+            return StoreUnavailableError(
+                f"The folder {self.url()} of the stream at {self.path} is not there. If it is a shared folder, mount "
+                "it on this machine; if it was removed, restore it from a copy.",
+                path=self.path,
+                object=url,
+            )
+        return DataLostError(
+            f"The object {url} is gone, although a commit names it; so {train} of {self.path} cannot be read. If "
+            "`rowtime gc` has not removed it, restore the object from a copy. `rowtime check` says what is still "
+            "readable.",
+            path=self.path,
+            object=url,
+            train=train,
+        )
+
+    def _has_folder(self) -> bool:
+        try:
+            system, folder = file_system(self.location)
+            return bool(system.get_file_info(f"{folder}/{self.stream}").type != fs.FileType.NotFound)
+        except STORAGE_ERRORS as error:
+            self._raise_unavailable(error)
+
+    def _raise_unavailable(self, error: Exception, name: str | None = None) -> NoReturn:
+        raise StoreUnavailableError(
+            f"{self.url(name)}, where the stream at {self.path} keeps rows, cannot be used just now "
+            f"({shown_error(error)}). Nothing of this call was committed; call again once the location can be used. "
+            "The guide on PostgreSQL says what rights and which environment variables it needs.",
+            path=self.path,
+            object=self.url(name),
+        ) from None
+
+
+def _write_file(file: Path, parts: Iterable[pa.Buffer | bytes]) -> None:
+    """Writes a new file that survives a power failure, as the commit that will name it does."""
+    made = not file.parent.exists()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("xb" if file.name != SCHEMA_OBJECT else "wb", buffering=0) as target:
+        for part in parts:
+            rest = memoryview(part)
+            while rest:
+                rest = rest[target.write(rest) :]
+        os.fsync(target.fileno())
+    for folder in (file.parent, *([file.parent.parent] if made else [])):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

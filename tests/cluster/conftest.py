@@ -1,0 +1,52 @@
+"""One cluster, and one driver on it, for all tests of this folder."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.driver import Driver
+from tests.cluster.machines import Network
+from tests.cluster.standalone import Cluster
+from tests.s3server import S3Server, environment
+
+
+@pytest.fixture(scope="session")
+def network() -> Iterator[Network]:
+    with Network() as network:
+        yield network
+
+
+@pytest.fixture(scope="session")
+def s3_environment(network: Network) -> dict[str, str]:
+    """What the users of an S3 server need that all machines reach."""
+    port = environment()["AWS_ENDPOINT_URL"].rpartition(":")[2]
+    return {**environment(), "AWS_ENDPOINT_URL": f"http://{network.address}:{port}"}
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, network: Network, s3_environment: dict[str, str]
+) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster"), network, s3_environment) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def driver(cluster: Cluster) -> Iterator[Driver]:
+    once = {"spark.task.maxFailures": "1"}  # a task that fails is not tried again
+    with Driver(cluster, **once) as driver:
+        yield driver
+
+
+@pytest.fixture(params=["folder", "s3"])
+def location(request: pytest.FixtureRequest, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A location that all machines reach: a folder that they share, and a bucket."""
+    if request.param == "folder":
+        yield f"file://{cluster.shared}/rows"
+        return
+    pytest.importorskip("moto")
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    server = S3Server(cluster.environment["AWS_ENDPOINT_URL"])
+    yield "s3://rows/cluster"
+    server.stop()

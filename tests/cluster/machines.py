@@ -1,0 +1,113 @@
+"""Machines for a test: processes with a network, a process table and mounts of their own, where Linux allows that.
+
+It allows it to root. Elsewhere a machine is a group of ordinary processes with a work folder of its own.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+LOOPBACK = "127.0.0.1"
+_HIDE = 'for place in $HIDDEN; do mount -t tmpfs tmpfs "$place" || exit 9; done; ip link set lo up; exec "$@"'
+_APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", _HIDE, "sh")
+
+
+_TRY = """
+ip netns add $NAME && ip link add $NAME type bridge && ip link add ${NAME}v type veth peer name eth0 netns $NAME &&
+ip netns exec $NAME "$@"; tried=$?
+ip link del $NAME; ip netns del $NAME; exit $tried
+"""
+
+
+def allowed() -> bool:
+    """Whether this process may make networks and mounts. Tries it."""
+    environment = {**os.environ, "NAME": f"rt{os.getpid()}t", "HIDDEN": tempfile.gettempdir()}
+    tried = subprocess.run(["sh", "-c", _TRY, "sh", *_APART, "true"], env=environment, check=False, capture_output=True)
+    return tried.returncode == 0
+
+
+class Network:
+    """A network of its own. ``address`` is this process's; machines have no way to any other address.
+
+    Without the rights for it, all machines use the loopback address.
+    """
+
+    def __init__(self) -> None:
+        self.apart, self._machines = allowed(), 1
+        self._name, self._net = f"rt{os.getpid()}", f"10.{64 + os.getpid() // 256 % 128}.{os.getpid() % 256}"
+        self.address = self._net + ".1" if self.apart else LOOPBACK
+        if self.apart:
+            _ip("link", "add", self._name, "type", "bridge")
+            _ip("addr", "add", f"{self.address}/24", "dev", self._name)
+            _ip("link", "set", self._name, "up")
+
+    def machine(self, folder: Path, hidden: Sequence[Path]) -> "Machine":
+        """A machine whose processes see empty folders instead of those ``hidden``."""
+        if not self.apart:
+            return Machine(folder, LOOPBACK, (), ())
+        self._machines += 1
+        namespace, address = f"{self._name}n{self._machines}", f"{self._net}.{self._machines}"
+        _ip("netns", "add", namespace)
+        _ip("link", "add", namespace, "master", self._name, "type", "veth", "peer", "name", "eth0", "netns", namespace)
+        _ip("link", "set", namespace, "up")
+        _ip("-n", namespace, "addr", "add", f"{address}/24", "dev", "eth0")
+        _ip("-n", namespace, "link", "set", "eth0", "up")
+        return Machine(folder, address, ("ip", "netns", "exec", namespace, *_APART), hidden)
+
+    def close(self) -> None:
+        """Removes the network."""
+        if self.apart:
+            for number in range(2, self._machines + 1):
+                _ip("netns", "del", f"{self._name}n{number}")
+            _ip("link", "del", self._name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Machine:
+    """Runs one command. All that the command has started ends with it."""
+
+    def __init__(self, folder: Path, address: str, prefix: Sequence[str], hidden: Sequence[Path]) -> None:
+        self.folder, self.address = folder, address
+        self._prefix, self._hidden = prefix, hidden
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def start(self, command: Sequence[str], **environment: Any) -> None:
+        """Starts a command in the machine's folder, with these variables in addition to those of this process."""
+        hidden = " ".join(map(str, self._hidden))
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._prefix, *command],
+                cwd=self.folder,
+                env={**os.environ, **environment, "HIDDEN": hidden},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def log(self) -> str:
+        """What its command has written so far."""
+        return (self.folder / "log").read_text()
+
+    def kill(self) -> None:
+        """Kills all its processes with SIGKILL, as if its power had failed."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def _ip(*arguments: str) -> None:
+    done = subprocess.run(["ip", *arguments], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, (arguments, done.stderr)

@@ -1,0 +1,164 @@
+"""An Apache Kafka broker of the tests' own: in KRaft mode, in a folder of its own on free ports, stopped at the end."""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+START_SECONDS = 60.0
+"""How long the broker may take to accept connections."""
+CERTIFICATE = Path(__file__).parent / "tls.pem"
+PASSWORD = "geheim-4711"
+"""The password of the user ``rowtime`` at the listener with TLS."""
+_JAVA = (
+    "java",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx512m",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": 1,
+    "controller.listener.names": "CONTROLLER",
+    "num.partitions": 3,
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1000,
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.max.timeout.ms": 900000,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
+    "log.retention.check.interval.ms": 200,
+    "log.initial.task.delay.ms": 200,
+    "log.cleaner.backoff.ms": 200,
+    "log.segment.delete.delay.ms": 200,
+    # a listener with TLS and a password; tls.pem has a key and a certificate of its own, for 127.0.0.1
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+    "listener.name.sasl_ssl.ssl.keystore.type": "PEM",
+    "listener.name.sasl_ssl.ssl.keystore.location": CERTIFICATE,
+    "listener.name.sasl_ssl.plain.sasl.jaas.config": (
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_rowtime="{PASSWORD}";'
+    ),
+    "broker.session.timeout.ms": 3000,  # a broker that was killed may return after these
+    "broker.heartbeat.interval.ms": 500,
+}
+"""One node, and short times, so that retention, compaction and time limits show in a test."""
+
+
+class KafkaBroker:
+    """A broker; ``bootstrap`` is its address, ``secure`` that with TLS and SASL.
+
+    A topic has three partitions, unless the test says otherwise.
+    """
+
+    def __init__(self, jars: Path, **settings: Any) -> None:
+        self._jars, self._settings = jars, settings
+        self.folder = Path(tempfile.mkdtemp(prefix="rowtime-kafka-"))
+        self.port, self._controller = _free_port(), _free_port()
+        self.bootstrap, self.secure = f"127.0.0.1:{self.port}", f"127.0.0.1:{_free_port()}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._names = count(1)
+        self._write_settings()
+        self._run("kafka.tools.StorageTool", "format", "-t", "cm93dGltZS10ZXN0cy0wMA", "-c", self._file)
+        self.start()
+
+    def start(self) -> None:
+        """Starts the broker, and waits until it answers."""
+        with (self.folder / "log").open("ab") as log:
+            command = self._java("kafka.Kafka", self._file)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        deadline = time.monotonic() + START_SECONDS
+        while not self._accepts():
+            assert self._process.poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.02)
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        self.admin.list_topics(timeout=START_SECONDS)
+
+    def kill(self) -> None:
+        """Kills the broker as a crash does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(START_SECONDS)
+
+    def remove(self) -> None:
+        """Stops the broker for good, and removes its files."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log(self) -> str:
+        """The end of what the broker has logged."""
+        return (self.folder / "log").read_text()[-4000:]
+
+    def topic(self, name: str | None = None, partitions: int = 3, **config: Any) -> str:
+        """Creates a topic, with a new name unless given; ``config`` has ``_`` for the dots of Kafka's names."""
+        name = name or f"topic-{next(self._names)}"
+        settings = {key.replace("_", "."): str(value) for key, value in config.items()}
+        _done(self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic; it can be created anew at once."""
+        _done(self.admin.delete_topics([name]))
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Raises the number of a topic's partitions."""
+        _done(self.admin.create_partitions([NewPartitions(name, total)]))
+
+    def send(self, topic: str, messages: Any, **settings: Any) -> None:
+        """Writes ``messages``, dicts of ``Producer.produce``'s arguments, and waits until the broker has them."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 0, **settings})
+        refused: list[Any] = []
+        for message in messages:
+            producer.produce(topic, on_delivery=lambda error, _: refused.append(error) if error else None, **message)
+        assert producer.flush(START_SECONDS) == 0
+        assert not refused, refused
+
+    def _write_settings(self) -> None:
+        listeners = f"PLAINTEXT://{self.bootstrap},SASL_SSL://{self.secure},CONTROLLER://127.0.0.1:{self._controller}"
+        places = {
+            "listeners": listeners,
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
+            "log.dirs": self.folder / "data",
+        }
+        self._file = self.folder / "server.properties"
+        lines = {**_SETTINGS, **places, **self._settings}.items()
+        self._file.write_text("".join(f"{key}={value}\n" for key, value in lines))
+
+    def _accepts(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def _java(self, program: str, *arguments: Any) -> list[str]:
+        return [*_JAVA, "-cp", f"{self._jars}/*", program, *map(str, arguments)]
+
+    def _run(self, program: str, *arguments: Any) -> None:
+        done = subprocess.run(self._java(program, *arguments), check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _done(futures: dict[str, Any]) -> None:
+    for future in futures.values():
+        future.result(START_SECONDS)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

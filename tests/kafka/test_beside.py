@@ -1,0 +1,173 @@
+"""Windows over Spark's own Kafka source close by the bounds of a stream beside the topic."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+import spark_rowtime as rt
+from tests.kafka.beside import Beside, hourly, late, promise
+from tests.spark.observed_query import Observed
+from tests.sparksession import wait_for
+
+NOON, ONE = ("12:00", "13:00"), ("13:00", "14:00")
+
+
+@pytest.fixture
+def beside(spark: Any, kafka: Any, tmp_path: Path) -> Beside:
+    return Beside(spark, kafka, tmp_path)
+
+
+def test_a_window_closes_in_the_batch_that_reaches_the_cut(beside: Beside, tmp_path: Path) -> None:
+    with closing(beside.sink()) as sink, Observed(hourly(beside.rows()), tmp_path) as query:
+        beside.put(0, ("12:10", "a"), ("12:50", "b"))
+        beside.put(1, ("12:20", "a"))
+        assert query.step() == [], "partition 2 is idle, and nothing is promised"
+        promise(sink, "13:00", beside.cut(p1=1))
+        assert query.step() == [], "a row before the bound is still to come"
+        assert query.watermark == "1970-01-01 00:00"
+        beside.put(1, ("12:59", "b"))
+        assert query.step() == [(NOON, "a", 2), (NOON, "b", 2)]
+        assert query.watermark == "13:00"
+        assert query.promised == {"window.start": "12:00:00.000001", "window.end": "13:00:00.000001"}
+        beside.put(0, ("13:10", "c"))
+        promise(sink, "14:00", beside.cut())
+        assert query.step() == [(ONE, "c", 1)], "rows and bound in one batch, or the bound in the next one"
+
+
+def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(beside: Beside, tmp_path: Path) -> None:
+    frame = hourly(beside.rows())
+    with closing(beside.sink()) as sink:
+        with Observed(frame, tmp_path) as query:
+            beside.put(0, ("12:10", "a"))
+            promise(sink, "13:00", beside.cut())
+            assert query.step() == [(NOON, "a", 1)]
+            beside.put(0, ("12:59", "late"), ("13:00", "b"))
+            beside.put(2, ("12:30", "late"))
+            assert query.step() == []
+            assert late(query.query) == 2
+        kept = [(0, 1, "12:59", "late", "13:00"), (2, 0, "12:30", "late", "13:00")]
+        assert sorted(beside.rejected) == kept
+        query.lose_commit()
+        with query:
+            promise(sink, "14:00", beside.cut())
+            assert query.step() == [(ONE, "b", 1)]
+        assert sorted(beside.rejected) == kept
+    assert rt.describeStream(beside.bounds).rejected == 2
+
+
+def test_under_a_limit_each_window_closes_in_the_batch_that_reaches_its_cut(beside: Beside, tmp_path: Path) -> None:
+    with closing(beside.sink()) as sink:
+        beside.put(0, ("12:10", "a"), ("12:20", "a"))
+        promise(sink, "13:00", beside.cut())
+        beside.put(1, ("13:10", "b"), ("13:20", "b"), ("13:30", "b"), ("13:40", "b"))
+        promise(sink, "14:00", beside.cut())
+    query = Observed(hourly(beside.rows(maxOffsetsPerTrigger=2)), tmp_path)
+    with query:
+        query.step()
+    ends = [beside.read_up_to(query, batch) for batch in sorted(query.batches)]
+    first = next(batch for batch, end in enumerate(ends) if end[0] == 2)
+    second = next(batch for batch, end in enumerate(ends) if end == {0: 2, 1: 4, 2: 0})
+    assert 0 < first < second
+    assert {batch: rows for batch, rows in query.batches.items() if rows} == {
+        first: [(NOON, "a", 2)],
+        second: [(ONE, "b", 4)],
+    }
+    assert beside.rejected == []
+
+
+def test_two_topics_of_two_producers(spark: Any, kafka: Any, tmp_path: Path) -> None:
+    beside = Beside(spark, kafka, tmp_path, topics=2)
+    query = Observed(hourly(beside.rows()), tmp_path)
+    with closing(beside.sink("one")) as one, closing(beside.sink("two")) as two, query:
+        beside.put(0, ("12:10", "a"))
+        promise(one, "14:00", {beside.topics[0]: {0: 1}})
+        assert query.step() == [], "the other producer has promised nothing"
+        promise(two, "13:00", {beside.topics[1]: {2: 1}})
+        assert query.step() == [], "its row is still to come"
+        beside.put(2, ("12:20", "a"), topic=1)
+        assert query.step() == [(NOON, "a", 2)]
+        two.close(cut={beside.topics[1]: {2: 1}})
+        assert query.step() == []
+        assert query.watermark == "14:00", "only the first one counts"
+
+
+def test_topics_joined_on_time_each_with_its_own_bounds(spark: Any, kafka: Any, tmp_path: Path) -> None:
+    (tmp_path / "left").mkdir()
+    (tmp_path / "right").mkdir()
+    left, right = Beside(spark, kafka, tmp_path / "left"), Beside(spark, kafka, tmp_path / "right")
+    near = "l.k = r.k AND r.ts BETWEEN l.ts AND l.ts + INTERVAL 10 MINUTES"
+    pairs = left.rows().alias("l").join(right.rows().alias("r"), f.expr(near), "leftOuter")
+    frame = pairs.select("l.ts", "l.k", f.col("r.ts").alias("of"))
+    with closing(left.sink()) as one, closing(right.sink()) as two, Observed(frame, tmp_path) as query:
+        left.put(0, ("12:00", "a"), ("12:01", "b"))
+        right.put(1, ("12:05", "a"))
+        assert query.step() == [("12:00", "a", "12:05")]
+        promise(one, "12:30", left.cut())
+        promise(two, "12:30", right.cut())
+        assert query.step() == [("12:01", "b", None)]
+
+
+def test_a_query_without_operators_promises_the_bound(beside: Beside, tmp_path: Path) -> None:
+    frame = beside.rows().select("ts", (f.col("ts") + f.expr("INTERVAL 1 HOUR")).alias("later"), "k")
+    with closing(beside.sink()) as sink, Observed(frame, tmp_path) as query:
+        beside.put(0, ("12:10", "a"))
+        promise(sink, "12:30", beside.cut())
+        assert query.step() == [("12:10", "13:10", "a")]
+        assert query.promised == {"ts": "12:30", "later": "13:30"}
+        [source] = wait_for(lambda: beside.account(floor="12:30"), "the account of the batch")["sources"]
+        assert source["path"] == beside.bounds
+        assert source["topics"].startswith("KafkaV2"), "the topic is no source without bounds"
+        beside.put(0, ("12:29", "late"))
+        assert query.step() == []
+        assert late(query.query) == 1
+
+
+def joined(beside: Beside) -> DataFrame:
+    names = beside.spark.createDataFrame([("a", "Anna")], "k STRING, name STRING")
+    return rt.punctuate(beside.parsed().join(names, "k"), "ts", bounds=beside.bounds)
+
+
+def nullable(beside: Beside) -> DataFrame:
+    frame = beside.read().select(f.expr("CAST(CAST(value AS STRING) AS TIMESTAMP) AS ts"))
+    return rt.punctuate(frame, "ts", bounds=beside.bounds)
+
+
+def of_a_rate(beside: Beside) -> DataFrame:
+    return rt.punctuate(beside.spark.readStream.format("rate").load(), "timestamp", bounds=beside.bounds)
+
+
+def watermarked(beside: Beside) -> DataFrame:
+    return rt.punctuate(beside.parsed().withWatermark("ts", "1 hour"), "ts", bounds=beside.bounds)
+
+
+def kept_not_null(beside: Beside) -> DataFrame:
+    path = beside.bounds + ".other"
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, shop STRING NOT NULL")
+    return rt.punctuate(beside.parsed(), "ts", bounds=path)
+
+
+REFUSED = [
+    (joined, "Join is below it.*Call punctuate on the parsed topic"),
+    (nullable, "this time can be NULL.*WHERE ts IS NOT NULL"),
+    (of_a_rate, r"format\(\"rate(-v2)?\"\) is below it"),
+    (watermarked, "withWatermark is below it"),
+    (kept_not_null, "the column shop NOT NULL"),
+]
+
+
+def test_what_cannot_have_the_bounds_is_refused_at_start(beside: Beside, tmp_path: Path) -> None:
+    for frame, message in REFUSED:
+        with pytest.raises(IllegalArgumentException, match=f"(?s)punctuate.*{message}"):
+            Observed(frame(beside), tmp_path).__enter__()
+
+
+def test_a_frame_without_such_a_column_is_refused_at_once(beside: Beside) -> None:
+    with pytest.raises(rt.InvalidOptionError, match="exactly one column 'time' of type TIMESTAMP"):
+        rt.punctuate(beside.parsed(), "time", bounds=beside.bounds)
+    with pytest.raises(rt.InvalidOptionError, match="streaming"):
+        rt.punctuate(beside.spark.range(1).selectExpr("now() AS ts"), "ts", bounds=beside.bounds)

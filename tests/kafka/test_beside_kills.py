@@ -1,0 +1,101 @@
+"""kill -9 of a Spark driver that reads a topic by the bounds beside it: each row counts once, or is rejected once.
+
+One kill in CI; ``ROWTIME_KILLS=50 python -m pytest tests/kafka/test_beside_kills.py`` has so many.
+"""
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import spark_rowtime as rt
+from tests.crash.drivers import ROOT, logged
+from tests.crash.victims import how_many
+from tests.kafka.beside import Beside, promise
+from tests.sparksession import wait_for
+from tests.streams import at, clock_of
+
+MEASURES: list[Callable[[Path], int]] = [
+    lambda folder: logged(folder, "offsets"),
+    lambda folder: logged(folder, "commits"),
+]
+PARTITIONS = (0, 1)
+"""Partition 2 is idle."""
+
+
+def clock(minutes: int) -> str:
+    return clock_of(datetime(2006, 9, 11, 8) + timedelta(minutes=minutes))
+
+
+def end_of(time: str) -> str:
+    """The end of the window of ten minutes into which a time falls."""
+    moment = datetime.fromisoformat(at(time)[:-1])
+    return clock_of(moment + timedelta(minutes=10 - moment.minute % 10))
+
+
+def feed(beside: Beside, sink: Any, dice: random.Random, rounds: range) -> list[tuple[int, int, str, str]]:
+    """Sends ten minutes a round, a tenth of the rows late, and their bound. Returns partition, offset, time and key."""
+    sent = []
+    for number in rounds:
+        for partition in PARTITIONS:
+            first = beside.ends[beside.topics[0]][partition]
+            minutes = [max(number * 10 + dice.randint(-1, 9) - 15 * (dice.random() < 0.1), 1) for _ in range(20)]
+            rows = [(clock(minute), dice.choice("ab")) for minute in minutes]
+            beside.put(partition, *rows)
+            sent += [(partition, first + place, *row) for place, row in enumerate(rows)]
+        promise(sink, clock(number * 10 + 10), beside.cut())
+    return sent
+
+
+def driver(beside: Beside, folder: Path, *how: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.kafka.beside_driver", str(folder), beside.kafka.bootstrap, beside.topics[0]]
+    with (folder / "driver.log").open("ab") as log:
+        return subprocess.Popen(
+            [*command, *how],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def killed(beside: Beside, folder: Path, dice: random.Random) -> None:
+    """Runs a driver, and kills it with its JVM and its Python processes a few batches later, somewhere in a batch."""
+    measure = dice.choice(MEASURES)
+    wanted = measure(folder) + dice.randint(1, 3)
+    process = driver(beside, folder)
+    try:
+        wait_for(lambda: measure(folder) >= wanted or process.poll() is not None, "batches", 240)
+        assert process.poll() is None, (folder / "driver.log").read_text()[-5000:]
+    finally:
+        os.killpg(process.pid, 9)
+        process.wait()
+
+
+def test_each_row_of_a_topic_counts_once_or_is_rejected_once(kafka: Any, tmp_path: Path) -> None:
+    dice = random.Random(int(os.environ.get("ROWTIME_SEED", "1")))
+    beside, sent, rounds = Beside(None, kafka, tmp_path), [], 4
+    with closing(beside.sink()) as sink:
+        for kill in range(how_many(1)):
+            sent += feed(beside, sink, dice, range(kill * rounds, (kill + 1) * rounds))
+            killed(beside, tmp_path, dice)
+        sent += feed(beside, sink, dice, range(how_many(1) * rounds, (how_many(1) + 1) * rounds))
+        promise(sink, clock((how_many(1) + 2) * rounds * 10), beside.cut())
+        assert driver(beside, tmp_path, "end").wait(240) == 0, (tmp_path / "driver.log").read_text()[-5000:]
+    rejected = {(partition, offset): (time, key) for partition, offset, time, key, _ in beside.rejected}
+    assert len(rejected) == len(beside.rejected), "none is kept twice"
+    assert 0 < len(rejected) < len(sent) / 5
+    rows = {(partition, offset): (time, key) for partition, offset, time, key in sent}
+    assert rejected.items() <= rows.items()
+    counted = Counter((end_of(time), key) for place, (time, key) in rows.items() if place not in rejected)
+    with rt.openReader(str(tmp_path / "counts.rowtime")) as reader:
+        found = [row for train in reader for row in train.rows.to_pylist()]
+    assert Counter({(clock_of(row["rowtime"]), row["k"]): row["count"] for row in found}) == counted
+    assert len(found) == len(counted), "none is output twice"

@@ -1,0 +1,215 @@
+"""rt.KafkaBounds on a real broker: cuts, late rows, restarts, threads, failures."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.kafka.cuts import CutFloors
+from spark_rowtime.store import open_store
+from spark_rowtime.types.timestamps import to_micros
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+DAY = "2026-01-05T"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "orders-bounds.rowtime")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
+    return path
+
+
+def client(kafka: Any, **settings: Any) -> Any:
+    return confluent_kafka.Producer(
+        {"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True, "linger.ms": 0, **settings}
+    )
+
+
+def beside(kafka: Any, topic: str, path: str, producer: str = "app", **settings: Any) -> rt.KafkaBounds:
+    sink = rt.openSink(path, producer=producer, lease=None, linger="1 hour")
+    return rt.KafkaBounds(client(kafka, **settings), topic, sink)
+
+
+def us(text: str) -> int:
+    return to_micros(f"{DAY}{text}Z")
+
+
+def read(kafka: Any, topic: str) -> list[tuple[int, int, str]]:
+    """Partition, offset and value of all messages of the topic."""
+    settings = {"bootstrap.servers": kafka.bootstrap, "group.id": "none", "enable.partition.eof": True}
+    consumer = confluent_kafka.Consumer(settings)
+    partitions = consumer.list_topics(topic).topics[topic].partitions
+    consumer.assign([confluent_kafka.TopicPartition(topic, p, 0) for p in partitions])
+    found, ended = [], 0
+    while ended < len(partitions):
+        message = consumer.poll(30)
+        assert message is not None
+        if message.error() is None:
+            found.append((message.partition(), message.offset(), message.value().decode()))
+        else:
+            assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF, message.error()
+            ended += 1
+    consumer.close()
+    return sorted(found)
+
+
+def floor(path: str, topic: str, *ends: int) -> int | None:
+    with open_store(path) as store:
+        return CutFloors(store).floorAt(store.head().seq, {topic: dict(enumerate(ends))})
+
+
+def test_a_bound_follows_the_messages_before_it(kafka: Any, path: str) -> None:
+    """A partition that nobody writes to holds nothing back."""
+    topic = kafka.topic()
+    with beside(kafka, topic, path) as orders:
+        for minute in range(3):
+            orders.produce(f"9:0{minute}", rowtime=f"{DAY}09:0{minute}Z", partition=0)
+        orders.sendRowtimeBound(f"{DAY}10:00Z")
+        orders.produce("10:30", rowtime=f"{DAY}10:30Z", partition=1)
+        orders.sendRowtimeBound(f"{DAY}11:00Z")
+        orders.flush()
+        assert [floor(path, topic, *ends) for ends in ((2,), (3,), (3, 1))] == [None, us("10:00"), us("11:00")]
+        orders.produce("11:30", rowtime=f"{DAY}11:30Z", partition=2)
+    assert floor(path, topic, 3, 1) == us("11:00")
+    with open_store(path) as store:
+        assert [one.cut.offsets for one in store.last_cuts("app") if one.cut][-1] == {topic: {0: 3, 1: 1, 2: 1}}
+        assert list(CutFloorsIds(store)) == [topic]
+
+
+def CutFloorsIds(store: Any) -> Any:
+    floors = CutFloors(store)
+    floors.floorAt(store.head().seq, {})
+    return floors.topicIds
+
+
+def test_a_late_row_is_refused_before_it_is_sent(kafka: Any, path: str) -> None:
+    topic = kafka.topic()
+    with beside(kafka, topic, path, "other") as other, beside(kafka, topic, path) as orders:
+        other.sendRowtimeBound(f"{DAY}09:00Z")
+        other.flush()
+        orders.sendRowtimeBound(f"{DAY}10:00Z", strict=True)
+        orders.flush()
+        with pytest.raises(rt.LateRowError, match="was not sent") as late:
+            orders.produce("10:00", rowtime=f"{DAY}10:00Z")
+        assert (late.value.values["bound"], late.value.values["boundOf"]) == (us("10:00") + 1, "producer")
+        with pytest.raises(rt.LateRowError, match="was not sent"):
+            orders.produce("10:00", rowtime="1970-01-02T00:00:00Z")
+        with pytest.raises(rt.BoundRegressionError):
+            orders.sendRowtimeBound(f"{DAY}09:30Z")
+        orders.produce("10:01", rowtime=f"{DAY}10:01Z")
+    assert [value for _, _, value in read(kafka, topic)] == ["10:01"]
+
+
+def test_the_first_bound_follows_all_that_is_in_the_topic(kafka: Any, path: str) -> None:
+    """So the rows of a process that was lost without a bound are before it; the cuts of the next one go on."""
+    topic = kafka.topic()
+    kafka.send(topic, [{"value": "8:00", "partition": 2}] * 5)
+    first = beside(kafka, topic, path)
+    first.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
+    first.sendRowtimeBound(f"{DAY}10:00Z")
+    first.flush()
+    first.produce("10:30", rowtime=f"{DAY}10:30Z", partition=1)
+    first._producer.flush()
+    again = beside(kafka, topic, path)
+    with pytest.raises(rt.LateRowError):
+        again.produce("9:30", rowtime=f"{DAY}09:30Z")
+    again.sendRowtimeBound(f"{DAY}11:00Z")
+    again.flush()
+    assert floor(path, topic, 1, 0, 4) is None
+    assert floor(path, topic, 1, 0, 5) == us("10:00")
+    assert floor(path, topic, 1, 1, 5) == us("11:00")
+    with pytest.raises(rt.ProducerFencedError):
+        first.sendRowtimeBound(f"{DAY}12:00Z")
+        first.flush()
+    again.close()
+
+
+def test_threads_that_produce_while_another_sends_bounds(kafka: Any, path: str) -> None:
+    """No message at or beyond the offsets of a bound lies below it, and none is lost."""
+    topic, hours = kafka.topic(), iter(range(1, 40))
+    orders = beside(kafka, topic, path)
+    stop, refused = threading.Event(), []
+
+    def produce(partition: int) -> int:
+        sent = 0
+        while not stop.is_set():
+            time = us("00:00") + (sent % 60) * 3_600_000_000
+            moment = rt.RowtimeBound.fromFloor(time).time
+            try:
+                orders.produce(str(time), rowtime=moment, partition=partition)
+                sent += 1
+            except rt.LateRowError:
+                refused.append(partition)
+                sent += 1
+        return sent
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(produce, partition) for partition in range(3)]
+        for hour in hours:
+            orders.sendRowtimeBound(rt.RowtimeBound.fromFloor(us("00:00") + hour * 3_600_000_000))
+        stop.set()
+        sent = sum(one.result() for one in running)
+    orders.close()
+    messages = read(kafka, topic)
+    assert len(messages) == sent - len(refused)
+    assert refused
+    with open_store(path) as store:
+        floors, last = CutFloors(store), store.head().seq
+        for logged in store.cuts():
+            ends = _ends_at(store, logged.seq)
+            told = floors.floorAt(last, {topic: ends}) or 0
+            assert all(int(value) >= told for p, offset, value in messages if offset >= ends.get(p, 0))
+
+
+def _ends_at(store: Any, seq: int) -> dict[int, int]:
+    ends: dict[int, int] = {}
+    for logged in store.cuts(0, seq):
+        for found in logged.cut.offsets.values():
+            ends |= found
+    return ends
+
+
+def test_messages_that_were_not_delivered_hold_the_bound(kafka: Any, path: str) -> None:
+    topic = kafka.topic(max_message_bytes=1000)
+    orders = beside(kafka, topic, path)
+    failed: list[Any] = []
+    orders.produce(b"x" * 5000, rowtime=f"{DAY}09:00Z", on_delivery=lambda error, _: failed.append(error))
+    with pytest.raises(rt.KafkaUnavailableError, match="1 message") as caught:
+        orders.sendRowtimeBound(f"{DAY}10:00Z")
+    assert caught.value.values == {"topic": topic, "code": "MSG_SIZE_TOO_LARGE"}
+    assert [error.name() for error in failed] == ["MSG_SIZE_TOO_LARGE"]
+    orders.produce(b"x", rowtime=f"{DAY}09:00Z")
+    orders.sendRowtimeBound(f"{DAY}10:00Z")
+    orders.close()
+    assert rt.describeStream(path).bound == rt.RowtimeBound(f"{DAY}10:00Z")
+
+
+def test_a_topic_that_is_not_there_and_one_that_was_created_again(kafka: Any, path: str) -> None:
+    with pytest.raises(rt.KafkaTopicError, match="no topic 'nothing'"):
+        beside(kafka, "nothing", path)
+    topic = kafka.topic()
+    with beside(kafka, topic, path) as orders:
+        orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
+        orders.sendRowtimeBound(f"{DAY}10:00Z")
+    kafka.delete_topic(topic)
+    kafka.topic(topic)
+    again = beside(kafka, topic, path)
+    with pytest.raises(rt.KafkaTopicError, match="deleted and created again"):
+        again.sendRowtimeBound(f"{DAY}11:00Z")
+    again.abandon()
+
+
+def test_a_complete_producer_ends_the_topic(kafka: Any, path: str) -> None:
+    topic = kafka.topic()
+    orders = beside(kafka, topic, path)
+    orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=1)
+    orders.close(complete=True)
+    orders.close()
+    assert floor(path, topic, 0, 0) is None
+    assert floor(path, topic, 0, 1) == rt.RowtimeBound.END.floor
+    with pytest.raises(rt.SinkClosedError):
+        orders.produce("9:00", rowtime=f"{DAY}09:00Z")

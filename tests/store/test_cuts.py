@@ -1,0 +1,157 @@
+"""Cuts in each store: they stay with the log, through removals, copies, restarts and takeovers."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from spark_rowtime.bounds.topic_cut import TopicCut
+from spark_rowtime.errors import DataLostError, KafkaTopicError
+from spark_rowtime.kafka.cuts import CutFloors
+from spark_rowtime.store import check_store, copy_store, create_store, open_store
+from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.local import cuts as local_cuts
+from spark_rowtime.store.local.seal import seal
+from tests.store.streams import SCHEMA, NewStream, Writer, at
+
+ANY_ORDER = '{"rowsImplyBounds": false}'
+
+
+def cut(*ends: int, whole: bool = True, **ids: str) -> TopicCut:
+    return TopicCut({"orders": dict(enumerate(ends))}, ids, whole)
+
+
+def floors(store: Store, *offsets: int, seq: int | None = None) -> list[int | None]:
+    seq = store.head().seq if seq is None else seq
+    return [CutFloors(store).floorAt(seq, {"orders": {0: end}}) for end in offsets]
+
+
+def test_a_retry_stores_no_cut_twice(new_stream: NewStream) -> None:
+    store = new_stream()()
+    writer = Writer(store, "a")
+    writer.promise((10, cut(5)), (11, cut(8)))
+    commit = writer.commit(floor=12)
+    store.commit(commit)
+    store.commit(commit)
+    assert [(c.seq, c.hold, c.cut) for c in store.cuts()] == [(2, None, cut(5)), (3, at(10), cut(8))]
+    assert [c.seq for c in store.cuts(2)] == [3]
+    assert [c.seq for c in store.cuts(0, 2)] == [2]
+
+
+def test_a_removal_keeps_the_cuts(new_stream: NewStream) -> None:
+    """What the bound is at an offset does not depend on what retention has removed."""
+    store = new_stream()()
+    writer = Writer(store, "a", declaration=ANY_ORDER)
+    for number in range(1, 6):
+        writer.send([10 * number], floor=None if number == 1 else at_floor(number))
+        writer.promise((10 * number + 5, cut(number)))
+    writer.send([100], floor=55)
+    head = store.head()
+    right = floors(store, *range(7))
+    assert store.gc(age=0).rows > 0
+    assert store.horizon().seq > 4
+    assert floors(store, *range(7)) == right
+    assert right == [None, *(at(10 * number + 5) for number in range(1, 6)), at(55)]
+    assert store.head() == head
+    with pytest.raises(DataLostError):
+        floors(store, 1, seq=2)
+
+
+def at_floor(number: int) -> int:
+    return 10 * number - 5
+
+
+def test_a_new_holder_below_what_the_old_one_promised(new_stream: NewStream) -> None:
+    """Rows of the new holder lie behind the last cut of the old one; both are yet to be read."""
+    store = new_stream()()
+    other, old = Writer(store, "other"), Writer(store, "a")
+    other.send(floor=9)
+    old.promise((10, cut(1)), (20, cut(2)), (25, cut(3)))
+    store.detach("a")
+    new = Writer(store, "a", holder="new")
+    new.promise((12, cut(4)), (40, cut(5)))
+    other.send(floor=50)
+    assert floors(store, 0, 1, 2, 3, 4, 5) == [None, at(9), at(9), at(9), at(12), at(40)]
+
+
+def test_parts_of_cuts_and_the_last_whole_one(new_stream: NewStream) -> None:
+    store = new_stream()()
+    writer = Writer(store, "a")
+    writer.promise((1, cut(1, 1)))
+    writer.promise((2, cut(2, 2)), (3, cut(3, whole=False)), (4, None), (5, cut(4, whole=False)))
+    assert [c.hold for c in store.last_cuts("a")] == [at(1), at(2), at(4), at(4)]
+    assert store.last_cuts("b") == []
+
+
+def test_a_producer_leaves_behind_its_last_row(new_stream: NewStream) -> None:
+    store = new_stream()()
+    stays, leaves = Writer(store, "stays"), Writer(store, "leaves")
+    stays.send(floor=50)
+    leaves.promise((10, cut(3)))
+    leaves.leave(cut(6))
+    assert floors(store, 0, 3, 5, 6) == [None, at(10), at(10), at(50)]
+
+
+def test_two_ids_of_one_topic_are_an_error(new_stream: NewStream) -> None:
+    store = new_stream()()
+    Writer(store, "a").promise((10, cut(3, orders="one")))
+    assert floors(store, 3) == [at(10)]
+    Writer(store, "b").promise((11, cut(1, orders="two")))
+    with pytest.raises(KafkaTopicError, match="deleted and created again"):
+        floors(store, 3)
+
+
+def test_many_cuts_are_read_in_portions(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_cuts, "PORTION_CUTS", 2)
+    from spark_rowtime.store.postgres import cuts as postgres_cuts
+
+    monkeypatch.setattr(postgres_cuts, "PORTION_CUTS", 2)
+    store = new_stream()()
+    Writer(store, "a").promise(*((number, cut(number)) for number in range(1, 6)))
+    assert [c.hold for c in store.cuts()] == [None, at(1), at(2), at(3), at(4)]
+    assert [c.hold for c in store.cuts(3, 5)] == [at(2), at(3)]
+
+
+@pytest.mark.parametrize("to", ["local", "other"])
+def test_a_copy_has_the_cuts(new_place: Callable[[], str], tmp_path: Path, to: str) -> None:
+    path, copy = new_place(), str(tmp_path / "copy") if to == "local" else new_place()
+    create_store(path, SCHEMA, StreamSettings())
+    with open_store(path) as store:
+        writer = Writer(store, "a", declaration=ANY_ORDER)
+        writer.send([1], floor=1)
+        writer.promise((2, cut(1)))
+        writer.send([9], floor=2)
+        writer.promise((10, cut(3, 4, orders="one")), (11, None), (12, cut(5)))
+        store.gc(age=0)
+        copy_store(path, copy)
+        with open_store(copy) as copied:
+            assert list(copied.cuts()) == list(store.cuts())
+            assert copied.last_cuts("a") == store.last_cuts("a")
+            assert floors(copied, 0, 1, 3, 5) == floors(store, 0, 1, 3, 5)
+    assert not check_store(copy).damage
+
+
+@pytest.mark.parametrize("change", ["SET producer = 'b'", "SET seq = 1", "SET cut = '{}'"])
+def test_a_check_finds_cuts_that_are_not_those_of_their_events(
+    new_place: Callable[[], str], request: pytest.FixtureRequest, change: str
+) -> None:
+    path = new_place()
+    create_store(path, SCHEMA, StreamSettings())
+    with open_store(path) as store:
+        Writer(store, "a").promise((2, cut(1)))
+        change_cuts(path, store, request, change)
+    assert check_store(path).damage
+
+
+def change_cuts(path: str, store: Store, request: pytest.FixtureRequest, change: str) -> None:
+    if path.startswith("postgresql:"):
+        server = request.getfixturevalue("postgres")
+        (number,) = server.execute(f"SELECT id FROM rowtime.streams WHERE uuid = '{store.stream}'")[0]
+        server.execute(f"UPDATE rowtime.topic_cuts {change} WHERE stream = {number}")
+        return
+    with closing(sqlite3.connect(f"{path}/catalog.db", isolation_level=None)) as db:
+        db.execute(f"UPDATE topic_cuts {change}")
+        seq, producer, hold, text, number, _ = db.execute("SELECT * FROM topic_cuts").fetchone()
+        db.execute("UPDATE topic_cuts SET seal = ?", (seal((seq, producer, hold, text, number)),))

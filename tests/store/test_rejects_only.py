@@ -1,0 +1,44 @@
+"""Rows that were found to be late elsewhere are kept in a stream, without a producer that it waits for."""
+
+from spark_rowtime.bounds.clock import Status
+from spark_rowtime.bounds.origin import STREAM, BoundOrigin
+from spark_rowtime.store import check_store
+from spark_rowtime.store.base import Rejected
+from spark_rowtime.store.local import LocalStore
+from tests.store.streams import NewStream, Writer, at, batch, seconds
+
+
+def late(*times: float) -> tuple[Rejected, ...]:
+    return (Rejected("late", at(10), batch(*times), BoundOrigin(STREAM)),)
+
+
+def test_late_rows_of_elsewhere_are_kept_once_and_move_nothing(new_stream: NewStream) -> None:
+    store = new_stream()()
+    writer = Writer(store, "a")
+    writer.send([10], floor=10)
+    before = store.head()
+    store.reject("spark-q-0", 3, late(1, 2))
+    store.reject("spark-q-0", 3, late(1, 2))
+    store.reject("spark-q-0", 2, late(1))
+    store.reject("spark-q-0", 7, late(5))
+    assert seconds(store.rejected().select(["rowtime"])) == [1, 2, 5]
+    assert store.head() == before
+    found = store.producer("spark-q-0")
+    assert found is not None
+    assert (found.status, found.rejected, found.accepted) == (Status.LEFT, 3, 0)
+    assert store.summary().rejected == 3
+    assert store.summary().attached == 1
+    writer.send([11], floor=11)
+    assert store.head().floor == at(11), "nothing waits for it"
+    if isinstance(store, LocalStore):
+        assert check_store(store.path).damage == []
+
+
+def test_they_are_not_forgotten(new_stream: NewStream) -> None:
+    store = new_stream(retainRejected=0)()
+    now = store.steady()
+    store.reject("spark-q-0", 3, late(1))
+    store.steady = lambda: now._replace(micros=now.micros + 10 * 86_400_000_000)
+    store.gc()
+    store.reject("spark-q-0", 3, late(1))
+    assert store.summary().rejected == 1
