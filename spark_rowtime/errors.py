@@ -431,7 +431,6 @@ class KafkaUnavailableError(RowtimeError):
     - ``servers``: the addresses of the brokers that were tried.
     - ``code``: the name of Kafka's error.
     - ``topic``: the name of the topic.
-    - ``stream``: the path of the stream.
     """
 
 
@@ -466,7 +465,6 @@ class AnnouncementError(RowtimeError):
 
     ``values``:
 
-    - ``stream``: the path of the stream.
     - ``period``: the key of the period.
     - ``status``: the status of the last HTTP answer; None if there was none.
     - ``attempts``: how many calls were made.
