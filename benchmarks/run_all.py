@@ -24,6 +24,7 @@ PROGRAMS = (
     "send_rate",
     "reader_latency",
     "drain_rate",
+    "kafka_out",
     "kafka_in",
     "growth",
     "page",

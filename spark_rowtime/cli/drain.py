@@ -1,8 +1,8 @@
-"""The command ``rowtime drain``, which sends a stream into a consumer or a table."""
+"""The command ``rowtime drain``, which sends a stream into a consumer, a table or a topic of Kafka."""
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -10,32 +10,58 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+import spark_rowtime.kafka.sink as topic
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
+from spark_rowtime.cli.argument_texts import texts_of
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.address import KAFKA
+from spark_rowtime.kafka.positions import POSITIONS
+from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Position, Slice, Store
+from spark_rowtime.store.difference import rows_between
 from spark_rowtime.tables.open import FORMATS, openTableSink
 from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink
 
 
 @click.command()
 @click.argument("stream")
-@click.argument("target", metavar="MODULE:CLASS|delta:PATH|iceberg:CATALOG.TABLE|parquet:PATTERN")
+@click.argument(
+    "target", metavar="MODULE:CLASS|delta:PATH|iceberg:CATALOG.TABLE|parquet:PATTERN|kafka://HOST:PORT/TOPIC"
+)
 @click.option("--follow", "-f", is_flag=True, help="Wait for more at the end of the stream.")
 @click.option("--order", type=click.Choice(["rowtime", "arrival"]), default="rowtime", show_default=True)
 @click.option("--start", default="earliest", show_default=True, help="earliest, latest, or a time.")
 @click.option("--name", help="Register under this name: retention then keeps what is still to be drained.")
-@click.option("--every", help=f"Into a table: the interval between two commits.  [default: {EVERY}]")
+@click.option(
+    "--every",
+    help=f"Into a table or a topic: the interval between two commits.  [default: {EVERY}; a topic: {topic.EVERY}]",
+)
 @click.option(
     "--max-rows",
     type=click.IntRange(1),
-    help=f"Into a table: the rows after which a commit is made before that; of Parquet, the rows of a row group.  "
-    f"[default: {MAX_ROWS}]",
+    help=f"Into a table or a topic: the rows after which a commit is made before that; of Parquet, the rows of a row "
+    f"group.  [default: {MAX_ROWS}; a topic: {topic.MAX_ROWS}]",
 )
+@click.option("--key", metavar="COLUMN", help="Into a topic: the column whose value is the key of a message.")
+@click.option("--partitions", type=click.IntRange(1), help="The partitions of a topic that is made.  [default: broker]")
+@click.option(
+    "--config",
+    envvar="ROWTIME_KAFKA_CONFIG",
+    metavar="FILE",
+    help="A properties file with settings of Kafka's client, such as those for TLS and SASL.",
+)
+@click.option(
+    "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One more such setting; {env:NAME} is a variable."
+)
+@click.option("--positions", help=f"The topic that keeps the positions of drains.  [default: {POSITIONS}]")
+@click.option("--anew", is_flag=True, help="A topic that was deleted and made anew gets the stream from its beginning.")
 def drain(
+    *,
     stream: str,
     target: str,
     follow: bool,
@@ -44,8 +70,14 @@ def drain(
     name: str | None,
     every: str | None,
     max_rows: int | None,
+    key: str | None,
+    partitions: int | None,
+    config: str | None,
+    assignments: tuple[str, ...],
+    positions: str | None,
+    anew: bool,
 ) -> None:
-    """Send a stream's rows and bounds to a consumer or into a table.
+    """Send a stream's rows and bounds to a consumer, into a table or into a topic of Kafka.
 
     A consumer is a class with sendRows and sendRowtimeBound. One that has flush and checkpoint resumes where it
     stopped. The class is called without arguments; it may read what it needs from environment variables.
@@ -54,14 +86,18 @@ def drain(
     is there once, whatever process dies; a drain continues at the table's position. PATTERN is a folder and a
     pattern of folders by event time in UTC, such as parquet:lake/orders/date=%Y-%m-%d/hour=%H; an hour is written
     when it is complete. An Iceberg catalog is one of PyIceberg's configuration.
+
+    A topic is made if there is none. Rows, as JSON, the bound behind them in each partition, and the position are one
+    transaction.
     """
-    table = target.partition(":")[0] in FORMATS
-    if not table and (every is not None or max_rows is not None):
-        raise click.UsageError("--every and --max-rows are for tables: a consumer decides itself when it commits.")
+    gathering = {"every": every, "maxRows": max_rows}
+    topical: dict[str, Any] = {"key": key, "partitions": partitions, "positions": positions, "anew": anew or None}
+    topical["options"] = _settings(config if target.startswith(KAFKA) else None, assignments) or None
+    open_sink = _opener(target, gathering, topical)
     with terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
-        if table:
-            with openTableSink(target, reader.schema, every=every or EVERY, maxRows=max_rows or MAX_ROWS) as sink:
-                _drain_into_table(stream, reader, sink)
+        if open_sink is not None:
+            with open_sink(reader.schema) as sink:
+                _drain_gathering(stream, reader, sink)
             return
         consumer = _made(target)
         reader.drainTo(consumer)
@@ -69,10 +105,38 @@ def drain(
             consumer.close()
 
 
-def _drain_into_table(stream: str, reader: RowReader, sink: GatheringSink) -> None:
+def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> Callable[[Any], GatheringSink] | None:
+    """What opens a table or a topic for columns; None for a consumer. Raises UsageError for options of another kind."""
+    gathering, topical = _given(gathering), _given(topical)
+    if target.startswith(KAFKA):
+        return lambda schema: topic.openTopicSink(target, schema, **gathering, **topical)
+    if topical:
+        raise click.UsageError("--key, --partitions, --config, --set, --positions and --anew are for topics of Kafka.")
+    if target.partition(":")[0] in FORMATS:
+        return lambda schema: openTableSink(target, schema, **gathering)
+    if gathering:
+        raise click.UsageError(
+            "--every and --max-rows are for tables and topics: a consumer decides itself when it commits."
+        )
+    return None
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _settings(config: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
+    """The settings of Kafka's client in the file, and those of ``--set``, which are stronger."""
+    given = texts_of(assignments)
+    require_no_secrets(given)
+    return {**(settings_in_file(config) if config is not None else {}), **given}
+
+
+def _drain_gathering(stream: str, reader: RowReader, sink: GatheringSink) -> None:
     with _progress(stream, sink.checkpoint or reader.position, sink) as counted:
         reader.drainTo(counted)
-    click.echo(f"{sink.target}: {counted.rows} row(s) read; the table's bound is {show_bound(sink.rowtimeBound)}")
+    kind = "topic" if isinstance(sink, topic.TopicSink) else "table"
+    click.echo(f"{sink.target}: {counted.rows} row(s) read; the {kind}'s bound is {show_bound(sink.rowtimeBound)}")
 
 
 class _Counted:
@@ -103,9 +167,20 @@ def _progress(stream: str, position: str, sink: GatheringSink) -> Iterator[_Coun
 
 
 def _rows_after(position: str, stream: str) -> int:
-    """How many rows were committed after the position."""
+    """How many rows come after the position: those committed later, and those that it has not released."""
+    fields = json.loads(position)
+    at = Position(fields["seq"], fields["cut"], fields["floor"])
     with open_store(stream) as store:
-        return store.head().rows - store.at(json.loads(position)["seq"]).rows
+        held = [] if at.cut is None else store.slices(at, Position(at.seq, None, None))
+        later = store.head().rows - store.at(at.seq).rows
+        return later + sum(_rows_of(store, piece, at) for piece in held)
+
+
+def _rows_of(store: Store, piece: Slice, at: Position) -> int:
+    """How many rows of a train are not below the cut; they are read only if that is not known."""
+    if at.cut is None or piece.least >= at.cut:
+        return piece.rows
+    return int(rows_between(store.read(piece), piece.seq, at, Position(at.seq, None, None)).num_rows)
 
 
 def _made(consumer: str) -> Any:

@@ -1,17 +1,16 @@
 """TableSink: gathers a drain's trains into commits of a table."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError, SinkClosedError
 from spark_rowtime.tables.properties import POSITION, QUERY, bound_in, bound_properties, exact_bound
-from spark_rowtime.tables.table import Table
 from spark_rowtime.types.schema import batch_to_schema
 
 SECOND_MICROS = 1_000_000
@@ -166,6 +165,17 @@ class GatheringSink:
             )
 
 
+class Transactional(Protocol):
+    """What commits rows and properties together: a ``Table``, or a topic of Kafka."""
+
+    target: str
+    properties: dict[str, str]
+    """The properties of the last commit of a drain."""
+
+    def append(self, rows: pa.Table, properties: Mapping[str, str]) -> None:
+        """Commits rows, which may be none, with properties."""
+
+
 class TableSink(GatheringSink):
     """A sink into a Delta or Iceberg table, for ``drainTo``; ``openTableSink`` returns it.
 
@@ -173,7 +183,7 @@ class TableSink(GatheringSink):
     whatever process dies; of two drains into one table the second to commit raises ProducerFencedError.
     """
 
-    def __init__(self, table: Table, schema: pa.Schema, every: int, max_rows: int, **options: Any) -> None:
+    def __init__(self, table: Transactional, schema: pa.Schema, every: int, max_rows: int, **options: Any) -> None:
         super().__init__(table.target, schema, every, max_rows, **options)
         if QUERY in table.properties:
             raise InvalidOptionError(

@@ -1,0 +1,144 @@
+"""Cluster: what a drain asks and tells the brokers besides messages, and how their errors are told."""
+
+import logging
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from spark_rowtime.errors import (
+    InvalidOptionError,
+    KafkaUnavailableError,
+    ProducerFencedError,
+    RowtimeError,
+    SchemaMismatchError,
+)
+from spark_rowtime.kafka.address import TopicAddress
+from spark_rowtime.kafka.settings import of_connections, redacted
+from spark_rowtime.tables.table import required
+
+REQUEST_SECONDS = 30.0
+"""How long the brokers may take to answer."""
+_POLL_SECONDS = 0.05
+"""The pause between two looks whether a topic that was just made is there."""
+
+
+_LOG = logging.getLogger("spark_rowtime.kafka")
+
+
+class TopicState(NamedTuple):
+    """A topic as it is now: the id that it was given when it was made, and the number of its partitions."""
+
+    id: str
+    partitions: int
+
+
+class Cluster:
+    """The brokers of a topic, by Kafka's client, whose errors become errors of the one tree."""
+
+    def __init__(self, address: TopicAddress, settings: Mapping[str, Any]) -> None:
+        self.target = str(address)
+        self.library = required("confluent_kafka", "kafka", self.target)
+        self._admins = required("confluent_kafka.admin", "kafka", self.target)
+        self.settings, self._servers, self._topic = dict(settings), *address
+        self._noticed = ""
+        """What the client has last told of a connection."""
+        self._admin: Any = self.client(self._admins.AdminClient, {})
+
+    def client(self, kind: Any, own: Mapping[str, Any], defaults: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """A client with the settings, and with its ``own``; a producer has all of the former."""
+        settings = self.settings if kind is self.library.Producer else of_connections(self.settings)
+        fixed = {"bootstrap.servers": self._servers, "error_cb": self._notice, "logger": _LOG, **own}
+        settings = {**defaults, **settings, **fixed}
+        try:
+            return kind(settings)
+        except (self.library.KafkaException, ValueError, TypeError) as error:
+            raise InvalidOptionError(
+                f"Kafka's client does not take these options: {self._shown(error)}. Their names are those of "
+                "librdkafka: https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md.",
+                option="options",
+            ) from None
+
+    def topic(self, name: str) -> TopicState | None:
+        """The topic as the brokers have it now; None if there is none."""
+        asked = self._admin.describe_topics(self.library.TopicCollection([name]), request_timeout=REQUEST_SECONDS)
+        try:
+            found = asked[name].result()
+        except self.library.KafkaException as error:
+            if error.args[0].code() == self.library.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise self.failure(error) from error
+        return TopicState(str(found.topic_id), len(found.partitions))
+
+    def make(self, name: str, partitions: int, settings: Mapping[str, str]) -> TopicState:
+        """Makes a topic, if no other process does so at the same time, and waits until it is there."""
+        new = self._admins.NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(settings))
+        try:
+            self._admin.create_topics([new], request_timeout=REQUEST_SECONDS)[name].result()
+        except self.library.KafkaException as error:
+            if error.args[0].code() != self.library.KafkaError.TOPIC_ALREADY_EXISTS:
+                raise self.failure(error, f"The topic {name} is not there, and cannot be made.") from error
+        deadline = time.monotonic() + REQUEST_SECONDS
+        while (found := self.topic(name)) is None or not found.partitions:
+            if time.monotonic() > deadline:
+                raise self.unavailable(f"The topic {name} was made, but is not there after {REQUEST_SECONDS:.0f} s.")
+            time.sleep(_POLL_SECONDS)
+        return found
+
+    def setting(self, topic: str, name: str) -> str:
+        """A setting of a topic."""
+        resource = self._admins.ConfigResource(self._admins.ConfigResource.Type.TOPIC, topic)
+        try:
+            found = self._admin.describe_configs([resource], request_timeout=REQUEST_SECONDS)[resource].result()
+        except self.library.KafkaException as error:
+            raise self.failure(error) from error
+        return str(found[name].value)
+
+    def end(self, topic: str) -> int:
+        """The offset after the last message of the topic's first partition, whether it is committed or not."""
+        place = self.library.TopicPartition(topic, 0)
+        latest = {place: self._admins.OffsetSpec.latest()}
+        try:
+            return int(self._admin.list_offsets(latest, request_timeout=REQUEST_SECONDS)[place].result().offset)
+        except self.library.KafkaException as error:
+            raise self.failure(error) from error
+
+    def failure(self, error: Any, what: str = "") -> RowtimeError:
+        """The error of the tree for one of Kafka's client, which may be an exception or its KafkaError."""
+        reason = error.args[0] if isinstance(error, BaseException) else error
+        codes, code = self.library.KafkaError, reason.code()
+        begin = f"{what} " if what else ""
+        if code in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):  # noqa: SLF001
+            return ProducerFencedError(
+                f"{begin}Another drain into {self.target} has started since this one. Let only one of them run; a new "
+                "drain continues from the topic's position.",
+                path=self.target,
+            )
+        if code in (codes.MSG_SIZE_TOO_LARGE, codes.INVALID_MSG_SIZE, codes.RECORD_LIST_TOO_LARGE):
+            return SchemaMismatchError(
+                f"{begin}A message for {self.target} is larger than the client (message.max.bytes) or the topic "
+                f"(max.message.bytes) allows: {self._shown(reason.str())}. Nothing of this transaction is in the "
+                "topic. Raise both settings, or leave the large column out in the stream's query.",
+                path=self.target,
+            )
+        return self.unavailable(f"{begin}{self._shown(reason.str())} ({reason.name()}).", reason.name())
+
+    def unavailable(self, what: str, code: str | None = None) -> KafkaUnavailableError:
+        """The error for brokers that cannot be reached, or refuse."""
+        self._admin.poll(0)
+        noticed = f" The client has told: {self._shown(self._noticed)}." if self._noticed else ""
+        return KafkaUnavailableError(
+            f"{self.target}: {what}{noticed} Run the drain again once that is mended; it continues from the topic's "
+            "position.",
+            servers=self._servers,
+            topic=self._topic,
+            code=code,
+        )
+
+    def _notice(self, error: Any) -> None:
+        down = self.library.KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
+        if error.code() != down or not self._noticed:
+            self._noticed = error.str()
+
+    def _shown(self, text: Any) -> str:
+        return redacted(str(text), self.settings)

@@ -1,0 +1,175 @@
+"""Rows as JSON texts, one object a row, without a loss: whoever knows a column's type gets each value back.
+
+Columns of plain types are written by Arrow's kernels, a column at a time; nested ones value by value.
+"""
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_rowtime.errors import SchemaMismatchError
+
+RESOLVED = "resolved"
+"""The field by which a consumer knows the message of a bound, so no column may have this name."""
+_TEXT = pa.large_string()
+_NOT_IN_STRINGS = '["\\\\\\x00-\\x1f]'
+"""The characters that JSON does not allow within a string as they are."""
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_types = pa.types
+
+
+def require_json(schema: pa.Schema) -> None:
+    """Raises SchemaMismatchError, which names the column, if rows of ``schema`` cannot be written as JSON exactly."""
+    for field in schema:
+        if field.name == RESOLVED:
+            raise SchemaMismatchError(
+                f"A column {RESOLVED!r} would make a row look like the message of a bound. Rename it in the stream's "
+                "query or feed, or give value=, a function that writes the rows.",
+                column=field.name,
+            )
+        _require_type(field.type, field.name)
+
+
+def _require_type(kind: pa.DataType, column: str) -> None:
+    if _types.is_map(kind) and _types.is_nested(kind.key_type):
+        raise SchemaMismatchError(
+            f"Column {column!r} is {kind}: the keys of an object in JSON are texts, so a map whose keys are structs, "
+            "arrays or maps cannot be written. Give value=, a function that writes the rows.",
+            column=column,
+            type=str(kind),
+        )
+    parts = [kind.field(i).type for i in range(kind.num_fields)] if _types.is_nested(kind) else []
+    for part in parts:
+        _require_type(part, column)
+
+
+def json_rows(rows: pa.RecordBatch) -> list[bytes]:
+    """Each row as a JSON object in UTF-8, with all columns in their order."""
+    parts: list[Any] = []
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        name = json.dumps(field.name, ensure_ascii=False)
+        parts += [_text(f"{',' if parts else '{'}{name}:"), json_texts(column, field.name)]
+    joined = pc.binary_join_element_wise(*parts, _text("}"), _text(""))
+    return list(joined.cast(pa.large_binary()).to_pylist())
+
+
+def json_texts(column: pa.Array, name: str) -> pa.Array:
+    """Each value as a JSON text; that of a null is "null"."""
+    kind = column.type
+    if _types.is_nested(kind) or _types.is_binary(kind):
+        return pa.array([_dump(_plain(value, kind, name)) for value in column.to_pylist()], _TEXT)
+    text = plain_texts(column)
+    if _types.is_floating(kind):
+        text = _finite(text)
+    elif not (_types.is_integer(kind) or _types.is_boolean(kind)):
+        text = _quoted(_escaped(text) if _types.is_string(kind) else text)
+    return text.fill_null("null")
+
+
+def plain_texts(column: pa.Array) -> pa.Array:
+    """Each value of a column that is neither nested nor binary as a text; that of a null is null."""
+    kind = column.type
+    if _types.is_timestamp(kind):
+        return _time_texts(column)
+    if _types.is_decimal(kind):
+        return _decimal_texts(column)
+    return column.cast(_TEXT)
+
+
+def _time_texts(column: pa.Array) -> pa.Array:
+    """ISO 8601, with a fraction only where it is not zero; with Z if the type has a zone, which is UTC."""
+    text = column.cast(pa.timestamp("us")).cast(_TEXT)
+    text = pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
+    text = pc.replace_substring(text, " ", "T", max_replacements=1)
+    return pc.binary_join_element_wise(text, _text("Z"), _text("")) if column.type.tz else text
+
+
+def _decimal_texts(column: pa.Array) -> pa.Array:
+    text = column.cast(_TEXT)
+    if pc.any(pc.match_substring(text, "E")).as_py():  # Arrow writes small ones as 1E-10
+        return pa.array([None if value is None else format(value, "f") for value in column.to_pylist()], _TEXT)
+    return text
+
+
+def _finite(text: pa.Array) -> pa.Array:
+    """Numbers as they are; what JSON has no number for as a text."""
+    for arrow, name in _NOT_FINITE.items():
+        text = pc.if_else(pc.equal(text, _text(arrow)), _text(f'"{name}"'), text)
+    return text
+
+
+def _escaped(text: pa.Array) -> pa.Array:
+    special = pc.match_substring_regex(text, _NOT_IN_STRINGS).fill_null(False)
+    if not pc.any(special).as_py():
+        return text
+    whole = [_dump(value)[1:-1] for value in text.filter(special).to_pylist()]
+    return pc.replace_with_mask(text, special, pa.array(whole, _TEXT))
+
+
+def _quoted(text: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(_text('"'), text, _text('"'), _text(""))
+
+
+def _text(value: str) -> pa.Scalar:
+    return pa.scalar(value, _TEXT)
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _plain(value: Any, kind: pa.DataType, name: str) -> Any:
+    """A value as ``json`` takes it."""
+    if value is None:
+        return None
+    if _types.is_struct(kind):
+        return {field.name: _plain(value[field.name], field.type, name) for field in kind}
+    if _types.is_map(kind):
+        return _object(value, kind, name)
+    if _types.is_list(kind):
+        return [_plain(item, kind.value_type, name) for item in value]
+    return _SCALARS.get(type(value), _same)(value)
+
+
+def _object(pairs: list[tuple[Any, Any]], kind: pa.MapType, name: str) -> dict[str, Any]:
+    found = {_key(key, kind.key_type, name): _plain(value, kind.item_type, name) for key, value in pairs}
+    if len(found) < len(pairs):
+        raise SchemaMismatchError(
+            f"Column {name!r} has a map with one key twice, which an object in JSON cannot have. Give value=, a "
+            "function that writes the rows.",
+            column=name,
+        )
+    return found
+
+
+def _key(key: Any, kind: pa.DataType, name: str) -> str:
+    plain = _plain(key, kind, name)
+    return plain if isinstance(plain, str) else _dump(plain)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _moment(value: datetime) -> str:
+    return value.isoformat().replace("+00:00", "Z")
+
+
+def _number(value: float) -> float | str:
+    text = repr(value)
+    return _NOT_FINITE.get(text, value)
+
+
+_SCALARS: dict[type, Callable[[Any], Any]] = {
+    datetime: _moment,
+    date: date.isoformat,
+    Decimal: lambda value: format(value, "f"),
+    bytes: lambda value: base64.b64encode(value).decode(),
+    float: _number,
+}

@@ -1,0 +1,110 @@
+"""Positions: where the drains into the topics of a cluster have come to, in a compacted topic of its own.
+
+A drain writes its position into this topic with the same transaction as its rows. A compacted topic keeps the last
+message of each key as long as it exists, whatever becomes of the topic with the rows.
+"""
+
+import json
+import time
+from typing import Any, NamedTuple
+
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.cluster import Cluster, TopicState
+
+POSITIONS = "rowtime-positions"
+"""The default name of that topic."""
+_SETTINGS = {"cleanup.policy": "compact", "segment.bytes": str(16 << 20), "segment.ms": str(24 * 3_600_000)}
+"""Small segments, since the last one is not compacted."""
+_READING = {
+    "group.id": "rowtime-positions",  # the client wants one; no group is joined
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "earliest",
+    "fetch.wait.max.ms": 10,
+}
+_TOPIC, _ID, _PARTITIONS = "topic", "topicId", "partitions"
+_BATCH_MESSAGES, _STEP_SECONDS = 10_000, 0.02
+"""How much one call of the consumer takes, and how long it waits for more."""
+HANGING_SECONDS = 90.0
+"""How long the transaction of another drain may hide a position. Kafka ends one that was left after 60 s."""
+
+
+class KeptPosition(NamedTuple):
+    """What a drain's last transaction has told: the topic, how many partitions have its bound, and the properties."""
+
+    topic: TopicState
+    properties: dict[str, str]
+
+
+class Positions:
+    """The topic ``name`` with the positions; it is made if there is none."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster, self.name = cluster, name
+        if cluster.topic(name) is None:
+            cluster.make(name, 1, _SETTINGS)
+        policy = cluster.setting(name, "cleanup.policy")
+        if policy != "compact":
+            raise InvalidOptionError(
+                f"The topic {name}, which keeps the positions of drains, has cleanup.policy={policy}, so a position "
+                "would be deleted some day, and its rows sent again. Set cleanup.policy=compact, or name another.",
+                option="positions",
+                value=name,
+            )
+
+    def message(self, topic: str, kept: KeptPosition) -> tuple[bytes, bytes]:
+        """Key and value of the message that keeps a position."""
+        fields = {_TOPIC: topic, _ID: kept.topic.id, _PARTITIONS: kept.topic.partitions, **kept.properties}
+        return topic.encode(), json.dumps(fields).encode()
+
+    def read(self, topic: str) -> KeptPosition | None:
+        """The position of the last drain into ``topic``; None if there was none.
+
+        The transactions of this drain's predecessors must have ended. Those of drains into other topics are waited
+        for, as a message behind them cannot be read before.
+        """
+        end = self._cluster.end(self.name)
+        found = self._last(topic.encode(), end) if end else None
+        if found is None:
+            return None
+        fields = json.loads(found)
+        state = TopicState(fields.pop(_ID), fields.pop(_PARTITIONS))
+        del fields[_TOPIC]
+        return KeptPosition(state, fields)
+
+    def _last(self, key: bytes, end: int) -> bytes | None:
+        """The value of the last committed message of a key before the offset ``end``."""
+        library, last = self._cluster.library, None
+        consumer = self._cluster.client(library.Consumer, _READING)
+        try:
+            consumer.assign([library.TopicPartition(self.name, 0, 0)])
+            deadline = time.monotonic() + HANGING_SECONDS
+            reached = 0
+            while reached < end:
+                for message in consumer.consume(_BATCH_MESSAGES, _STEP_SECONDS):
+                    reached, last = self._one(message, key, reached, last)
+                    deadline = time.monotonic() + HANGING_SECONDS
+                if time.monotonic() > deadline:
+                    raise self._hanging(reached, end)
+        finally:
+            consumer.close()
+        return last
+
+    def _one(self, message: Any, key: bytes, reached: int, last: bytes | None) -> tuple[int, bytes | None]:
+        """The offset that is reached, and the last value, after a message or the end of what can be read."""
+        if (error := message.error()) is None:
+            return message.offset() + 1, message.value() if message.key() == key else last
+        codes = self._cluster.library.KafkaError
+        if error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the names of the client's own codes begin so)
+            return max(reached, message.offset()), last
+        if error.code() == codes.GROUP_AUTHORIZATION_FAILED:  # no group is needed here
+            return reached, last
+        raise self._cluster.failure(error)
+
+    def _hanging(self, reached: int, end: int) -> Exception:
+        return self._cluster.unavailable(
+            f"The topic {self.name} with the positions can be read up to offset {reached}, not up to {end}: a "
+            "transaction of another drain has not ended. It ends by itself within that drain's transaction.timeout.ms; "
+            "one that hangs for ever is found with kafka-transactions.sh find-hanging."
+        )

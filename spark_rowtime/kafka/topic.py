@@ -1,0 +1,114 @@
+"""Topic: a topic that a drain writes to. Rows, the bound behind them and the position are one transaction."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from spark_rowtime.errors import KafkaTopicError
+from spark_rowtime.kafka.address import TopicAddress
+from spark_rowtime.kafka.cluster import Cluster, TopicState
+from spark_rowtime.kafka.messages import RowMessages, bound_headers, resolved_message
+from spark_rowtime.kafka.positions import KeptPosition, Positions
+from spark_rowtime.kafka.transactions import Transactions
+from spark_rowtime.tables.properties import bound_in
+
+DEFAULT_PARTITIONS = -1
+"""A topic that is made has as many partitions as the brokers choose."""
+
+
+class Topic:
+    """A topic opened for one drain; it is made if there is none.
+
+    Laws: *once*: ``append`` commits rows, bound and position together, or none of them; of two drains into one topic
+    the older one is fenced. *behind*: in every partition the message of a bound follows all rows that were sent before
+    the bound.
+    """
+
+    def __init__(
+        self,
+        address: TopicAddress,
+        cluster: Cluster,
+        messages: RowMessages,
+        positions: str,
+        partitions: int,
+        anew: bool,
+    ) -> None:
+        self.target, self._topic = str(address), address.topic
+        self._cluster, self._messages = cluster, messages
+        self._transactions = Transactions(cluster, self._topic)
+        self._state = cluster.topic(self._topic) or cluster.make(self._topic, partitions, {})
+        self._positions = Positions(cluster, positions)
+        self._transactions.open()
+        kept = self._positions.read(self._topic)
+        if kept is not None and kept.topic.id != self._state.id:
+            if not anew:
+                raise self._replaced(kept.topic.id, self._state.id, "before this drain")
+            kept = None
+        self.properties: dict[str, str] = {} if kept is None else kept.properties
+        """The properties of the last transaction of a drain into the topic."""
+        self._told = 0 if kept is None else kept.topic.partitions
+        """How many partitions, from the first on, have the bound of ``properties``."""
+
+    @property
+    def lacksBound(self) -> bool:
+        """Whether there are partitions that the last bound has not been sent to. Asks the brokers."""
+        self._state = self._checked()
+        return bound_in(self.properties) is not None and self._state.partitions > self._told
+
+    def append(self, rows: pa.Table, properties: Mapping[str, str]) -> None:
+        """Commits rows, which may be none, then the bound, if it is new, and the position.
+
+        Raises:
+            ProducerFencedError: Another drain into the topic has started.
+            KafkaUnavailableError: The brokers cannot be reached, or refuse.
+            SchemaMismatchError: A message is too large, or a row cannot be written.
+            KafkaTopicError: The topic was deleted.
+        """
+        try:
+            self._transactions.begin()
+            self._send(rows, dict(properties))
+            self._transactions.commit()
+        except BaseException:
+            self._transactions.abort()
+            raise
+        self.properties, self._told = dict(properties), self._state.partitions
+
+    def close(self) -> None:
+        """Frees the connections."""
+        self._transactions.close()
+
+    def _send(self, rows: pa.Table, properties: dict[str, str]) -> None:
+        self._transactions.send(self._messages.of(rows))
+        self._transactions.flush()  # the bound goes behind rows that the brokers have, in whatever partition
+        told = self._told if bound_in(properties) == bound_in(self.properties) else 0
+        self._send_bound(properties, range(told, self._state.partitions))
+        before, self._state = self._state, self._checked()
+        self._send_bound(properties, range(max(told, before.partitions), self._state.partitions))
+        message = self._positions.message(self._topic, KeptPosition(self._state, properties))
+        self._transactions.send_to(self._positions.name, 0, message)
+
+    def _send_bound(self, properties: Mapping[str, str], partitions: range) -> None:
+        bound = bound_in(properties)
+        if bound is None or not partitions:
+            return
+        message, headers = (None, resolved_message(bound)), bound_headers(bound)
+        for partition in partitions:
+            self._transactions.send_to(self._topic, partition, message, headers)
+        self._transactions.flush()
+
+    def _checked(self) -> TopicState:
+        """The topic as it is now. KafkaTopicError if it is no longer the one that was opened."""
+        found = self._cluster.topic(self._topic)
+        if found is None or found.id != self._state.id:
+            raise self._replaced(self._state.id, found.id if found is not None else None, "while this drain ran")
+        return found
+
+    def _replaced(self, before: str, now: str | None, when: str) -> KafkaTopicError:
+        then = f"made anew (its id was {before} and is {now})" if now is not None else f"not made anew (id {before})"
+        return KafkaTopicError(
+            f"The topic of {self.target} was deleted {when}, and {then}. The rows up to the drain's position were in "
+            "the deleted one. To send the stream again from its beginning, start the drain with --anew (anew=True).",
+            topic=self._topic,
+            topicId=before,
+            foundId=now,
+        )
