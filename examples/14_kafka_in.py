@@ -53,7 +53,8 @@ def read() -> str:
     return f"rows: {info.rows}, complete below {info.bound.time:%H:%M}"
 
 
-AdminClient({"bootstrap.servers": SERVERS}).create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result()
+admin = AdminClient({"bootstrap.servers": SERVERS})
+admin.create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result()
 folder = tempfile.mkdtemp(prefix="rowtime-")
 stream = f"{folder}/orders.rowtime"
 rt.createStream(stream, "rowtime TIMESTAMP NOT NULL, shop STRING")

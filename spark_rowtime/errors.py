@@ -465,6 +465,7 @@ class AnnouncementError(RowtimeError):
 
     ``values``:
 
+    - ``stream``: the path of the stream.
     - ``period``: the key of the period.
     - ``status``: the status of the last HTTP answer; None if there was none.
     - ``attempts``: how many calls were made.
