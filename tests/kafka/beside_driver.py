@@ -13,7 +13,7 @@ from tests.crash.driver import SETTINGS
 from tests.kafka.jars import spark_jars
 from tests.sparksession import make_session
 
-PER_BATCH = "15"
+PER_BATCH = "30"
 """Small batches: there are many moments to kill it."""
 
 

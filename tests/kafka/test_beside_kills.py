@@ -81,7 +81,7 @@ def killed(beside: Beside, folder: Path, dice: random.Random) -> None:
 
 def test_each_row_of_a_topic_counts_once_or_is_rejected_once(kafka: Any, tmp_path: Path) -> None:
     dice = random.Random(int(os.environ.get("ROWTIME_SEED", "1")))
-    beside, sent, rounds = Beside(None, kafka, tmp_path), [], 4
+    beside, sent, rounds = Beside(None, kafka, tmp_path), [], 3
     with closing(beside.sink()) as sink:
         for kill in range(how_many(1)):
             sent += feed(beside, sink, dice, range(kill * rounds, (kill + 1) * rounds))
