@@ -13,7 +13,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/.installed
 	@$(PY) examples/01_hourly_counts.py
 
-# Two jobs at once, for two cores; the longest start first, and the next where one has ended. Each of the first three
+# Two jobs at once, for two cores; the longest start first, and the next where one has ended. Each of the first four
 # starts a Spark. No test hangs for more than its seconds.
 test: export PYTEST_TIMEOUT := 300
 OPERATORS := $(wildcard tests/spark/test_operators_*.py)
@@ -21,8 +21,9 @@ JOB_streams := tests/conformance tests/crash tests/golden tests/hostile tests/la
 JOB_spark := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
 JOB_oldest := tests -m smoke
 JOB_store := tests/store
-JOB_quick := $(filter-out $(JOB_streams) $(JOB_store) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
-JOBS := streams spark oldest store quick
+JOB_kafka := tests/kafka tests/cluster
+JOB_quick := $(filter-out $(JOB_streams) $(JOB_store) $(JOB_kafka) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+JOBS := streams spark kafka oldest quick store
 test: $(VENV)/.installed $(OLD_VENV)/.installed lint docs
 	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
 
@@ -58,6 +59,7 @@ $(VENV)/.installed $(OLD_VENV)/.installed: %/.installed: $(SOURCES)
 	@$*/bin/python $(PIP) "$(if $(findstring oldest,$*),$(OLDEST),$(NEWEST))" hatchling editables
 	@$*/bin/python $(PIP) --no-build-isolation -e '.[dev]'
 	@[ $* = $(OLD_VENV) ] || scripts/need-chromium.sh
+	@[ $* = $(OLD_VENV) ] || scripts/need-kafka.sh $*/bin/python
 	@touch $@
 
 clean:

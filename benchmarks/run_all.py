@@ -25,6 +25,7 @@ PROGRAMS = (
     "reader_latency",
     "drain_rate",
     "kafka_out",
+    "kafka_in",
     "growth",
     "page",
     "sliding",

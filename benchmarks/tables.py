@@ -26,6 +26,8 @@ AT_REST, READING = "rows at rest, minute count and sum", "rows at rest, reading 
 SENDS = [f"sendRows, {rows} rows a train" for rows in ("1", "100", "10,000", "100,000")]
 DRAINS = {f"drain into {kind}": f"{kind}'s library alone" for kind in ("delta", "iceberg", "parquet")}
 TOPIC, TOPIC_ALONE = "drain into a topic of Kafka", "transactional producer alone"
+KAFKA_IN = ("a topic into a stream, one process", "a topic into a stream, two processes")
+BARE_CONSUMER = "bare Kafka consumer that decodes the same"
 BESIDE, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
 PAGE = (
     ("first lanes drawn", "500 ms"),
@@ -64,6 +66,7 @@ LINES = (
     Line("memory of a device, of 100,000", None, "300 bytes", ""),
     *(Line(what, base, "0.8", "") for what, base in DRAINS.items()),
     Line(TOPIC, TOPIC_ALONE, "0.7", ""),
+    *(Line(what, BARE_CONSUMER, "0.5", "") for what in KAFKA_IN),
     *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),
     Line("sliding hour, 100 keys", "SQL window function in batch", "", ""),
     Line("sliding hour, 10,000 keys", "SQL window function in batch", "", ""),

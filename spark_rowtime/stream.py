@@ -18,7 +18,7 @@ from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.retention import checkpoint_gone, lost
-from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.html import html_facts, html_table
 from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr
@@ -348,7 +348,7 @@ def _names(producers: Any) -> tuple[str, ...]:
             option="producers",
             value=short_repr(producers),
         )
-    return tuple(dict.fromkeys(to_text(name, "a name in producers") for name in producers))
+    return tuple(dict.fromkeys(to_name(name, "a name in producers") for name in producers))
 
 
 def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool | str]:

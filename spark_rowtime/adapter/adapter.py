@@ -112,16 +112,26 @@ def host(
     check_names(made, spec, given)
     name = producer or spec
     _sink_options(made, name)
-    if create:
-        createStream(path, made.schema, existOk=True)
-    else:
-        require_stream(path, made.schema)
+    require_or_create(made, path, create=create)
     with only_host(path, name, patience, wait):
         hosted = _Host(made, path, name, given, sink_options)
         if hosted.is_complete():
             LOG.info("Adapter %s has completed its feed: there is nothing more to run", name)
         else:
             hosted.run(delays, wait)
+
+
+def require_or_create(made: Any, path: str, *, create: bool) -> None:
+    """Checks that the stream has the adapter's schema, or creates it.
+
+    An adapter whose ``schema`` is None sends rows of the stream's own schema: the stream must exist.
+    """
+    if made.schema is None:
+        open_store(path).close()
+    elif create:
+        createStream(path, made.schema, existOk=True)
+    else:
+        require_stream(path, made.schema)
 
 
 def _sink_options(adapter: Any, name: str) -> dict[str, Any]:
@@ -151,8 +161,10 @@ class _Host:
         self._arguments, self._options = arguments, options
         self._running = False
         self._last: dict[str, ProducerInfo] = {}
-        """The producers that the adapter has opened and not closed, as they were when last looked at."""
+        """The producers that the adapter has opened, as they were when last looked at."""
         self._now_opened: set[str] = set()
+        self._let_go: set[str] = set()
+        """The producers that the adapter has closed or abandoned itself: another process may have them now."""
 
     def run(self, delays: Sequence[float], wait: Callable[[float], object]) -> None:
         left = iter(delays)
@@ -206,7 +218,7 @@ class _Host:
                 try:
                     feed.runProducers(sinks)
                 finally:
-                    self._forget(self._now_opened - set(sinks.producers))
+                    self._let_go |= self._now_opened - set(sinks.producers)
             else:
                 sink = sinks.open(self._name)
                 self._running = True
@@ -214,10 +226,8 @@ class _Host:
 
     def _opened(self, producer: str) -> None:
         self._now_opened.add(producer)
+        self._let_go.discard(producer)
         self._last.update(self._look([producer]))
-
-    def _forget(self, producers: set[str]) -> None:
-        self._last = {name: info for name, info in self._last.items() if name not in producers}
 
     def _look(self, producers: Sequence[str]) -> dict[str, ProducerInfo]:
         """The present state of the producers; without those that cannot be read just now."""
@@ -236,7 +246,7 @@ class _Host:
         """
         now, before = self._look(list(self._last)), self._last
         for name, info in now.items():
-            if info.epoch != before[name].epoch:
+            if info.epoch != before[name].epoch and name not in self._let_go:
                 raise self._taken_over(before[name], info)
         self._last = {**before, **now}
         return any(_progress(info) != _progress(before[name]) for name, info in now.items())

@@ -32,7 +32,7 @@ class Adapter(Protocol):
 
     @property
     def schema(self) -> Any:
-        """The stream's schema, as for ``createStream``: an attribute of the class."""
+        """The stream's schema, as for ``createStream``: an attribute of the class. None: the schema of each stream."""
 
     def run(self, sink: RowSink) -> None:
         """Sends rows and bounds until the feed ends; then it returns, and the producer leaves the stream.
@@ -76,7 +76,7 @@ class MultiAdapter(Protocol):
 
     @property
     def schema(self) -> Any:
-        """The stream's schema, as for ``createStream``: an attribute of the class."""
+        """The stream's schema, as for ``createStream``: an attribute of the class. None: the schema of each stream."""
 
     def runProducers(self, sinks: Sinks) -> None:
         """Opens producers, and sends their rows and bounds until the feed ends.

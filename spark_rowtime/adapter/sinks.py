@@ -36,6 +36,11 @@ class Sinks:
         self._lock = threading.Lock()
 
     @property
+    def path(self) -> str:
+        """The path of the stream."""
+        return self._path
+
+    @property
     def producers(self) -> tuple[str, ...]:
         """The names of the producers that are open, in the order in which they were opened."""
         return tuple(name for name, sink in list(self._sinks.items()) if not sink.closed)

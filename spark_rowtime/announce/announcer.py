@@ -19,7 +19,7 @@ from spark_rowtime.errors import AnnouncementError, StoreUnavailableError
 from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
-from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.timestamps import END, from_micros, zone_named
 
 LOG = logging.getLogger("spark_rowtime.announce")
@@ -130,7 +130,7 @@ def announcements(
     """
     unit, zone = to_unit(every), zone_named(tz)
     made = make(to, unit, options)
-    label = f"{made.label}-{unit.name}{f'-{zone}' if tz else ''}" if name is None else to_text(name, "name")
+    label = f"{made.label}-{unit.name}{f'-{zone}' if tz else ''}" if name is None else to_name(name, "name")
     with ExitStack() as open_things:
         if hasattr(made.target, "close"):
             open_things.callback(made.target.close)

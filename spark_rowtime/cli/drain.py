@@ -22,6 +22,8 @@ from spark_rowtime.kafka.positions import POSITIONS
 from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Position, Slice, Store
+from spark_rowtime.store.difference import rows_between
 from spark_rowtime.tables.open import FORMATS, openTableSink
 from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink
 
@@ -165,9 +167,20 @@ def _progress(stream: str, position: str, sink: GatheringSink) -> Iterator[_Coun
 
 
 def _rows_after(position: str, stream: str) -> int:
-    """How many rows were committed after the position."""
+    """How many rows come after the position: those committed later, and those that it has not released."""
+    fields = json.loads(position)
+    at = Position(fields["seq"], fields["cut"], fields["floor"])
     with open_store(stream) as store:
-        return store.head().rows - store.at(json.loads(position)["seq"]).rows
+        held = [] if at.cut is None else store.slices(at, Position(at.seq, None, None))
+        later = store.head().rows - store.at(at.seq).rows
+        return later + sum(_rows_of(store, piece, at) for piece in held)
+
+
+def _rows_of(store: Store, piece: Slice, at: Position) -> int:
+    """How many rows of a train are not below the cut; they are read only if that is not known."""
+    if at.cut is None or piece.least >= at.cut:
+        return piece.rows
+    return int(rows_between(store.read(piece), piece.seq, at, Position(at.seq, None, None)).num_rows)
 
 
 def _made(consumer: str) -> Any:

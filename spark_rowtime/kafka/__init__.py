@@ -4,10 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spark_rowtime.kafka.feed import KafkaFeed as KafkaFeed
     from spark_rowtime.kafka.sink import TopicSink as TopicSink
     from spark_rowtime.kafka.sink import openTopicSink as openTopicSink
 
-_MODULES = {"TopicSink": "sink", "openTopicSink": "sink"}
+_MODULES = {"KafkaFeed": "feed", "TopicSink": "sink", "openTopicSink": "sink"}
 """The public names and their modules, which are imported at first use: a store needs none of them."""
 
 

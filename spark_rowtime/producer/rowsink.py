@@ -11,7 +11,7 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_shared_store
-from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.monotone import Amount
 from spark_rowtime.types.timestamps import to_interval, to_required_interval
@@ -183,7 +183,7 @@ def openSink(
             inOrderPer=inOrderPer,
             keyIdle=to_interval(keyIdle, "keyIdle"),
         )
-        name = to_text(producer, "producer") if producer is not None else f"producer-{uuid.uuid4().hex[:12]}"
+        name = to_name(producer, "producer") if producer is not None else f"producer-{uuid.uuid4().hex[:12]}"
         return StreamSink(
             store,
             name,

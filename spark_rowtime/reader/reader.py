@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
-from spark_rowtime.bounds.train import Train, one_batch
+from spark_rowtime.bounds.train import Timed, Train, one_batch
 from spark_rowtime.errors import InvalidOptionError, not_serializable
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer
@@ -21,7 +21,7 @@ from spark_rowtime.reader.release import Release, dump_position, load_position, 
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS
-from spark_rowtime.types.arguments import known_keywords, to_flag, to_text
+from spark_rowtime.types.arguments import known_keywords, to_flag, to_name
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import END
 
@@ -349,10 +349,10 @@ class RowReader:
             return None
         pieces = self._how.slices(self._store, self._at, to)
         parts = [self._how.rows(self._store, piece, self._at, to) for piece in pieces]
-        rows = pa.Table.from_batches(parts, self._store.schema)
-        if self._how.order == "rowtime" and rows.num_rows:
+        rows = one_batch(pa.Table.from_batches(parts, self._store.schema))
+        if self._how.order == "rowtime" and rows.num_rows and not Timed(rows).rises:
             rows = rows.sort_by(ROWTIME)
-        train = Train(one_batch(rows), as_bound(to.floor))
+        train = Train(rows, as_bound(to.floor))
         self._at = to  # last: if something raises before this line, this train is the next one again
         return train
 
@@ -414,7 +414,7 @@ def openReader(
     """
     how = release(order, hold, max_rows=TRAIN_ROWS, max_bytes=TRAIN_BYTES)
     to_flag(follow, "follow")
-    label = None if name is None else to_text(name, "name")
+    label = None if name is None else to_name(name, "name")
     store = open_store(path)
     try:
         return RowReader(store, how, start, follow, label)

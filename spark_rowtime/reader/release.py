@@ -8,6 +8,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -66,6 +67,7 @@ class Release:
 
     def step(self, store: Store, at: Position, upto: int | None = None) -> Position:
         """The next position after ``at``, not beyond seq ``upto``; ``at`` itself if there is nothing new."""
+        self._require_held(at)
         require_kept(at, store.horizon(), store.path)
         head = store.head()
         require_there(at, head, store.path)
@@ -99,6 +101,18 @@ class Release:
         if self.since is None or piece.least >= self.since:
             return rows
         return rows.filter(pc.greater_equal(rowtime_micros(rows), self.since))
+
+    def _require_held(self, at: Position) -> None:
+        """Refuses a position without a cut, behind which no row is held back. At the end of time no row is held."""
+        if self.hold is not None and at.cut is None and (at.floor is None or at.floor < END):
+            raise InvalidOptionError(
+                f"hold ({timedelta(microseconds=self.hold)}) was added, but this position in order={self.order} was "
+                f"read without hold: all rows up to seq {at.seq} have been handed out, and hold would have no effect. "
+                "Leave hold out, or start without the position: a query with a new checkpoint, a reader with "
+                "start='earliest' or a time.",
+                option="hold",
+                seq=at.seq,
+            )
 
     def _whole(self) -> bool:
         return self.order == "arrival" and self.hold is None

@@ -15,7 +15,7 @@ from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Staged, Store
-from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.arguments import to_name
 from spark_rowtime.types.timestamps import END
 
 LEASE_MICROS = 30_000_000
@@ -43,7 +43,7 @@ class RowtimeBatchWriter(Shipped, DataSourceArrowWriter):
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._output = Output(options, schema, creates=False)
-        self._producer = to_text(options.get("producer") or f"batch-{uuid.uuid4()}", "producer")
+        self._producer = to_name(options.get("producer", f"batch-{uuid.uuid4()}"), "producer")
         self._complete = options.choice("complete", "false", "true") == "true"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:

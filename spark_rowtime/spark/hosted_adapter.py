@@ -3,12 +3,12 @@
 import os
 from collections.abc import Mapping
 
+from spark_rowtime.adapter.adapter import require_or_create
 from spark_rowtime.adapter.arguments import from_texts, in_any_case
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.adapter.process import AdapterProcess, spawn
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.spark.session import ADAPTERS, ADAPTERS_VARIABLE
-from spark_rowtime.stream import createStream
 
 
 def ensure_stream(adapter: str, path: str, arguments: Mapping[str, str]) -> None:
@@ -16,7 +16,7 @@ def ensure_stream(adapter: str, path: str, arguments: Mapping[str, str]) -> None
     require_allowed(adapter)
     made = load(adapter, from_here=False)
     from_texts(made, adapter, in_any_case(made, arguments))
-    createStream(path, made.schema, existOk=True)
+    require_or_create(made, path, create=True)
 
 
 def start_adapter(adapter: str, path: str, arguments: Mapping[str, str], producer: str | None) -> AdapterProcess:

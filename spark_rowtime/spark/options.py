@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import Release, release
-from spark_rowtime.types.arguments import to_count, to_text, unknown_option
+from spark_rowtime.types.arguments import to_count, to_name, to_text, unknown_option
 from spark_rowtime.types.schema import ROWTIME
 
 LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
@@ -104,7 +104,7 @@ class Options:
                 option="adapter",
             )
         if self.adapter_producer is not None:
-            to_text(self.adapter_producer or None, "producer")
+            to_name(self.adapter_producer, "producer")
 
     @property
     def adapter_producer(self) -> str | None:

@@ -32,6 +32,14 @@ def to_text(value: Any, name: str) -> str:
     )
 
 
+def to_name(value: Any, name: str) -> str:
+    """Does what :func:`to_text` does, and refuses a text that nobody could see: one without a character but blanks."""
+    text = to_text(value, name)
+    if not text.strip():
+        raise InvalidOptionError(f"{name}={short_repr(value)} must not be empty.", option=name, value=short_repr(value))
+    return text
+
+
 def is_whole(value: Any) -> TypeGuard[int]:
     """Whether ``value`` is a whole number; True and False, which are integers in Python, are not."""
     return isinstance(value, int) and not isinstance(value, bool)

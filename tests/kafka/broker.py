@@ -14,6 +14,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 START_SECONDS = 60.0
 """How long the broker may take to accept connections."""
+CERTIFICATE = Path(__file__).parent / "tls.pem"
+PASSWORD = "geheim-4711"
+"""The password of the user ``rowtime`` at the listener with TLS."""
 _JAVA = (
     "java",
     "-XX:TieredStopAtLevel=1",
@@ -40,6 +43,14 @@ _SETTINGS = {
     "log.initial.task.delay.ms": 200,
     "log.cleaner.backoff.ms": 200,
     "log.segment.delete.delay.ms": 200,
+    # a listener with TLS and a password; tls.pem has a key and a certificate of its own, for 127.0.0.1
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+    "listener.name.sasl_ssl.ssl.keystore.type": "PEM",
+    "listener.name.sasl_ssl.ssl.keystore.location": CERTIFICATE,
+    "listener.name.sasl_ssl.plain.sasl.jaas.config": (
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_rowtime="{PASSWORD}";'
+    ),
     "broker.session.timeout.ms": 3000,  # a broker that was killed may return after these
     "broker.heartbeat.interval.ms": 500,
 }
@@ -47,13 +58,16 @@ _SETTINGS = {
 
 
 class KafkaBroker:
-    """A broker; ``bootstrap`` is its address. A topic has three partitions, unless the test says otherwise."""
+    """A broker; ``bootstrap`` is its address, ``secure`` that with TLS and SASL.
+
+    A topic has three partitions, unless the test says otherwise.
+    """
 
     def __init__(self, jars: Path, **settings: Any) -> None:
         self._jars, self._settings = jars, settings
         self.folder = Path(tempfile.mkdtemp(prefix="rowtime-kafka-"))
         self.port, self._controller = _free_port(), _free_port()
-        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.bootstrap, self.secure = f"127.0.0.1:{self.port}", f"127.0.0.1:{_free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
         self._names = count(1)
         self._write_settings()
@@ -113,7 +127,7 @@ class KafkaBroker:
         assert not refused, refused
 
     def _write_settings(self) -> None:
-        listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller}"
+        listeners = f"PLAINTEXT://{self.bootstrap},SASL_SSL://{self.secure},CONTROLLER://127.0.0.1:{self._controller}"
         places = {
             "listeners": listeners,
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",

@@ -86,6 +86,20 @@ def test_progress_is_shown_on_a_terminal_only(orders: str, tmp_path: Path) -> No
         assert rowtime(*command).stderr == ""
 
 
+def test_a_drain_into_a_table_counts_the_rows_that_are_left(tmp_path: Path) -> None:
+    path, target = str(tmp_path / "clicks.rowtime"), f"parquet:{tmp_path}/lake/date=%Y-%m-%d/hour=%H"
+    rt.createStream(path, SCHEMA)
+    for hours, total in ((range(10, 13), 3), (range(13, 15), 3)):  # a row of an hour that was not complete comes again
+        with rt.openSink(path, producer="web") as sink:
+            for hour in hours:
+                sink.sendRow((f"2026-01-05T{hour}:30:00Z", "a", "b"))
+                sink.flush()
+        shown = on_a_terminal("drain", path, target, COLUMNS="120", NO_COLOR="1")
+        bars = [line for line in shown.replace("\r", "\n").splitlines() if "drained" in line]
+        assert f"{total}/{total} rows" in bars[-1]
+    assert "drained" not in rowtime("drain", path, target).stderr
+
+
 @pytest.mark.parametrize("work", ["check", "copy"])
 def test_progress_rises_to_all_there_is(orders: str, tmp_path: Path, work: str) -> None:
     steps: list[tuple[int, int | None]] = []

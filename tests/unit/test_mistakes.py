@@ -177,6 +177,20 @@ NAMES_AND_PATHS = {
     "a choice that there is not": Mistake(
         lambda path: sink(path, onLate="drop"), rt.InvalidOptionError, "is neither", "onLate='drop'", "'reject'"
     ),
+    "a producer without a name": Mistake(
+        lambda path: rt.openSink(stream(path), producer=" "),
+        rt.InvalidOptionError,
+        "must not be empty",
+        "producer=' '",
+        "must not be empty",
+    ),
+    "a reader without a name": Mistake(
+        lambda path: rt.openReader(stream(path), name=""),
+        rt.InvalidOptionError,
+        "must not be empty",
+        "name=''",
+        "must not be empty",
+    ),
     "an empty path": Mistake(reads(""), rt.InvalidOptionError, "is empty", "path=''", "Give a directory"),
     "a path in a store that there is not": Mistake(
         reads("s3a://bucket/orders"),

@@ -196,3 +196,35 @@ def test_progress_says_why_nobody_holds_the_clock(path: str, source: Sources) ->
         f"nobody: of the producers of {path} 'other' was detached, 'feed' has left; the bound stays as it is "
         "until one sends"
     )
+
+
+def test_hold_that_is_added_to_a_position_without_it_is_refused(path: str, source: Sources) -> None:
+    """All rows up to the position have been handed out: there is nothing that could be held."""
+    minutes(opened(path, "feed"), 0, 1)
+    reader = source()
+    end = step(reader, reader.initialOffset())
+    with pytest.raises(rt.InvalidOptionError, match=r"hold \(0:01:00\) was added"):
+        step(source(hold="1 minute"), end)
+    with rt.openReader(path, order="arrival") as rows:
+        rows.read()
+        position = rows.position
+    with (
+        rt.openReader(path, order="arrival", hold="1 minute", start=position) as rows,
+        pytest.raises(rt.InvalidOptionError, match="new checkpoint"),
+    ):
+        rows.read()
+
+
+def test_hold_may_be_taken_back_and_stay_to_the_end_of_a_stream(path: str, source: Sources) -> None:
+    sink = opened(path, "feed")
+    minutes(sink, 0, 1, 2)
+    held = source(hold="1 minute")
+    begin = held.initialOffset()
+    end = step(held, begin)
+    assert read(held, begin, end) == [0, 1]
+    without = source()
+    assert read(without, end, step(without, end)) == [2]
+    sink.close(complete=True)
+    last = step(held, end)
+    assert read(held, end, last) == [2]
+    assert step(held, last) == last

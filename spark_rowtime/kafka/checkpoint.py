@@ -1,0 +1,52 @@
+"""Checkpoint: how far a partition of a topic has been read into a stream. It is the checkpoint of its producer."""
+
+import json
+from typing import NamedTuple
+
+from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
+from spark_rowtime.kafka.topics import Part, Topic
+
+
+class Checkpoint(NamedTuple):
+    """The id of the topic, and the offset of the next message."""
+
+    topic_id: str
+    offset: int
+
+    def text(self) -> str:
+        """As the stream stores it."""
+        return json.dumps({"topicId": self.topic_id, "offset": self.offset})
+
+    @classmethod
+    def read(cls, text: str, producer: str) -> "Checkpoint":
+        """The checkpoint that the stream has; InvalidOptionError if another program has written it."""
+        try:
+            found = json.loads(text)
+            return cls(str(found["topicId"]), int(found["offset"]))
+        except (ValueError, TypeError, KeyError):
+            pass
+        raise InvalidOptionError(
+            f"The checkpoint of producer {producer!r}, {text!r}, is not one of KafkaFeed: another program has sent "
+            "under this name. Read the topic into another stream.",
+            producer=producer,
+        )
+
+    def require_of(self, topic: Topic, part: Part) -> None:
+        """Raises KafkaTopicError unless the checkpoint is of this topic, not of an earlier one of the same name."""
+        if self.topic_id != topic.id:
+            raise replaced(part, self, topic.id)
+
+
+def replaced(part: Part, checkpoint: Checkpoint, found: str | None) -> KafkaTopicError:
+    """The error for a topic that was deleted, and perhaps created anew. ``found``: the id of the new one."""
+    now = f"the topic of that name has the id {found} now" if found else "there is no topic of that name now"
+    return KafkaTopicError(
+        f"Topic {part.topic!r} was deleted: the stream has its partition {part.number} up to offset "
+        f"{checkpoint.offset} of the topic with the id {checkpoint.topic_id}, and {now}. What the old one still had is "
+        "lost; offsets of the new one start again. Read the new topic into a new stream, or under another topic name.",
+        topic=part.topic,
+        topicId=checkpoint.topic_id,
+        foundId=found,
+        partition=part.number,
+        producer=part.producer,
+    )

@@ -1,0 +1,249 @@
+"""Consumption: reads the partitions that Kafka assigns to this host, and hands them over when Kafka takes them."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from operator import methodcaller
+from typing import Any
+
+from spark_rowtime.errors import DataLostError, KafkaTopicError, ProducerFencedError, RowtimeError
+from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
+from spark_rowtime.kafka.client import LOG, library, made, unavailable
+from spark_rowtime.kafka.partition_feed import PartitionFeed
+from spark_rowtime.kafka.quiet import QuietPartitions
+from spark_rowtime.kafka.topics import Part, Topic, Topics
+
+BATCH_MESSAGES = 20_000
+POLL_SECONDS = 0.05
+"""The longest wait for a batch of messages."""
+COMMIT_SECONDS = 0.1
+"""Seconds after which the rows that came are committed."""
+TOPIC_LOOK_SECONDS = 30.0
+"""Seconds between two looks whether the topics are still those that they were."""
+SETTLE_SECONDS = 15.0
+"""How long a host that was fenced waits for Kafka to take the partition from it. Longer than a session's timeout."""
+DOWN_SECONDS = 30.0
+"""How long all brokers may be away before the feed fails."""
+_PASSING = (
+    *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD"),
+    *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE"),
+    *("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
+    *("ILLEGAL_GENERATION", "OFFSET_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"),
+)
+"""Errors that the client gets over by itself."""
+
+
+class Consumption:
+    """The loop of a host. ``open_feed`` opens a partition's producer; ``skips_lost``: see KafkaFeed's ``lost``."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        topics: Topics,
+        known: dict[str, Topic],
+        open_feed: Callable[[Part], PartitionFeed],
+        quiet: QuietPartitions,
+        *,
+        skips_lost: bool,
+        until_end: bool,
+    ) -> None:
+        self._topics, self._known, self._open, self._quiet = topics, known, open_feed, quiet
+        self._skips_lost, self._until_end = skips_lost, until_end
+        self._ends: dict[Part, int] = {}
+        self._feeds: dict[Part, PartitionFeed] = {}
+        self._fenced: dict[Part, float] = {}
+        self._taken_back: set[Part] = set()
+        self._failure: Exception | None = None
+        self._began = time.monotonic()
+        self._down_since: float | None = None
+        self._looked_at_topics = time.monotonic()
+        self._kafka = library()
+        self._consumer = made("consumer", {**options, "error_cb": self._client_failed})
+
+    def run(self) -> None:
+        """Reads until an error, or with ``until_end`` until all that was there has been read."""
+        try:
+            self._consumer.subscribe(
+                list(self._known), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose
+            )
+            while not self._done():
+                self._step()
+            self._flush(self._feeds.values())
+        except BaseException as error:
+            self._failure = self._failure or (error if isinstance(error, Exception) else RuntimeError("ended"))
+            raise
+        finally:
+            self._consumer.close()
+
+    def _step(self) -> None:
+        batches: dict[Part, list[Any]] = {}
+        for message in self._consumer.consume(BATCH_MESSAGES, POLL_SECONDS):
+            part = Part(message.topic(), message.partition())
+            if message.error() is None:
+                batches.setdefault(part, []).append(message)
+            else:
+                self._event(part, message)
+        self._raise_failure()
+        for part, messages in batches.items():
+            self._guarded(part, methodcaller("take", messages))
+        if batches:
+            self._down_since = None
+        now = time.monotonic()
+        self._flush(f for f in self._feeds.values() if f.pending and (f.full or now - f.committed_at > COMMIT_SECONDS))
+        self._quiet.look(list(self._feeds.values()))
+        self._look_at_topics(now)
+        self._settle(now)
+
+    def _flush(self, feeds: Iterable[PartitionFeed]) -> None:
+        for feed in list(feeds):
+            self._guarded(feed.part, PartitionFeed.flush)
+
+    def _guarded(self, part: Part, action: Callable[[PartitionFeed], object]) -> None:
+        """Does something with a partition. One that another host has taken over is let go."""
+        feed = self._feeds.get(part)
+        if feed is None:
+            return
+        try:
+            action(feed)
+        except ProducerFencedError as error:
+            if part in self._taken_back:
+                raise
+            LOG.warning("Another host has taken over %s; this one lets it go: %s", part.producer, error)
+            self._let_go(part)
+            self._fenced[part] = time.monotonic()
+
+    def _done(self) -> bool:
+        if not self._until_end or self._fenced:
+            return False
+        if not self._feeds:  # other hosts have all partitions
+            return time.monotonic() - self._began > SETTLE_SECONDS
+        return all(f.at_end or f.next >= self._ends.get(p, 0) for p, f in self._feeds.items())
+
+    def _assign(self, consumer: Any, partitions: list[Any]) -> None:
+        """Kafka's client calls it, within ``consume``. What it raises there would be lost."""
+        try:
+            parts = [Part(p.topic, p.partition) for p in partitions]
+            starts = self._start(parts)
+        except Exception as error:  # noqa: BLE001
+            self._failure = self._failure or error
+            starts = []
+        consumer.incremental_assign(starts)
+
+    def _start(self, parts: list[Part]) -> list[Any]:
+        if self._until_end:
+            self._ends |= self._topics.ends(parts, committed=True)
+        found = []
+        for part in parts:
+            feed = self._feeds[part] = self._opened(part)
+            found.append(self._kafka.TopicPartition(part.topic, part.number, feed.next))
+        return found
+
+    def _opened(self, part: Part) -> PartitionFeed:
+        feed = self._open(part)
+        Checkpoint(feed.topic_id, feed.next).require_of(self._known[part.topic], part)
+        return feed
+
+    def _revoke(self, _: Any, partitions: list[Any]) -> None:
+        for part in [Part(p.topic, p.partition) for p in partitions]:
+            if self._failure is None:
+                try:
+                    self._guarded(part, PartitionFeed.flush)
+                except Exception as error:  # noqa: BLE001
+                    self._failure = error
+            self._let_go(part)
+
+    def _lose(self, _: Any, partitions: list[Any]) -> None:
+        for partition in partitions:
+            self._let_go(Part(partition.topic, partition.partition))
+
+    def _let_go(self, part: Part) -> None:
+        self._fenced.pop(part, None)
+        self._taken_back.discard(part)
+        feed = self._feeds.pop(part, None)
+        if feed is not None:
+            with suppress(RowtimeError):
+                feed.drop()
+
+    def _settle(self, now: float) -> None:
+        """Takes partitions back that another host took, but that Kafka has left to this one.
+
+        So it is when a host stood still between its assignment and its start. If it happens again, there is a second
+        consumer group, and the error of the sink is raised.
+        """
+        for part in [part for part, since in self._fenced.items() if now - since > SETTLE_SECONDS]:
+            del self._fenced[part]
+            self._taken_back.add(part)
+            feed = self._feeds[part] = self._opened(part)
+            self._read_from(part, feed.next)
+
+    def _event(self, part: Part, message: Any) -> None:
+        """An error that comes in the place of a message."""
+        error, codes = message.error(), self._kafka.KafkaError
+        feed = self._feeds.get(part)
+        if error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the client's own name)
+            if feed is not None:
+                feed.end = message.offset()
+        elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
+            if feed is not None:
+                self._out_of_range(part, feed)
+        elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
+            self._require_topics(part.topic)
+        elif error.code() in [getattr(codes, name) for name in _PASSING]:
+            LOG.debug("Reading %s: %s", part.producer, error)
+        else:
+            raise unavailable(self._topics.servers, error, f"Reading {part.producer}")
+
+    def _out_of_range(self, part: Part, feed: PartitionFeed) -> None:
+        """The broker no longer has the offset: retention has removed it, or the topic is another one."""
+        self._require_topics(part.topic)
+        start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
+        lost = f"offsets {feed.next} to {start - 1}" if feed.next < start else f"what lay behind offset {end}"
+        text = f"Messages of partition {part.number} of topic {part.topic!r} are lost: {lost} are no longer there"
+        if not self._skips_lost:
+            raise DataLostError(
+                f"{text} (retention, or an unclean election), and the stream has the partition up to offset "
+                f"{feed.next}. Raise the topic's retention. Give lost='skip' to go on at offset {start}, without them.",
+                asked=feed.next,
+                horizon=start,
+                last=end,
+            )
+        LOG.warning("%s. The stream goes on at offset %s.", text, start)
+        feed.next, feed.end = start if feed.next < start else end, None
+        self._read_from(part, feed.next)
+
+    def _read_from(self, part: Part, offset: int) -> None:
+        """Has the client read a partition from another offset, also after an error that has stopped it."""
+        self._consumer.incremental_unassign([self._kafka.TopicPartition(*part)])
+        self._consumer.incremental_assign([self._kafka.TopicPartition(*part, offset)])
+
+    def _look_at_topics(self, now: float) -> None:
+        if now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
+            self._looked_at_topics = now
+            self._require_topics(*self._known)
+
+    def _require_topics(self, *names: str) -> None:
+        """Raises KafkaTopicError if a topic was deleted, or deleted and created anew."""
+        for name in names:
+            known, feeds = self._known[name], [feed for part, feed in self._feeds.items() if part.topic == name]
+            try:
+                found = self._topics.describe([name])[name].id
+            except KafkaTopicError:
+                found = None
+            if found != known.id:
+                part, offset = (feeds[0].part, feeds[0].next) if feeds else (known.parts[0], 0)
+                raise replaced(part, Checkpoint(known.id, offset), found)
+
+    def _client_failed(self, error: Any) -> None:
+        """The client's own errors; it goes on by itself where it can."""
+        codes, now = self._kafka.KafkaError, time.monotonic()
+        LOG.warning("Kafka's client: %s", error)
+        if error.code() in (codes._AUTHENTICATION, codes._SSL) or error.fatal():  # noqa: SLF001
+            self._failure = self._failure or unavailable(self._topics.servers, error, "The connection")
+        elif error.code() == codes._ALL_BROKERS_DOWN:  # noqa: SLF001
+            self._down_since = self._down_since or now
+            if now - self._down_since > DOWN_SECONDS:
+                self._failure = self._failure or unavailable(self._topics.servers, error, "Reading")
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure

@@ -1,0 +1,179 @@
+"""Decoders: what a message of a topic says: rows, a bound, or nothing. They raise MalformedError."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.times import time_reader
+from spark_rowtime.kafka.watermarks import Watermark
+from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import LEAST, from_micros, to_datetime
+
+Decoder = Callable[[Any], Any]
+"""Takes a message; returns a row (a mapping or a tuple), a list of rows, a RowtimeBound, or None for no row."""
+MESSAGE_TIME = "kafka.timestamp"
+"""As ``rowtime``: the time of the message, not a field of its value."""
+_JSON = json.JSONDecoder()
+
+
+def json_record(message: Any) -> Any:
+    """The JSON value of a message, in UTF-8."""
+    try:
+        text = str(message.value(), "utf-8")
+        if text[:1] == "{":  # this way is twice as fast
+            record, end = _JSON.raw_decode(text)
+            if end == len(text):
+                return record
+        return _JSON.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise MalformedError(f"it is not JSON: {error}") from None
+
+
+@dataclass(frozen=True)
+class RecordDecoder:
+    """Decodes messages whose value is a record with named fields.
+
+    ``record`` reads the record from a message. ``rowtime`` is the path of the field with the time, its parts separated
+    by points, or ``kafka.timestamp``. ``row`` is the path of the record, or list of records, that has the columns;
+    empty: the record itself. ``skips``: whether tombstones, and records without a row, are left out; otherwise they are
+    malformed.
+    """
+
+    schema: pa.Schema
+    record: Decoder
+    rowtime: str = ROWTIME
+    row: str = ""
+    unit: str | None = None
+    watermark: Watermark | None = None
+    skips: bool = False
+
+    def made(self) -> Decoder:
+        """Returns the function that decodes a message."""
+        read, watermark, row_at = self.record, self.watermark, _field(self.row)
+        time_of, row_of = self._time(), _row_reader(self.schema)
+
+        def decode(message: Any) -> Any:
+            if message.value() is None:
+                return self._no_row("it is a tombstone, a message without a value")
+            record = read(message)
+            if type(record) is not dict:
+                raise MalformedError(f"its value {short_repr(record)} is not a record with fields")
+            if watermark is not None and (bound := watermark(record)) is not None:
+                return bound
+            found = row_at(record)
+            if found is None:
+                return self._no_row(f"it has no {self.row!r}, as where a row was deleted")
+            time = time_of(message, record)
+            return [row_of(one, time) for one in found] if type(found) is list else row_of(found, time)
+
+        return decode
+
+    def _no_row(self, why: str) -> None:
+        if not self.skips:
+            raise MalformedError(f"{why}; tombstones='skip' leaves such messages out")
+
+    def _time(self) -> Callable[[Any, Any], Any]:
+        if self.rowtime == MESSAGE_TIME:
+            return lambda message, _: message_time(message)
+        field, reader = _field(self.rowtime), time_reader(self.unit)
+
+        def time(_: Any, record: Any) -> Any:
+            value = field(record)
+            if value is None:
+                raise MalformedError(f"it has no time: its field {self.rowtime!r} is missing or null")
+            return reader(value)
+
+        return time
+
+
+def message_time(message: Any) -> Any:
+    """The time that the producer, or the broker, gave a message."""
+    millis = message.timestamp()[1]
+    if millis * 1000 < LEAST:
+        raise MalformedError("it has no timestamp")
+    return from_micros(millis * 1000)
+
+
+def called(function: Decoder, *, bounds: bool) -> Decoder:
+    """A decoder of the user's. What it raises says what is wrong with the message.
+
+    ``bounds``: the function returns a bound, or None for a message that is a row.
+    """
+
+    def decode(message: Any) -> Any:
+        try:
+            found = function(message)
+            return (
+                RowtimeBound(found) if bounds and found is not None and not isinstance(found, RowtimeBound) else found
+            )
+        except Exception as error:
+            raise MalformedError(f"{type(error).__name__}: {error}") from error
+
+    return decode
+
+
+def function_named(given: Any, option: str) -> Any:
+    """A function, or the one that the text ``module:function`` names; InvalidOptionError if there is none."""
+    if callable(given):
+        return given
+    module, _, name = str(given).partition(":")
+    try:
+        found = getattr(import_module(module), name) if name else None
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if callable(found):
+        return found
+    raise InvalidOptionError(
+        f"{option}={short_repr(given)} names no function. Give a function, or its name as module:function.",
+        option=option,
+        value=short_repr(given),
+    )
+
+
+def _field(path: str) -> Callable[[Any], Any]:
+    """Returns the function that gives the field of a record at a path, None if there is none."""
+    names = path.split(".") if path else []
+    if not names:
+        return lambda record: record
+
+    def field(record: Any) -> Any:
+        for name in names:
+            if type(record) is not dict:
+                return None
+            record = record.get(name)
+        return record
+
+    return field
+
+
+def _row_reader(schema: pa.Schema) -> Callable[[Any, Any], dict[str, Any]]:
+    """Returns the function that makes a row of a record and a time. Fields that are no columns are left out."""
+    names = [name for name in schema.names if name != ROWTIME]
+    times = [name for name in names if pa.types.is_timestamp(schema.field(name).type)]
+
+    def row(record: Any, time: Any) -> dict[str, Any]:
+        if type(record) is not dict:
+            raise MalformedError(f"{short_repr(record)} is not a record with fields")
+        found = {name: record.get(name) for name in names}
+        for name in times:
+            if isinstance(text := found[name], str):
+                found[name] = _column_time(text, name)
+        found[ROWTIME] = time
+        return found
+
+    return row
+
+
+def _column_time(text: str, name: str) -> Any:
+    try:
+        return to_datetime(text)
+    except InvalidOptionError as error:
+        raise MalformedError(f"{name}: {error}") from None

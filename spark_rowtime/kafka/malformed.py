@@ -1,0 +1,61 @@
+"""Messages that are no rows: the error while one is decoded, and the stream that keeps them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spark_rowtime.errors import MessageDecodeError
+from spark_rowtime.producer.rowsink import openSink
+from spark_rowtime.stream import createStream
+from spark_rowtime.types.timestamps import LEAST, from_micros, wall_clock
+
+SCHEMA = (
+    "rowtime TIMESTAMP NOT NULL, topic STRING NOT NULL, partition INT NOT NULL, offset BIGINT NOT NULL, "
+    "cause STRING NOT NULL, sent TIMESTAMP, key BINARY, value BINARY"
+)
+"""``rowtime`` is when the message was rejected, ``sent`` the message's own time."""
+
+
+class MalformedError(Exception):
+    """What is wrong with a message. It never leaves this package."""
+
+
+class MalformedMessages:
+    """Keeps the messages of one partition that are no rows, in a stream of their own, each once.
+
+    A message is stored with the offset behind it as checkpoint. So if the feed dies before its own commit, it meets
+    the message again and finds that it is stored.
+    """
+
+    def __init__(self, path: str, producer: str, now: Callable[[], int] = wall_clock) -> None:
+        createStream(path, SCHEMA, existOk=True)
+        self._sink = openSink(path, producer=producer, rowsImplyBounds=False, onLate="reject")
+        self._now = now
+        self._next = int(self._sink.checkpoint or 0)
+
+    def keep(self, message: Any, cause: str) -> None:
+        """Stores a message, unless it is there."""
+        if message.offset() < self._next:
+            return
+        stamp = message.timestamp()[1]
+        sent = from_micros(stamp * 1000) if stamp * 1000 >= LEAST else None
+        place = (message.topic(), message.partition(), message.offset())
+        self._sink.sendRow((from_micros(self._now()), *place, cause, sent, message.key(), message.value()))
+        self._next = message.offset() + 1
+        self._sink.flush(checkpoint=str(self._next))
+
+    def close(self) -> None:
+        """Ends the sink."""
+        self._sink.close()
+
+
+def undecodable(message: Any, cause: str) -> MessageDecodeError:
+    """The error for a message that is no row."""
+    return MessageDecodeError(
+        f"The message at offset {message.offset()} of partition {message.partition()} of topic {message.topic()!r} is "
+        f"not a row: {cause}. Mend the decoder or the stream's schema, or give malformed='PATH' to keep such messages "
+        "in a stream of their own and to go on.",
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        cause=cause,
+    )

@@ -1,0 +1,29 @@
+"""Messages of a change feed that are no rows but promises: CockroachDB's ``resolved``, TiCDC's watermarks."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.kafka.times import time_reader
+
+Watermark = Callable[[Mapping[str, Any]], RowtimeBound | None]
+"""Returns the bound that a decoded message is; None if it is a row."""
+
+
+def resolved(record: Mapping[str, Any]) -> RowtimeBound | None:
+    """CockroachDB's ``{"resolved": "1700000000000000000.0000000000"}``, which it sends to every partition.
+
+    Rows that follow have a later time. Cut to microseconds it may be the same, so the bound is not strict.
+    """
+    return RowtimeBound(_HLC(record["resolved"])) if "resolved" in record and len(record) == 1 else None
+
+
+def ticdc(record: Mapping[str, Any]) -> RowtimeBound | None:
+    """TiCDC's watermark in the protocols canal-json (with enable-tidb-extension=true) and simple."""
+    if record.get("type") == "TIDB_WATERMARK":
+        return RowtimeBound(_TSO(record.get("_tidb", {}).get("watermarkTs")))
+    return RowtimeBound(_TSO(record.get("commitTs"))) if record.get("type") == "WATERMARK" else None
+
+
+_HLC, _TSO = time_reader("hlc"), time_reader("tso")
+FORMATS: Mapping[str, Watermark] = {"resolved": resolved, "ticdc": ticdc}

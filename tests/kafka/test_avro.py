@@ -1,0 +1,81 @@
+"""Avro in the wire format of a schema registry, which a small server of the test stands for."""
+
+import io
+import json
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from tests.kafka.feeds import bound, message, moment, read
+
+AVRO = {
+    "type": "record",
+    "name": "Change",
+    "fields": [
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "n", "type": ["null", "long"]},
+        {"name": "other", "type": "string"},
+    ],
+}
+
+
+class Registry(BaseHTTPRequestHandler):
+    """Answers ``GET /schemas/ids/7``."""
+
+    def do_GET(self) -> None:
+        known = self.path.startswith("/schemas/ids/7")
+        answer = {"schema": json.dumps(AVRO)} if known else {"error_code": 40403, "message": "Schema not found"}
+        body = json.dumps(answer).encode()
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def registry() -> Iterator[str]:
+    """The address of a registry that runs in this block."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def encoded(n: int, schema: int = 7) -> dict[str, Any]:
+    """A message in Confluent's wire format."""
+    fastavro = pytest.importorskip("fastavro")
+    body = io.BytesIO()
+    millis = 1767621600_000 + n * 1000
+    fastavro.schemaless_writer(body, fastavro.parse_schema(AVRO), {"at": millis, "n": n, "other": "x"})
+    return {"value": struct.pack(">bI", 0, schema) + body.getvalue(), "partition": 0}
+
+
+def test_avro_records_are_rows(kafka: Any, tmp_path: Path) -> None:
+    topic, kept = kafka.topic(partitions=1), str(tmp_path / "malformed")
+    kafka.send(topic, [encoded(0), encoded(1), message(2), encoded(3, schema=9), encoded(4)])
+    with registry() as url:
+        how = {"decoder": "avro", "rowtime": "at", "registry.url": url, "malformed": kept}
+        assert read(kafka, tmp_path / "s", topic, **how) == [0, 1, 4]
+    assert bound(tmp_path / "s") == moment(4)
+    assert [row["cause"] for row in rt.openReader(kept).read().rows.to_pylist()][1].startswith("the schema registry")
+
+
+def test_a_registry_that_does_not_answer(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [encoded(0)])
+    how = {"decoder": "avro", "rowtime": "at", "registry.url": "http://user:geheim@127.0.0.1:1"}
+    with pytest.raises(rt.KafkaUnavailableError, match=r"registry http://127.0.0.1:1 has not answered") as failed:
+        read(kafka, tmp_path / "s", topic, **how, **{"registry.max.retries": "0"})
+    assert "geheim" not in str(failed.value)

@@ -1,0 +1,170 @@
+"""Topics into a stream: rows, restarts, times, bounds, and what is no row."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.kafka import KafkaFeed
+from tests.kafka.feeds import SCHEMA, bound, message, moment, numbers, read, rows
+
+
+def checkpoints(path: Path) -> dict[str, int]:
+    """The offset of each partition's checkpoint."""
+    return {p.name: json.loads(p.checkpoint)["offset"] for p in rt.describeStream(str(path)).producers}
+
+
+def test_a_restarted_feed_goes_on_behind_its_offsets(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, [message(n, partition=n % 3) for n in range(30)])
+    assert read(kafka, tmp_path / "s", topic) == list(range(30))
+    kafka.send(topic, [message(n, partition=n % 3) for n in range(30, 40)])
+    assert read(kafka, tmp_path / "s", topic) == list(range(40))
+    assert checkpoints(tmp_path / "s") == {f"{topic}-0": 14, f"{topic}-1": 13, f"{topic}-2": 13}
+    assert bound(tmp_path / "s") == moment(37)
+
+
+def test_all_partitions_are_attached_before_the_first_row(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, [message(n, partition=0) for n in range(5)])
+    assert read(kafka, tmp_path / "s", topic) == list(range(5))
+    info = rt.describeStream(str(tmp_path / "s"))
+    assert info.bound is None
+    assert set(info.holders) == {f"{topic}-1", f"{topic}-2"}
+
+
+def test_an_added_partition_is_read_from_its_start(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=1)
+    read(kafka, tmp_path / "s", topic, start="latest")
+    kafka.send(topic, [message(0)])
+    kafka.add_partitions(topic, 2)
+    kafka.send(topic, [message(1, 5, partition=1)])
+    assert read(kafka, tmp_path / "s", topic, start="latest") == [0, 1]
+
+
+def test_late_rows_are_recorded_and_lateness_takes_them(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(n, seconds) for n, seconds in enumerate((10, 20, 15))])
+    assert read(kafka, tmp_path / "s", topic) == [0, 1]
+    assert rt.rejectedRows(str(tmp_path / "s")).column("n").to_pylist() == [2]
+    assert read(kafka, tmp_path / "late", topic, lateness="1 minute") == [0, 1, 2]
+    assert bound(tmp_path / "late") == moment(-40)
+
+
+def test_rows_of_aborted_and_open_transactions_are_no_rows(kafka: Any, tmp_path: Path) -> None:
+    from confluent_kafka import Producer
+
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(0)])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": topic})
+    producer.init_transactions()
+    for n, end in ((1, producer.abort_transaction), (2, producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, **message(n))
+        producer.flush()
+        end()
+    producer.begin_transaction()
+    producer.produce(topic, **message(3))
+    producer.flush()
+    assert read(kafka, tmp_path / "s", topic) == [0, 2]
+    producer.commit_transaction()
+    assert read(kafka, tmp_path / "s", topic) == [0, 2, 3]
+
+
+def test_a_compacted_topic_has_gaps_and_tombstones(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(
+        partitions=1, cleanup_policy="compact", segment_ms=100, min_cleanable_dirty_ratio=0.01, delete_retention_ms=0
+    )
+    kafka.send(topic, [{**message(n), "key": str(n % 2)} for n in range(6)] + [{"key": "0", "partition": 0}])
+    with pytest.raises(rt.MessageDecodeError, match=r"offset 6 .* tombstone.*tombstones='skip'") as failed:
+        read(kafka, tmp_path / "s", topic)
+    assert (failed.value.values["offset"], numbers(tmp_path / "s")) == (6, list(range(6)))
+    assert read(kafka, tmp_path / "s", topic, tombstones="skip") == list(range(6))
+    kafka.send(topic, [{**message(n), "key": "1"} for n in range(6, 9)])
+    assert read(kafka, tmp_path / "s", topic, tombstones="skip") == list(range(9))
+
+
+BAD = {
+    "no JSON": b"{",
+    "no record": b"[1]",
+    "no time": b'{"n": 1}',
+    "a number as time": b'{"rowtime": 1767621600, "n": 1}',
+    "a time beyond int64": b'{"rowtime": "99999-01-05T14:00:00Z", "n": 1}',
+    "a time before 1970": b'{"rowtime": "1969-01-05T14:00:00Z", "n": 1}',
+    "another type": b'{"rowtime": "2026-01-05T14:00:00Z", "n": "many"}',
+}
+
+
+def test_messages_that_are_no_rows_are_kept_each_once(kafka: Any, tmp_path: Path) -> None:
+    topic, kept = kafka.topic(partitions=1), str(tmp_path / "malformed")
+    kafka.send(topic, [message(0), *({"value": value, "partition": 0} for value in BAD.values()), message(9)])
+    assert read(kafka, tmp_path / "s", topic, malformed=kept) == [0, 9]
+    found = rows(kept).to_pylist()
+    assert [(row["topic"], row["partition"], row["offset"]) for row in found] == [(topic, 0, n + 1) for n in range(7)]
+    assert [row["value"] for row in found] == list(BAD.values())
+    assert read(kafka, tmp_path / "again", topic, malformed=kept) == [0, 9]
+    assert rows(kept).num_rows == 7
+
+
+def test_a_message_that_is_no_row_stops_its_partition(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(0), {"value": BAD["no time"], "partition": 0}, message(2)])
+    for _ in range(2):
+        with pytest.raises(rt.MessageDecodeError, match=r"offset 1 of partition 0 .*'rowtime' is missing"):
+            read(kafka, tmp_path / "s", topic)
+    assert numbers(tmp_path / "s") == [0]
+
+
+def test_a_change_feed_brings_rows_and_bounds(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=2)
+    base = 1767621600_000000000  # 14:00 in nanoseconds
+
+    def change(n: int, seconds: int, partition: int) -> dict[str, Any]:
+        value = {"after": {"n": n, "other": "x"}, "updated": f"{base + seconds * 10**9}.0000000001"}
+        return {"value": json.dumps(value), "partition": partition}
+
+    def resolved(seconds: int, partition: int) -> dict[str, Any]:
+        return {"value": json.dumps({"resolved": f"{base + seconds * 10**9}.0000000000"}), "partition": partition}
+
+    kafka.send(topic, [change(0, 9, 0), change(1, 5, 0), resolved(10, 0), change(2, 7, 0), resolved(8, 0)])
+    kafka.send(topic, [resolved(10, 1)])
+    how = {"bounds": "resolved", "rowtime": "updated", "timeUnit": "hlc", "row": "after"}
+    assert read(kafka, tmp_path / "s", topic, **how) == [0, 1]
+    assert bound(tmp_path / "s") == moment(10)
+    assert rt.rejectedRows(str(tmp_path / "s")).column("n").to_pylist() == [2]
+
+
+def test_functions_decode_rows_and_bounds(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=1)
+    values = [b"0 3", b"1 1", b"until 5", b"skip", b"2 7"]
+    kafka.send(topic, [{"value": value, "partition": 0} for value in values])
+    how = {"decoder": "tests.kafka.decoders:row", "bounds": "tests.kafka.decoders:bound"}
+    assert read(kafka, tmp_path / "s", topic, **how) == [0, 1, 2]
+    assert bound(tmp_path / "s") == moment(5)
+
+
+def test_the_broker_s_time_is_the_rowtime(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(message_timestamp_type="LogAppendTime")
+    kafka.send(topic, [message(n, partition=n % 3) for n in range(9)])
+    assert read(kafka, tmp_path / "s", topic, bounds="append-time") == list(range(9))
+    times = rows(tmp_path / "s").column("rowtime").to_pylist()
+    assert min(times).year >= 2026
+    assert rt.describeStream(str(tmp_path / "s")).rejected == 0
+    other = kafka.topic()
+    with pytest.raises(rt.InvalidOptionError, match="LogAppendTime"):
+        read(kafka, tmp_path / "t", other, bounds="append-time")
+
+
+def test_a_subclass_brings_its_schema(kafka: Any, tmp_path: Path) -> None:
+    class Orders(KafkaFeed):
+        schema = SCHEMA
+
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(0)])
+    arguments = {"servers": kafka.bootstrap, "topics": topic, "untilEnd": True}
+    with pytest.raises(rt.StreamNotFoundError):
+        rt.runAdapter(KafkaFeed, str(tmp_path / "s"), arguments=arguments, create=True)
+    rt.runAdapter(Orders, str(tmp_path / "s"), arguments=arguments, create=True)
+    assert numbers(tmp_path / "s") == [0]

@@ -1,0 +1,125 @@
+"""What a feed says when it cannot read, and that it keeps secrets to itself."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from tests.kafka.feeds import message, numbers, read
+
+CERTIFICATE, PASSWORD = Path(__file__).parent / "tls.pem", "geheim-4711"
+"""Those of the broker; see broker.py, which needs the client of Kafka."""
+NOBODY = "127.0.0.1:1"
+
+
+class Nowhere:
+    """No broker at all."""
+
+    bootstrap = NOBODY
+
+
+def test_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("confluent_kafka")
+    monkeypatch.setattr("spark_rowtime.kafka.topics.REQUEST_SECONDS", 1.0)
+    with pytest.raises(rt.KafkaUnavailableError, match=f"{NOBODY}.*whether they run") as failed:
+        read(Nowhere(), tmp_path / "s", "orders")
+    assert failed.value.values["servers"] == NOBODY
+
+
+def test_no_topic(kafka: Any, tmp_path: Path) -> None:
+    with pytest.raises(rt.KafkaTopicError, match="There is no topic 'nowhere'"):
+        read(kafka, tmp_path / "s", "nowhere")
+
+
+def test_a_topic_that_was_deleted_and_made_anew(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(n) for n in range(3)])
+    read(kafka, tmp_path / "s", topic)
+    kafka.delete_topic(topic)
+    with pytest.raises(rt.KafkaTopicError, match="There is no topic"):
+        read(kafka, tmp_path / "s", topic)
+    kafka.topic(topic, partitions=1)
+    kafka.send(topic, [message(n) for n in range(10, 20)])
+    with pytest.raises(rt.KafkaTopicError, match="up to offset 3 of the topic with the id") as failed:
+        read(kafka, tmp_path / "s", topic)
+    values = failed.value.values
+    assert values["producer"] == f"{topic}-0"
+    assert values["foundId"] not in (None, values["topicId"])
+    assert numbers(tmp_path / "s") == [0, 1, 2]
+
+
+def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
+    from confluent_kafka import TopicPartition
+
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(n) for n in range(3)])
+    read(kafka, tmp_path / "s", topic)
+    kafka.send(topic, [message(n) for n in range(3, 9)])
+    for future in kafka.admin.delete_records([TopicPartition(topic, 0, 7)]).values():
+        future.result(30)
+    with pytest.raises(rt.DataLostError, match="offsets 3 to 6 are no longer there") as failed:
+        read(kafka, tmp_path / "s", topic)
+    assert (failed.value.values["asked"], failed.value.values["horizon"]) == (3, 7)
+    assert read(kafka, tmp_path / "s", topic, lost="skip") == [0, 1, 2, 7, 8]
+
+
+def test_a_checkpoint_of_another_program(kafka: Any, tmp_path: Path) -> None:
+    topic, path = kafka.topic(partitions=1), str(tmp_path / "s")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
+    with rt.openSink(path, producer=f"{topic}-0") as sink:
+        sink.flush(checkpoint="7")
+    with pytest.raises(rt.InvalidOptionError, match="'7', is not one of KafkaFeed"):
+        read(kafka, path, topic)
+
+
+WRONG = {
+    "kafka.enable.auto.commit": ("true", "each row is there once"),
+    "kafka.isolation.level": ("read_uncommitted", "aborted"),
+    "kafka.sasl.passwort": ("geheim", "kafka.sasl.passwort"),
+    "kafka.security.protocol": ("geheim", "security.protocol"),
+    "lateness_": ("1 hour", "Did you mean 'lateness'"),
+    "decoder": ("nothing:here", "names no function"),
+    "start": ("middle", "'earliest' nor 'latest'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_options_that_cannot_be_used(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("confluent_kafka")
+    value, said = WRONG[name]
+    with pytest.raises((rt.InvalidOptionError, rt.UnknownOptionError), match=said) as failed:
+        read(Nowhere(), tmp_path / "s", "orders", **{name: value})
+    assert "geheim" not in str(failed.value)
+
+
+def secure(kafka: Any, password: str, **more: str) -> dict[str, Any]:
+    """Arguments of a feed that reads through the listener with TLS and SASL."""
+    options = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "rowtime"}
+    options["ssl.ca.location"] = str(CERTIFICATE)
+    return {"servers": kafka.secure, "options": {**options, **more}, "kafka.sasl.password": password}
+
+
+def test_a_password_is_in_no_log_no_error_and_no_stream(
+    kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_rowtime.kafka.topics.REQUEST_SECONDS", 2.0)
+    topic, wrong, texts = kafka.topic(partitions=1), "wrong-0815", []
+    kafka.send(topic, [message(0)])
+    with caplog.at_level(logging.DEBUG):
+        assert read(kafka, tmp_path / "s", topic, **secure(kafka, PASSWORD)) == [0]
+        refused = {
+            "_AUTHENTICATION": secure(kafka, wrong),
+            "_SSL": secure(kafka, wrong, **{"ssl.ca.location": "probe"}),
+        }
+        for code, arguments in refused.items():
+            with pytest.raises(rt.KafkaUnavailableError, match="TLS and SASL") as failed:
+                read(kafka, tmp_path / "s", topic, **arguments)
+            assert failed.value.values["code"] == code
+            texts += [str(failed.value), json.dumps(failed.value.values)]
+    stored = b"".join(file.read_bytes() for file in (tmp_path / "s").rglob("*") if file.is_file())
+    for secret in (PASSWORD, wrong):
+        assert secret not in caplog.text + "".join(texts)
+        assert secret.encode() not in stored
