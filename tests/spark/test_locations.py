@@ -73,7 +73,7 @@ def test_all_ways_read_the_same_rows(database_pipe: Pipe, location: str, tmp_pat
         pipe.spark.conf.set(NATIVE_READ, "true")
         native, found = natively(pipe, tmp_path / f"workers {len(options)}", options)
         assert found == python
-        assert not native, options
+        assert native == bool(options), "the last of several batches has no object, so its rows travel"
         shutil.rmtree(tmp_path / "mirror", ignore_errors=True)
         source = location.removeprefix("s3://")
         fs.copy_files(source, str(tmp_path / "mirror"), s3_files(), fs.LocalFileSystem())
