@@ -424,7 +424,9 @@ class InvalidOptionError(RowtimeError):
 
 
 class KafkaUnavailableError(RowtimeError):
-    """No broker of Kafka can be reached, or it refuses this client. Nothing of the call was committed.
+    """No broker of Kafka can be reached, or it refuses this client.
+
+    Of a drain into a topic it is not known whether its last transaction was committed; the next drain finds out.
 
     ``values`` has those of these that the message is about:
 

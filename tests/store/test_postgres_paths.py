@@ -90,7 +90,7 @@ def test_tables_of_an_older_version_get_what_is_missing(postgres: Any) -> None:
     path = postgres.url("orders", database="older")
     rt.createStream(path, SCHEMA)
     for calls in ((rt.describeStream,), (lambda path: rt.createStream(path + "2", SCHEMA), rt.describeStream)):
-        postgres.execute("DROP TABLE rowtime.topic_cuts", database="older")
+        postgres.execute("DROP TABLE rowtime.topic_cuts, rowtime.objects, rowtime.unnamed_objects", database="older")
         postgres.execute("UPDATE rowtime.version SET version = 1", database="older")
         for call in calls:
             call(path)

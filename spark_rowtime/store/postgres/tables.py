@@ -53,15 +53,6 @@ CREATE TABLE rowtime.trains (
     bytes bytea NOT NULL, PRIMARY KEY (stream, seq, part)
 );
 ALTER TABLE rowtime.trains ALTER COLUMN bytes SET STORAGE EXTERNAL;
-CREATE TABLE rowtime.objects (
-    stream bigint NOT NULL, seq bigint NOT NULL, object text COLLATE "C" NOT NULL, "offset" bigint NOT NULL,
-    PRIMARY KEY (stream, seq)
-);
-CREATE INDEX named ON rowtime.objects (stream, object);
-CREATE TABLE rowtime.unnamed_objects (
-    stream bigint NOT NULL, object text COLLATE "C" NOT NULL, state text NOT NULL, since bigint NOT NULL,
-    PRIMARY KEY (stream, object)
-);
 CREATE TABLE rowtime.rejected (
     stream bigint NOT NULL, id bigint NOT NULL,
     producer text COLLATE "C" NOT NULL, number bigint NOT NULL, time bigint NOT NULL, reason text NOT NULL,
@@ -83,13 +74,22 @@ CREATE TABLE rowtime.accounts (
 );
 """
 TABLES_2 = """
+CREATE TABLE rowtime.objects (
+    stream bigint NOT NULL, seq bigint NOT NULL, object text COLLATE "C" NOT NULL, "offset" bigint NOT NULL,
+    PRIMARY KEY (stream, seq)
+);
+CREATE INDEX named ON rowtime.objects (stream, object);
+CREATE TABLE rowtime.unnamed_objects (
+    stream bigint NOT NULL, object text COLLATE "C" NOT NULL, state text NOT NULL, since bigint NOT NULL,
+    PRIMARY KEY (stream, object)
+);
 CREATE TABLE rowtime.topic_cuts (
     stream bigint NOT NULL, seq bigint NOT NULL, producer text COLLATE "C" NOT NULL, hold bigint, cut text,
     whole boolean NOT NULL, PRIMARY KEY (stream, seq)
 );
 CREATE INDEX whole_cuts ON rowtime.topic_cuts (stream, producer, seq) WHERE whole;
 """
-"""The table that version 2 adds: which messages of Kafka topics bounds follow."""
+"""What version 2 adds: trains in objects of a file system, and which messages of Kafka topics bounds follow."""
 HISTORY = (
     *("heads", "events", "trains", "objects", "unnamed_objects", "producers", "rejected", "readers", "key_floors"),
     *("accounts", "topic_cuts"),
