@@ -5,5 +5,5 @@ from typing import Any
 from tests.test_examples import output_of, promised
 
 
-def test_14_kafka_in(kafka: Any) -> None:
-    assert output_of("14_kafka_in.py", kafka.bootstrap) == promised("14_kafka_in.py")
+def test_15_kafka_in(kafka: Any) -> None:
+    assert output_of("15_kafka_in.py", kafka.bootstrap) == promised("15_kafka_in.py")

@@ -2,7 +2,7 @@
 
 A change feed (here in the format of CockroachDB) sends a `resolved` message to every partition: that is a bound. So the
 hour is complete although partition 2 has no rows. The feed dies and starts again; each row is in the stream once. A
-message that is no row is kept in a stream of its own. Needs a broker: python examples/14_kafka_in.py BROKER:PORT
+message that is no row is kept in a stream of its own. Needs a broker: python examples/15_kafka_in.py BROKER:PORT
 
 It prints:
 
