@@ -29,6 +29,8 @@ PROGRAMS = (
     "growth",
     "page",
     "sliding",
+    "postgres_commits",
+    "postgres_reads",
 )
 
 

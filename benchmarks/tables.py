@@ -37,6 +37,7 @@ PAGE = (
     ("core of the server, all send each second", "5 %"),
     ("core of the server, nobody looks", "5 %"),
 )
+BARE, WHO = "bare transaction", ("1 producer", "8 producers")
 LINES = (
     Line(SAME, HEARTBEAT, "0.5", "0.35"),
     Line(BOTH, HEARTBEAT, "0.5", "0.35"),
@@ -70,6 +71,12 @@ LINES = (
     *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),
     Line("sliding hour, 100 keys", "SQL window function in batch", "", ""),
     Line("sliding hour, 10,000 keys", "SQL window function in batch", "", ""),
+    *(Line(f"PostgreSQL, {who}{how}", BARE, "0.5", "") for how in ("", ", not synced") for who in WHO),
+    Line("PostgreSQL, commit to seen by a reader", None, "10 ms", ""),
+    Line("PostgreSQL, core of an idle reader", None, "3 %", ""),
+    Line("PostgreSQL, poll, 1,000,000 trains", "1,000 trains", "flat", ""),
+    Line("PostgreSQL, plan, 1,000,000 trains", "1,000 trains", "flat", ""),
+    Line("PostgreSQL, bound to result", "streams in folders", "1.3", ""),
 )
 Results = dict[tuple[str, str | None], dict[str, Any]]
 

@@ -335,6 +335,7 @@ class StoreCorruptError(RowtimeError):
 
     - ``path``: the path of the stream.
     - ``file``: the path of the file.
+    - ``object``: the URL of the object that has the rows.
     - ``offset``: the position of the train in the file, in bytes.
     - ``train``: the sequence number of the train.
     """
@@ -349,6 +350,7 @@ class StoreUnavailableError(RowtimeError):
 
     - ``path``: the path of the stream.
     - ``file``: the path of the file.
+    - ``object``: the URL of the object that has the rows.
     - ``format``: the number of the stream's format, if it is newer than this version.
     - ``producer``: the producer that another process hosts.
     - ``pid``: the id of that process.
@@ -374,6 +376,8 @@ class DataLostError(RowtimeError):
     - ``number``: the number of a rejection that was removed.
     - ``removed``: the number of rejected rows that were removed.
     - ``offset``: the offset in the query's checkpoint.
+    - ``object``: the URL of the object that has the rows.
+    - ``train``: the sequence number of the train.
     """
 
 
@@ -406,6 +410,7 @@ class InvalidOptionError(RowtimeError):
     - ``reader``: the name of the reader.
     - ``wanted``: the stream or the order that a position is of.
     - ``found``: the stream or the order that is read now.
+    - ``seq``: the sequence number of a position.
     - ``spec``: the adapter, as ``module:Class``.
     - ``adapter``: the name of the adapter.
     - ``missing``: the methods that the adapter's class does not have.
@@ -424,14 +429,15 @@ class InvalidOptionError(RowtimeError):
 
 
 class KafkaUnavailableError(RowtimeError):
-    """No broker of Kafka can be reached, or it refuses this client. Nothing of the call was committed.
+    """No broker of Kafka can be reached, or it refuses this client.
+
+    Of a drain into a topic it is not known whether its last transaction was committed; the next drain finds out.
 
     ``values`` has those of these that the message is about:
 
     - ``servers``: the addresses of the brokers that were tried.
     - ``code``: the name of Kafka's error.
     - ``topic``: the name of the topic.
-    - ``stream``: the path of the stream.
     """
 
 

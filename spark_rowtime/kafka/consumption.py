@@ -90,7 +90,7 @@ class Consumption:
             self._down_since = None
         now = time.monotonic()
         self._flush(f for f in self._feeds.values() if f.pending and (f.full or now - f.committed_at > COMMIT_SECONDS))
-        self._quiet.look(list(self._feeds.values()))
+        self._quiet.look(list(self._feeds.values()), self._guarded)
         self._look_at_topics(now)
         self._settle(now)
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, ClassVar
 
@@ -223,11 +223,11 @@ class KafkaFeed:
         """
         new = [part for topic in known.values() for part in self._unknown(sinks, topic)]
         for part, offset in self._first_offsets(sinks, topics, new).items():
-            with suppress(ProducerFencedError):  # another host starts at the same time
-                sink = sinks.open(part.producer)
+            sink = sinks.open(part.producer)
+            with suppress(ProducerFencedError), ExitStack() as ends:  # another host may start at the same time
+                ends.callback(sink.abandon)
                 if sink.checkpoint is None:
                     sink.flush(checkpoint=Checkpoint(known[part.topic].id, offset).text())
-                sink.abandon()
 
     def _first_offsets(self, sinks: Sinks, topics: Topics, new: list[Part]) -> dict[Part, int]:
         """Where these partitions begin. One of a topic that the stream knows begins at its start."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
@@ -107,10 +108,11 @@ class PartitionFeed:
 
     def drop(self) -> None:
         """Lets go of the partition, which another host takes over. What was not committed is left to that one."""
-        if self._malformed is not None:
-            self._malformed.close()
-        if self.sink is not None:
-            self.sink.abandon()
+        with ExitStack() as ends:  # each of them, also if the other raises
+            if self._malformed is not None:
+                ends.callback(self._malformed.close)
+            if self.sink is not None:
+                ends.callback(self.sink.abandon)
 
     def _send(self, given: list[tuple[Any, Any]]) -> None:
         """Sends the rows of messages, and clears the list."""

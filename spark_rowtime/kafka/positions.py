@@ -13,7 +13,8 @@ from spark_rowtime.kafka.cluster import Cluster, TopicState
 
 POSITIONS = "rowtime-positions"
 """The default name of that topic."""
-_SETTINGS = {"cleanup.policy": "compact", "segment.bytes": str(16 << 20), "segment.ms": str(24 * 3_600_000)}
+CLEANUP = "cleanup.policy"
+_SETTINGS = {CLEANUP: "compact", "segment.bytes": str(16 << 20), "segment.ms": str(24 * 3_600_000)}
 """Small segments, since the last one is not compacted."""
 _READING = {
     "group.id": "rowtime-positions",  # the client wants one; no group is joined
@@ -44,7 +45,7 @@ class Positions:
         self._cluster, self.name = cluster, name
         if cluster.topic(name) is None:
             cluster.make(name, 1, _SETTINGS)
-        policy = cluster.setting(name, "cleanup.policy")
+        policy = cluster.setting(name, CLEANUP)
         if policy != "compact":
             raise InvalidOptionError(
                 f"The topic {name}, which keeps the positions of drains, has cleanup.policy={policy}, so a position "

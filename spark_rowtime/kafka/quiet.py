@@ -1,19 +1,22 @@
 """Quiet partitions: what is known of a partition whose end was reached, and where nothing comes."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import KafkaUnavailableError
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.partition_feed import PartitionFeed
-from spark_rowtime.kafka.topics import Topics
+from spark_rowtime.kafka.topics import Part, Topics
 from spark_rowtime.types.timestamps import LEAST, from_micros, wall_clock
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the ends of partitions."""
 HANGING_SECONDS = 60.0
 """A transaction that is open for so long is logged."""
+
+Action = Callable[[PartitionFeed], object]
 
 
 class QuietPartitions:
@@ -30,8 +33,11 @@ class QuietPartitions:
         self._looked = 0.0
         self._waits: dict[PartitionFeed, float] = {}
 
-    def look(self, feeds: Iterable[PartitionFeed]) -> None:
-        """Looks at the partitions whose end was reached, if a look is due."""
+    def look(self, feeds: Iterable[PartitionFeed], guarded: Callable[[Part, Action], None]) -> None:
+        """Looks at the partitions whose end was reached, if a look is due.
+
+        ``guarded`` does something with a partition that another host may have taken over.
+        """
         now = time.monotonic()
         if now - self._looked < LOOK_SECONDS:
             return
@@ -47,7 +53,7 @@ class QuietPartitions:
                 self._waits_for_transaction(feed, now)
             else:
                 self._waits.pop(feed, None)
-                self._is_quiet(feed, now, clock)
+                guarded(part, partial(self._is_quiet, now=now, clock=clock))
 
     def _is_quiet(self, feed: PartitionFeed, now: float, clock: int) -> None:
         if self._delay is not None and feed.sink is not None and clock - self._delay >= LEAST:

@@ -4,16 +4,13 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from spark_rowtime.errors import KafkaTopicError
+from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
 from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.cluster import Cluster, TopicState
 from spark_rowtime.kafka.messages import RowMessages, bound_headers, resolved_message
-from spark_rowtime.kafka.positions import KeptPosition, Positions
+from spark_rowtime.kafka.positions import CLEANUP, KeptPosition, Positions
 from spark_rowtime.kafka.transactions import Transactions
 from spark_rowtime.tables.properties import bound_in
-
-DEFAULT_PARTITIONS = -1
-"""A topic that is made has as many partitions as the brokers choose."""
 
 
 class Topic:
@@ -36,14 +33,17 @@ class Topic:
         self.target, self._topic = str(address), address.topic
         self._cluster, self._messages = cluster, messages
         self._transactions = Transactions(cluster, self._topic)
-        self._state = cluster.topic(self._topic) or cluster.make(self._topic, partitions, {})
         self._positions = Positions(cluster, positions)
+        found = cluster.topic(self._topic)
+        if found is not None:
+            self._require_whole()
         self._transactions.open()
         kept = self._positions.read(self._topic)
-        if kept is not None and kept.topic.id != self._state.id:
+        if kept is not None and (found is None or kept.topic.id != found.id):
             if not anew:
-                raise self._replaced(kept.topic.id, self._state.id, "before this drain")
+                raise self._replaced(kept.topic.id, found, "before this drain")
             kept = None
+        self._state = found or cluster.make(self._topic, partitions, {})
         self.properties: dict[str, str] = {} if kept is None else kept.properties
         """The properties of the last transaction of a drain into the topic."""
         self._told = 0 if kept is None else kept.topic.partitions
@@ -100,10 +100,22 @@ class Topic:
         """The topic as it is now. KafkaTopicError if it is no longer the one that was opened."""
         found = self._cluster.topic(self._topic)
         if found is None or found.id != self._state.id:
-            raise self._replaced(self._state.id, found.id if found is not None else None, "while this drain ran")
+            raise self._replaced(self._state.id, found, "while this drain ran")
         return found
 
-    def _replaced(self, before: str, now: str | None, when: str) -> KafkaTopicError:
+    def _require_whole(self) -> None:
+        """Raises InvalidOptionError for a compacted topic: it has no messages without a key, as those of bounds are."""
+        policy = self._cluster.setting(self._topic, CLEANUP)
+        if "compact" in policy:
+            raise InvalidOptionError(
+                f"{self.target} has {CLEANUP}={policy}. Compaction would remove all rows of a key but the last, and "
+                "does not allow messages without a key, as those of bounds are. Drain into a topic without it.",
+                option="target",
+                value=self.target,
+            )
+
+    def _replaced(self, before: str, found: TopicState | None, when: str) -> KafkaTopicError:
+        now = None if found is None else found.id
         then = f"made anew (its id was {before} and is {now})" if now is not None else f"not made anew (id {before})"
         return KafkaTopicError(
             f"The topic of {self.target} was deleted {when}, and {then}. The rows up to the drain's position were in "

@@ -18,7 +18,8 @@ def framed(
     """
     rows = pa.concat_tables([others, fresh.select(others.column_names)])
     places = Places(rows, by, time, others.num_rows)
-    ranges, ordered = frame.ranges(places), rows.take(pa.array(places.order))
+    used = list(dict.fromkeys(aggregate.column for aggregate in what if aggregate.column != "*"))
+    ranges, ordered = frame.ranges(places), rows.select(used).take(pa.array(places.order))
     for aggregate in what:
-        fresh = fresh.append_column(aggregate.name, aggregate.over(ordered, ranges))
+        fresh = fresh.append_column(aggregate.name, places.in_row_order(aggregate.over(ordered, ranges)))
     return fresh

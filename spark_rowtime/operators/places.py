@@ -23,8 +23,9 @@ class Ranges(NamedTuple):
 class Places:
     """Rows sorted once by key and time, so that two binary searches find the range of a key and an interval of times.
 
-    ``order`` contains the numbers of the rows in sorted order, ``times`` each distinct time. Ranges are
-    returned for the rows from number ``first`` on.
+    ``order`` contains the numbers of the rows in sorted order, ``times`` each distinct time. Ranges are returned for
+    the rows from number ``first`` on, in sorted order: what is then read, one range after the other, lies side by side
+    in memory. ``in_row_order`` puts the results back.
     """
 
     def __init__(self, rows: pa.Table, by: list[str], time: str, first: int = 0) -> None:
@@ -33,10 +34,9 @@ class Places:
         places = starts + rank
         self.order = np.argsort(places, kind="stable").astype(np.int64)
         self._sorted = places[self.order]
-        self._starts, self._rank = starts[first:], rank[first:]
-        at = np.empty(len(places), np.int64)
-        at[self.order] = np.arange(len(places))
-        self._own = at[first:]
+        self._own = np.flatnonzero(self.order >= first).astype(np.int64)
+        mine = self.order[self._own]
+        self._starts, self._rank, self._rows = starts[mine], rank[mine], mine - first
 
     def between(self, since: Index, until: Index) -> Ranges:
         """Returns the rows of the key from ``since`` to ``until``, both inclusive and given for each of ``times``."""
@@ -50,10 +50,19 @@ class Places:
         return Ranges(low, self._own + 1, self._own)
 
     def among_last(self, count: int) -> npt.NDArray[np.bool_]:
-        """Returns whether each row is one of the last ``count`` rows of its key."""
-        return self._at(self._starts + len(self.times)) - self._own <= count
+        """Returns, in the order of the rows, whether each is one of the last ``count`` rows of its key."""
+        among = np.empty(len(self._own), np.bool_)
+        among[self._rows] = self._at(self._starts + len(self.times)) - self._own <= count
+        return among
+
+    def in_row_order(self, found: pa.Array) -> pa.Array:
+        """Returns values, one for each range, in the order of the rows from number ``first`` on."""
+        at = np.empty(len(self._rows), np.int64)
+        at[self._rows] = np.arange(len(self._rows))
+        return found.take(pa.array(at))
 
     def _at(self, places: Index) -> Index:
+        """The places rise, so each search begins where the one before it ended."""
         return np.searchsorted(self._sorted, places, "left").astype(np.int64)
 
 

@@ -23,8 +23,8 @@ SHIM = "shim"
 READER = "reader"
 """Likewise: the checkpoint folder of this source of the query, which is the reader's name in the stream's retention."""
 
-ALONE = "alone"
-"""Likewise: whether the query has no other source, which would be delayed while this one waits."""
+NEWS = "news"
+"""Likewise: makes the start offset a question: do news come within ``seconds``, here or in the ``streams``?"""
 
 PLAN = "plan"
 """Likewise: makes the start offset a request of the extension for what a batch up to ``end`` reads."""

@@ -22,13 +22,14 @@ from spark_rowtime.reader.release import Release, dump_position, least_sent, loa
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
 from spark_rowtime.spark.late_beside import keep_late
+from spark_rowtime.spark.news import NewsOfStreams
 from spark_rowtime.spark.offset import (
     ACCOUNT,
-    ALONE,
     ENDED,
     FLOOR_AT,
     LATE,
     LEAST_SENT,
+    NEWS,
     PLAN,
     READER,
     SINCE,
@@ -43,10 +44,6 @@ from spark_rowtime.store.base import Position, Store, Summary
 from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
 from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
-
-NEWS_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.005, 0.16
-"""How many seconds a query waits for new events in each of its sources. In its only source, the wait grows to the
-second value while no events come."""
 
 
 class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -65,7 +62,8 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         self._adapter_producer = options.adapter_producer
         self._require = options.choice("bounds", "require", "ignore") == "require"
         self._target: int | None = None
-        self._news_wait = NEWS_WAIT_SECONDS
+        self._seen = 0
+        self._news: NewsOfStreams | None = None
         self._reported: dict[str, Any] | None = None
         self._held_back = HeldBackRows(self._release)
         self._adapter: AdapterProcess | None = None
@@ -75,7 +73,7 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
 
     def __getstate__(self) -> dict[str, Any]:
         """The tasks get no arguments of the adapter, which may be secret."""
-        return {**self.__dict__, "_adapter_arguments": {}, "_report": None}
+        return {**self.__dict__, "_adapter_arguments": {}, "_report": None, "_news": None}
 
     @cached_property
     def _store(self) -> Store:
@@ -96,6 +94,8 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         It also answers the extension's questions, because it is the only call of a Python source that takes an
         argument and can be made at any time. A question is a start offset with a key that no logged offset has.
         """
+        if NEWS in start:
+            return {"news": self._has_news(start[NEWS]["seconds"], start[NEWS]["streams"])}
         at = start_position(start, self._store, self._release.order, self._require)
         if PLAN in start:
             return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
@@ -103,14 +103,18 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
             return self._least_sent(at, start[LEAST_SENT])
         if FLOOR_AT in start:
             return {"floor": self._floor_beside(at, start[FLOOR_AT])}
+        if LATE in start or ENDED in start:
+            return self._told(start)
+        return self._end_of_next_batch(start, at, limit)
+
+    def _told(self, start: dict[str, Any]) -> dict[str, Any]:
+        """The messages LATE and ENDED."""
         if LATE in start:
             late = start[LATE]
             keep_late(self._store, late["reader"], late["batch"], late["bound"], late["rows"])
-            return {}
-        if ENDED in start:
+        else:
             self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
-            return {}
-        return self._end_of_next_batch(start, at, limit)
+        return {}
 
     def _plan_of_batch(self, after: Position, end: dict[str, Any], parallelism: int) -> dict[str, Any]:
         """The question PLAN: which trains the batch between the two positions reads, for tasks in Java."""
@@ -131,21 +135,21 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         self._register(start.get(READER), at)
         self._tend_adapter()
         self._store.expire()
+        self._seen = self._store.head().seq
         release = self._release_of(start)
         if isinstance(limit, ReadAllAvailable):
             release = Release(release.order, release.hold, release.since)
-        to = self._next(release, at)
-        waits_longer = to == at and start.get(ALONE, False)
-        self._news_wait = min(2 * self._news_wait, LONGEST_WAIT_SECONDS) if waits_longer else NEWS_WAIT_SECONDS
-        return self._dump(to, release)
+        return self._dump(release.step(self._store, at, self._target), release)
 
-    def _next(self, release: Release, at: Position) -> Position:
-        """Returns the next position. Waits briefly for one: a look at the store costs 1 % of Spark's next trigger."""
-        seen = self._store.head().seq
-        to = release.step(self._store, at, self._target)
-        if to == at and self._target is None and self._store.wait(seen, self._news_wait):
-            to = release.step(self._store, at)
-        return to
+    def _has_news(self, seconds: float, beside: Sequence[str]) -> bool:
+        """The question NEWS: whether this stream has events that the last answer did not know, or others have some."""
+        self._tend_adapter()
+        self._store.expire()
+        if not beside:
+            return self._store.wait(self._seen, seconds)
+        if self._news is None:
+            self._news = NewsOfStreams([self._path, *beside])
+        return self._news.wait(seconds)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Returns the limit that the options set. If both limits are set, the step itself applies both."""
@@ -209,6 +213,8 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
             self._adapter.stop()
         if self._report is not None:
             self._report.close()
+        if self._news is not None:
+            self._news.close()
         if "_store" in self.__dict__:
             self._store.close()
 

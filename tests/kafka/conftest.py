@@ -40,6 +40,8 @@ def spark(spark_kafka_jars: str) -> Iterator[Any]:
     """The session of the tests, with Spark's Kafka source. It needs a process without another session."""
     from tests.sparksession import make_session
 
-    session = make_session(**{"spark.jars": spark_kafka_jars})
+    session = make_session(
+        **{"spark.jars": spark_kafka_jars, "spark.rowtime.adapters": "spark_rowtime.kafka:KafkaFeed"}
+    )
     yield session
     session.stop()

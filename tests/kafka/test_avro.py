@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from tests.kafka.feeds import bound, message, moment, read
+from tests.kafka.feeds import bound, message, moment, read, rows
 
 AVRO = {
     "type": "record",
@@ -69,7 +69,7 @@ def test_avro_records_are_rows(kafka: Any, tmp_path: Path) -> None:
         how = {"decoder": "avro", "rowtime": "at", "registry.url": url, "malformed": kept}
         assert read(kafka, tmp_path / "s", topic, **how) == [0, 1, 4]
     assert bound(tmp_path / "s") == moment(4)
-    assert [row["cause"] for row in rt.openReader(kept).read().rows.to_pylist()][1].startswith("the schema registry")
+    assert rows(kept).column("cause").to_pylist()[1].startswith("the schema registry")
 
 
 def test_a_registry_that_does_not_answer(kafka: Any, tmp_path: Path) -> None:

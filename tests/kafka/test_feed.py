@@ -168,3 +168,24 @@ def test_a_subclass_brings_its_schema(kafka: Any, tmp_path: Path) -> None:
         rt.runAdapter(KafkaFeed, str(tmp_path / "s"), arguments=arguments, create=True)
     rt.runAdapter(Orders, str(tmp_path / "s"), arguments=arguments, create=True)
     assert numbers(tmp_path / "s") == [0]
+
+
+def test_hosts_that_start_at_the_same_time_fence_each_other_once(kafka: Any, tmp_path: Path) -> None:
+    class Racing(rt.Sinks):
+        raced: set[str] = set()
+
+        def open(self, producer: str, **options: Any) -> Any:
+            sink = super().open(producer, **options)
+            if producer not in self.raced:
+                self.raced.add(producer)
+                rt.openSink(self.path, producer=producer, lease=None).abandon()
+            return sink
+
+    topic, path = kafka.topic(), str(tmp_path / "s")
+    kafka.send(topic, [message(n, partition=n % 3) for n in range(9)])
+    rt.createStream(path, SCHEMA)
+    feed = KafkaFeed(servers=kafka.bootstrap, topics=topic, untilEnd=True)
+    with Racing(path, feed.sinkOptions) as sinks:
+        feed.runProducers(sinks)
+    assert len(Racing.raced) == 3
+    assert numbers(path) == list(range(9))

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
-from spark_rowtime.kafka import cluster, positions
+from spark_rowtime.kafka import KafkaFeed, cluster, positions
 from spark_rowtime.kafka.sink import PARTITIONS_CHECK_SECONDS
+from tests.kafka.broker import CERTIFICATE, PASSWORD
 from tests.kafka.topics import drain, messages, opened, rows_and_bound
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, ticker STRING, n INT"
@@ -172,6 +173,9 @@ def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(kafka: Any, s
     topic = kafka.topic()
     drain(kafka.bootstrap, stream, topic)
     kafka.delete_topic(topic)
+    with pytest.raises(rt.KafkaTopicError, match="and not made anew") as caught:
+        drain(kafka.bootstrap, stream, topic)
+    assert caught.value.values["foundId"] is None
     kafka.topic(topic)
     with pytest.raises(rt.KafkaTopicError, match="start the drain with --anew") as caught:
         drain(kafka.bootstrap, stream, topic)
@@ -188,6 +192,12 @@ def test_a_topic_that_another_stream_was_drained_into_is_refused(kafka: Any, str
     drain(kafka.bootstrap, stream, topic)
     with pytest.raises(rt.InvalidOptionError, match="This position belongs to the stream"):
         drain(kafka.bootstrap, other, topic)
+
+
+def test_a_compacted_topic_is_refused(kafka: Any, stream: str) -> None:
+    """It has no messages without a key, and would not keep all rows."""
+    with pytest.raises(rt.InvalidOptionError, match=r"has cleanup\.policy=compact"):
+        drain(kafka.bootstrap, stream, kafka.topic(cleanup_policy="compact"), key="ticker")
 
 
 def test_positions_need_a_compacted_topic(kafka: Any, stream: str) -> None:
@@ -276,3 +286,56 @@ def test_a_named_reader_confirms_what_the_topic_has(kafka: Any, stream: str) -> 
         kept = rt.describeStream(stream).readers
         assert [one.name for one in kept] == ["out"]
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
+
+
+def secured(kafka: Any, folder: Path, **more: str) -> tuple[str, list[str]]:
+    """The address of the listener with TLS and a password, and the command's options for it."""
+    lines = {
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(CERTIFICATE),
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "rowtime",
+        "sasl.password": "{env:ROWTIME_TEST_PASSWORD}",
+        **more,
+    }
+    file = folder / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+    return f"kafka://{kafka.secure}/", ["--config", str(file)]
+
+
+def test_a_drain_through_tls_with_a_password(
+    kafka: Any, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, (brokers, options) = kafka.topic(), secured(kafka, tmp_path)
+    monkeypatch.setenv("ROWTIME_TEST_PASSWORD", PASSWORD)
+    done = CliRunner().invoke(main, ["drain", stream, f"{brokers}{topic}", *options])
+    assert (done.exit_code, "9 row(s) read" in done.output) == (0, True), done.output
+    assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
+
+
+@pytest.mark.parametrize(("more", "said"), [({}, "Authentication failed"), ({"ssl.ca.location": "probe"}, "SSL")])
+def test_no_error_shows_the_password(
+    kafka: Any, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], said: str
+) -> None:
+    monkeypatch.setattr(cluster, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setenv("ROWTIME_TEST_PASSWORD", "hunter2")
+    brokers, options = secured(kafka, tmp_path, **more)
+    done = CliRunner().invoke(main, ["drain", stream, f"{brokers}orders", *options])
+    assert done.exit_code == 1
+    assert said in done.output
+    assert "hunter2" not in f"{done.output} {done.exception!r}"
+
+
+def test_a_feed_reads_rows_and_bounds_back(kafka: Any, stream: str, tmp_path: Path) -> None:
+    topic, back = kafka.topic(), str(tmp_path / "back.rowtime")
+    drain(kafka.bootstrap, stream, topic, key="ticker")
+    rt.createStream(back, SCHEMA)
+    given = {"servers": kafka.bootstrap, "topics": topic, "bounds": "resolved", "untilEnd": True}
+    rt.runAdapter(KafkaFeed, back, arguments=given, restarts=0)
+    with rt.openReader(back) as copy, rt.openReader(stream) as reader:
+        assert rows_of(copy) == rows_of(reader)
+        assert copy.getRowtimeBound() == reader.getRowtimeBound()
+
+
+def rows_of(reader: rt.RowReader) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for train in reader for row in train.rows.to_pylist()]

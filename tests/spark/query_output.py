@@ -37,9 +37,9 @@ class Watched:
         self.bounds.append(rt.currentRowtimeBound())
         self.then()
 
-    def start(self, frame: DataFrame, checkpoint: Path | None = None) -> Self:
+    def start(self, frame: DataFrame, checkpoint: Path | None = None, every: str = "0 seconds") -> Self:
         """Starts the query, which runs until it is stopped."""
-        writer = frame.writeStream.foreachBatch(self)
+        writer = frame.writeStream.foreachBatch(self).trigger(processingTime=every)
         self.query = (writer.option("checkpointLocation", str(checkpoint)) if checkpoint else writer).start()
         return self
 

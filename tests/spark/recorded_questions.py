@@ -1,5 +1,6 @@
-"""Records whether the extension tells a source that it is the query's only one."""
+"""Records what the extension asks a source for news."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +10,18 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from spark_rowtime.spark.datasource import RowtimeDataSource
-from spark_rowtime.spark.offset import ALONE, PLAN
+from spark_rowtime.spark.offset import NEWS
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 
 
 class AskedReader(RowtimeStreamReader):
-    """Creates a file beside the stream for each of the two values."""
+    """Writes each question for news into a file beside the stream."""
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        if PLAN not in start:
-            Path(f"{self._path}.{start[ALONE]}-alone").touch()
+        if NEWS in start:
+            with _file(self._path).open("a") as file:
+                file.write(json.dumps(start[NEWS]) + "\n")
         return super().latestOffset(start, limit)
 
 
@@ -31,13 +33,17 @@ class AskedDataSource(RowtimeDataSource):
 
 
 def asking(spark: SparkSession) -> SparkSession:
-    """A second session, in which ``told_alone`` works for streams."""
+    """A second session, in which ``asked`` works for streams."""
     session = spark.newSession()
     session.dataSource.register(AskedDataSource)
     return session
 
 
-def told_alone(path: str) -> list[str]:
-    """The recorded values for the stream at ``path``: "True" if its source was told that it is alone."""
-    found = Path(path).parent.glob(f"{Path(path).name}.*-alone")
-    return sorted(file.suffix[1:].removesuffix("-alone") for file in found)
+def asked(path: str) -> list[dict[str, Any]]:
+    """The questions for news that were asked in the source of the stream at ``path``, without the last, cut line."""
+    file = _file(path)
+    return [json.loads(line) for line in file.read_text().split("\n")[:-1]] if file.exists() else []
+
+
+def _file(path: str) -> Path:
+    return Path(f"{path}.asked")

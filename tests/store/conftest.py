@@ -11,22 +11,36 @@ from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.memory import STREAMS
+from spark_rowtime.store.postgres import inline
 from tests.store.streams import SCHEMA, NewStream
 
 NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(params=["memory", "local", "postgres"])
-def new_stream(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewStream]:
+IN_OBJECTS = {"test_laws", "test_behaviour", "test_gc"}
+"""The files whose tests also run over PostgreSQL with a location in which every train is an object."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """``new_stream`` is each store in turn."""
+    if "new_stream" in metafunc.fixturenames:
+        more = ["location"] if metafunc.module.__name__.rpartition(".")[2] in IN_OBJECTS else []
+        metafunc.parametrize("new_stream", ["memory", "local", "postgres", *more], indirect=True)
+
+
+@pytest.fixture
+def new_stream(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewStream]:
     """``new_stream(**settings)`` creates a stream and returns a function that opens it again at each call."""
     before, opened = set(STREAMS), []
-    server = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    server = request.getfixturevalue("postgres") if request.param in ("postgres", "location") else None
+    located = {"location": f"file://{tmp_path}/location"} if request.param == "location" else {}
+    monkeypatch.setattr(inline, "OBJECT_BYTES", 0)
 
     def create(**settings: Any) -> Callable[[], Store]:
         number = next(NUMBERS)
         paths = {"memory": f"memory://{number}", "local": str(tmp_path / f"stream {number}")}
         path = server.url(f"stream {number}") if server else paths[request.param]
-        create_store(path, SCHEMA, StreamSettings(**settings))
+        create_store(path, SCHEMA, StreamSettings(**located, **settings))
 
         def open_again() -> Store:
             opened.append(open_store(path))

@@ -1,6 +1,7 @@
 """Random lives of a stream: each store shows what an oracle derives from the laws alone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Position, Store, StreamSettings
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.postgres import inline
 from spark_rowtime.types.timestamps import END as END_OF_TIME
 from tests.store.oracle import END, NOTHING, Oracle
 from tests.store.streams import SCHEMA, SECOND, Writer, at, read, seconds
@@ -217,6 +219,28 @@ HOW = settings(max_examples=100, suppress_health_check=[HealthCheck.function_sco
 @given(**LIFE)
 def test_a_store_shows_what_the_laws_say(new_store: NewStore, **life: Any) -> None:
     live(new_store, **life)
+
+
+@pytest.fixture
+def store_in_objects(
+    postgres: Any, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> NewStore:
+    """The same in PostgreSQL, with a location in which every train is an object."""
+    monkeypatch.setattr(inline, "OBJECT_BYTES", 0)
+
+    def create(declared: StreamSettings, expected: list[str]) -> Store:
+        folder = tmp_path_factory.mktemp("location")
+        path = postgres.url(f"in objects/{folder.name}")
+        create_store(path, SCHEMA, replace(declared, location=f"file://{folder}"), expected)
+        return open_store(path)
+
+    return create
+
+
+@settings(HOW, max_examples=20)
+@given(**LIFE)
+def test_a_stream_with_a_location_shows_what_the_laws_say(store_in_objects: NewStore, **life: Any) -> None:
+    live(store_in_objects, **life)
 
 
 @HOW

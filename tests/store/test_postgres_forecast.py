@@ -59,6 +59,18 @@ def test_who_commits_alone_needs_one_round_trip(open_here: Open, outcomes: list[
     assert read(open_here()) == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_commit_of_very_many_trains(open_here: Open, outcomes: list[bool]) -> None:
+    """One statement has at most 65,535 values, so such a commit is made under the lock."""
+    store = open_here()
+    writer = Writer(store, "a")
+    for second in range(4):
+        writer.send([second])
+    writer.send(*([10 + n] for n in range(5000)))
+    assert outcomes == [True, True]
+    writer.send([6000])
+    assert store.head().rows == 5005
+
+
 @pytest.mark.parametrize("event", ["commit", "attach", "renew", "detach", "gc"])
 def test_whatever_another_has_changed_meanwhile_counts(open_here: Open, outcomes: list[bool], event: str) -> None:
     """The commit is made as if it had not been foreseen, and no seq, no count and no bound is of the old state."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spark_rowtime.store.local import watch
-from spark_rowtime.store.local.watch import CALM, FIRST, POLL, Watch
+from spark_rowtime.store.local.watch import CALM, FIRST, POLL, QUIET, Watch
 
 
 def listening(folder: Path, slept: list[float]) -> Watch:
@@ -34,6 +34,30 @@ def test_what_is_written_ends_the_pause_and_the_next_are_short(tmp_path: Path) -
     made.pause(3600)
     made.pause(3600)
     assert slept == [FIRST]
+    made.close()
+
+
+def test_pauses_grow_longer_while_each_commit_that_is_found_was_reported(tmp_path: Path) -> None:
+    made = listening(tmp_path, [])
+
+    def longest() -> float:
+        for _ in range(15):
+            made.pause(0.001)
+        return made._step
+
+    made.found()
+    assert longest() == CALM, "nothing was reported before the commit"
+    for _ in range(2):
+        (tmp_path / "catalog.db-wal").write_text("news")
+        made.found()
+        assert longest() == QUIET
+    (tmp_path / "catalog.db-wal").write_text("news")
+    made.pause(3600)
+    made.found()
+    assert longest() == QUIET, "it was reported, and read before the commit was found"
+    made.found()
+    made.pause(0.001)
+    assert longest() == CALM
     made.close()
 
 

@@ -146,6 +146,7 @@ def test_describe_as_json(orders: str, held: list[Any]) -> None:
         "checkpoint": "minute 1",
         "lease": None,
         "leaseLeft": None,
+        "cut": None,
         "keys": 0,
         "weakestKeys": [],
     }

@@ -178,3 +178,23 @@ def test_two_hosts_of_one_adapter_are_refused(stream: str) -> None:
 
 def test_a_class_is_found_by_its_name() -> None:
     assert load("sample_feed:TwoShops") is TwoShops
+
+
+def test_a_feed_that_gives_producers_away_is_restarted_as_long_as_it_comes_further(stream: str) -> None:
+    """Another host has taken Oslo over in the meantime."""
+    taken: list[Any] = []
+
+    class Rebalanced(TwoShops):
+        def runProducers(self, sinks: Any) -> None:
+            berlin, oslo = sinks.open("Berlin"), sinks.open("Oslo")
+            berlin.flush(checkpoint=str(int(berlin.checkpoint or 0) + 1))
+            for shop in (berlin, oslo):
+                shop.abandon()
+            taken.append(rt.openSink(stream, producer="Oslo"))
+            if int(berlin.checkpoint) < 4:
+                raise ConnectionError("the line broke")
+
+    host(Rebalanced, stream, delays=[1], wait=lambda _: None)
+    assert producers(stream)["Berlin"].checkpoint == "4"
+    for sink in taken:
+        sink.abandon()

@@ -1,5 +1,6 @@
-"""What the source does between two triggers of Spark: it waits a moment for news, but not for a batch's end."""
+"""What the source answers to the question whether there are news, and which rows its own wait may miss: none."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,64 +8,61 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from unit_support import new_sink, rows
 
 import spark_rowtime as rt
-from spark_rowtime.spark.offset import ALONE
+from spark_rowtime.spark.news import NewsOfStreams
+from spark_rowtime.spark.offset import NEWS
 from spark_rowtime.spark.options import READ, Options
-from spark_rowtime.spark.source import LONGEST_WAIT_SECONDS, NEWS_WAIT_SECONDS, RowtimeStreamReader
+from spark_rowtime.spark.source import RowtimeStreamReader
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    """A stream in a directory: Spark refuses those in memory."""
-    rt.createStream(str(tmp_path / "s"), "rowtime TIMESTAMP NOT NULL, ticker STRING")
-    return str(tmp_path / "s")
+def paths(tmp_path: Path) -> list[str]:
+    """Two streams in directories: Spark refuses those in memory."""
+    for name in ("one", "two"):
+        rt.createStream(str(tmp_path / name), "rowtime TIMESTAMP NOT NULL, ticker STRING")
+    return [str(tmp_path / "one"), str(tmp_path / "two")]
 
 
-def test_news_that_comes_while_it_waits_is_in_the_answer(path: str) -> None:
-    sink = new_sink(path, "feed")
-    source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
-    start, waits = source.initialOffset(), []
-
-    def wait(seq: int, timeout: float) -> bool:
-        waits.append((seq, timeout))
-        if len(waits) == 2:
-            sink.sendRows(rows("10:00"))
-            sink.flush()
-        return len(waits) == 2
-
-    source._store.wait = wait
-    nothing = source.latestOffset(start, ReadAllAvailable())
-    assert (nothing, len(waits)) == (start, 1)
-    seq = source._store.head().seq
-    assert source.latestOffset(start, ReadAllAvailable())["seq"] == source._store.head().seq
-    assert waits[1] == (seq, NEWS_WAIT_SECONDS)
-    source.prepareForTriggerAvailableNow()
-    source.latestOffset(source.latestOffset(start, ReadAllAvailable()), ReadAllAvailable())
-    assert len(waits) == 2, "AvailableNow knows its end"
+def source_of(path: str) -> RowtimeStreamReader:
+    return RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
 
 
-def test_the_only_source_of_a_query_waits_longer_the_longer_there_is_no_news(path: str) -> None:
-    source = RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
-    start, waits = source.initialOffset(), []
-    source._store.wait = lambda _, timeout: waits.append(timeout)
-    for _ in range(8):
-        assert source.latestOffset({**start, ALONE: True}, ReadAllAvailable()) == start
-    assert waits == [
-        0.005,
-        0.01,
-        0.02,
-        0.04,
-        0.08,
-        LONGEST_WAIT_SECONDS,
-        LONGEST_WAIT_SECONDS,
-        LONGEST_WAIT_SECONDS,
-    ]
-    source.latestOffset({**start, ALONE: False}, ReadAllAvailable())
-    source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
-    assert waits[-1] == NEWS_WAIT_SECONDS
-    source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
-    sink = new_sink(path, "feed")
-    sink.sendRows(rows("10:00"))
-    sink.flush()
-    here = source.latestOffset({**start, ALONE: True}, ReadAllAvailable())
-    source.latestOffset({**here, ALONE: True}, ReadAllAvailable())
-    assert waits[-1] == NEWS_WAIT_SECONDS
+def question(seconds: float, *beside: str) -> dict[str, object]:
+    return {NEWS: {"seconds": seconds, "streams": list(beside)}}
+
+
+def send(path: str) -> None:
+    with new_sink(path, "feed") as sink:
+        sink.sendRows(rows("10:00"))
+
+
+def test_news_is_what_the_last_answer_did_not_know(paths: list[str]) -> None:
+    source = source_of(paths[0])
+    start = source.initialOffset()
+    assert source.latestOffset(start, ReadAllAvailable()) == start
+    assert source.latestOffset(question(0), ReadAllAvailable()) == {"news": False}
+    send(paths[0])
+    assert source.latestOffset(question(3600), ReadAllAvailable()) == {"news": True}
+    assert source.latestOffset(question(3600), ReadAllAvailable()) == {"news": True}, "it has not been asked for them"
+    here = source.latestOffset(start, ReadAllAvailable())
+    assert here != start
+    assert source.latestOffset(question(0), ReadAllAvailable()) == {"news": False}
+    source.stop()
+
+
+def test_news_of_a_stream_beside_ends_the_wait_too(paths: list[str]) -> None:
+    source = source_of(paths[0])
+    source.latestOffset(source.initialOffset(), ReadAllAvailable())
+    assert source.latestOffset(question(60, paths[1]), ReadAllAvailable()) == {"news": True}, "they are new to it"
+    while source.latestOffset(question(0.1, paths[1]), ReadAllAvailable())["news"]:
+        pass
+    sending = threading.Thread(target=send, args=[paths[1]])
+    sending.start()
+    assert source.latestOffset(question(60, paths[1]), ReadAllAvailable()) == {"news": True}
+    sending.join()
+    source.stop()
+
+
+def test_a_stream_that_is_gone_is_news(tmp_path: Path) -> None:
+    news = NewsOfStreams([str(tmp_path / "none")])
+    assert news.wait(60), "its own source shows the error"
+    news.close()

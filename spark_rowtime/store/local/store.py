@@ -515,6 +515,7 @@ class LocalStore(Store):
                 if left <= 0:
                     return False
                 self._watch.pause(left)
+            self._watch.found()
             record = version
         return True
 

@@ -8,17 +8,18 @@ from pathlib import Path
 if sys.platform == "linux":
     from inotify_simple import INotify, flags
 
-FIRST, POLL, CALM = 0.000_05, 0.001, 0.02
+FIRST, POLL, CALM, QUIET = 0.000_05, 0.001, 0.02, 0.5
 """Pauses in seconds: FIRST is the first one after a write to the folder, POLL the first one if the system does not
-report writes, and CALM the longest."""
+report writes, CALM the longest one, and QUIET the longest one where the system has reported the last commit."""
 
 
 class Watch:
     """Paces the checks of one thread that waits for a commit.
 
     Linux reports when a file of the stream's folder is written (inotify). The write precedes the
-    commit, so after it the pauses start at FIRST and double. A report may be missed, on some file
-    systems always, so no pause is longer than CALM. If the system has no free inotify watches, or is
+    commit, so after it the pauses start at FIRST and double. Some file systems report nothing, so no
+    pause is longer than CALM until a write was reported before a commit was found; then up to QUIET, as
+    long as each commit that is found was reported. If the system has no free inotify watches, or is
     not Linux, the pauses start at POLL with each wait and double up to CALM. ``sleep`` waits for a
     number of seconds.
     """
@@ -28,6 +29,7 @@ class Watch:
         self._step, self._blind_step = FIRST, POLL
         self._notifier: INotify | None = None
         self._tried = False
+        self._reported, self._longest = False, CALM
 
     def begin(self) -> None:
         """Starts a new wait. If the system does not report writes, the pauses are short again."""
@@ -37,14 +39,20 @@ class Watch:
         """Waits until a check is worthwhile, at most ``most`` seconds. The first pause is short."""
         if not self._tried:
             self._tried, self._notifier = True, _begin(self._folder)
-        step, self._step = min(self._step, most), min(2 * self._step, CALM)
+        step, self._step = min(self._step, most), min(2 * self._step, self._longest)
         if self._notifier is None:
             self._sleep(min(self._blind_step, most))
             self._blind_step = min(2 * self._blind_step, CALM)
         elif step < POLL:
             self._sleep(step)
         elif self._notifier.read(timeout=round(1000 * step)):
-            self._step = FIRST
+            self._reported, self._step = True, FIRST
+
+    def found(self) -> None:
+        """Notes that a check has found a commit. Its writes were reported by now, if the system reports writes."""
+        if self._notifier is not None:
+            self._reported = bool(self._notifier.read(timeout=0)) or self._reported
+            self._longest, self._reported = QUIET if self._reported else CALM, False
 
     def close(self) -> None:
         """Ends the watch, if it was started."""

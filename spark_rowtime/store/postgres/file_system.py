@@ -10,7 +10,9 @@ from pyarrow import fs
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 S3_TIMEOUT_SECONDS = 10
-"""How long an object store may take to accept a connection, and to go on with an answer. Three attempts are made."""
+"""How long an object store may take to accept a connection, and to go on with an answer."""
+S3_ATTEMPTS = 3
+"""How many times a request is made. One that is never answered takes about a minute in all."""
 
 
 @lru_cache(maxsize=16)
@@ -28,7 +30,8 @@ def _file_system(location: str, endpoint: str, process: int) -> tuple[fs.FileSys
         options = {"endpoint_override": given.netloc, "scheme": given.scheme, **options}
     if not any(name in options for name in ("endpoint_override", "region")) and not _region():
         options["region"] = fs.resolve_s3_region(url.netloc)
-    limits = {"connect_timeout": S3_TIMEOUT_SECONDS, "request_timeout": S3_TIMEOUT_SECONDS}
+    retries = fs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS)
+    limits = {"connect_timeout": S3_TIMEOUT_SECONDS, "request_timeout": S3_TIMEOUT_SECONDS, "retry_strategy": retries}
     one_request = {"background_writes": False, "allow_delayed_open": True}
     return fs.S3FileSystem(**options, **limits, **one_request), f"{url.netloc}{url.path}"
 

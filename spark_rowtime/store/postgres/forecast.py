@@ -18,7 +18,7 @@ from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import Moment, note
-from spark_rowtime.store.postgres.writes import FORMS, combine, make
+from spark_rowtime.store.postgres.writes import combinable, combine, make
 from spark_rowtime.store.steady_clock import Reading
 
 CLOCK_DIFFERENCE_MICROS = 1_000_000
@@ -64,10 +64,10 @@ class Forecast(Transaction):
         self.head, self.at = replace(known.head), at
 
     def write(self, sql: str, *values: Any) -> None:
-        """See Transaction. Raises Unforeseen for a statement that has no form that depends on the head."""
-        if sql not in FORMS:
-            raise Unforeseen
+        """See Transaction. Raises Unforeseen if one statement cannot make all writes."""
         super().write(sql, *values)
+        if not combinable(self._later):
+            raise Unforeseen
 
     def query(self, sql: str, *values: Any) -> NoReturn:  # noqa: ARG002
         """Raises Unforeseen, since only the database can answer."""

@@ -10,7 +10,7 @@ from spark_rowtime.store.postgres import heads
 from spark_rowtime.store.postgres.connection import Statement, gone, run
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.uptime import Moment, note
-from spark_rowtime.store.postgres.writes import FORMS, combine, make, update_head
+from spark_rowtime.store.postgres.writes import combinable, combine, make, update_head
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -87,7 +87,7 @@ class Transaction:
         later, self._later = self._later, []
         if self._changed:
             note(self.head, self.at)
-            if all(sql in FORMS for sql, _ in later):
+            if combinable(later):
                 self._send_combined(later, last)
                 return
             later.insert(0, (heads.UPDATE, (*heads.values(self.head), self.stream)))

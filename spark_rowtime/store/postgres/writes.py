@@ -38,8 +38,17 @@ FORMS = {
 """The writes that can be combined, and their forms that do nothing unless the head was updated."""
 
 
+MOST_WRITES = 16
+"""How many writes one statement makes at most. More of them are sent one by one, in one round trip under the lock."""
+
+
+def combinable(writes: Sequence[Write]) -> bool:
+    """Returns whether one statement may make the writes."""
+    return len(writes) <= MOST_WRITES and all(sql in FORMS for sql, _ in writes)
+
+
 def combine(head: Write, writes: Sequence[Write]) -> Write:
-    """Returns one statement that updates the head and then makes all ``writes``, each of which is one of FORMS.
+    """Returns one statement that updates the head and then makes all ``writes``, which are ``combinable``.
 
     If ``head`` updates nothing, it does nothing. It returns what ``head`` returns. Its placeholders are ``$1``, ``$2``.
     """

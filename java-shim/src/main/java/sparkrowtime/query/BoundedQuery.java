@@ -17,6 +17,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.RowsSeen;
 import sparkrowtime.source.BoundedStream;
+import sparkrowtime.source.NewsWait;
 import sparkrowtime.source.OffsetJson;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
@@ -33,12 +34,14 @@ import sparkrowtime.support.ShimMismatch;
 public final class BoundedQuery {
   private final MicroBatchExecution execution;
   private final Map<SparkDataStream, Long> reached = new HashMap<>();
+  private final NewsWait newsWait;
   private DataWriterFactory writers;
   private String account;
   private BesideBatch beside;
 
   private BoundedQuery(MicroBatchExecution execution) {
     this.execution = execution;
+    this.newsWait = new NewsWait(execution);
   }
 
   /** The query of this thread. From now on its bounds are applied. */
@@ -228,9 +231,9 @@ public final class BoundedQuery {
     return failed == null ? null : QueryError.line((Throwable) failed);
   }
 
-  /** Whether the query has only one source. */
-  public boolean isAlone() {
-    return execution.sources().size() == 1;
+  /** How the query waits for news. */
+  public NewsWait newsWait() {
+    return newsWait;
   }
 
   /** How many tasks Spark runs at once. */

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.AcceptsLatestSeenOffset;
@@ -94,6 +95,11 @@ public class BoundedStream
     return described;
   }
 
+  /** Where the rowtime stream is; null if its options do not name it. */
+  String path() {
+    return described.get("path");
+  }
+
   @Override
   public void setLatestSeenOffset(Offset offset) {
     ShimMismatch.guarded(() -> BoundedQuery.running().install());
@@ -107,11 +113,26 @@ public class BoundedStream
     return ShimMismatch.guarded(
         () -> {
           BoundedQuery query = BoundedQuery.running();
-          Offset from = withAccount(withShim(start, query.isAlone()), query.account());
-          Offset end = Planner.answer(() -> admission.latestOffset(from, limit));
+          Offset from = withAccount(withShim(start), query.account());
+          Offset end = next(query.newsWait(), from, start, limit);
           query.reached(this, end == null ? start : end);
           return end;
         });
+  }
+
+  /** The end of the next batch; {@code start} if no news have come while the query waited for some. */
+  private Offset next(NewsWait wait, Offset from, Offset start, ReadLimit limit) {
+    wait.begin(this);
+    Offset end = Planner.answer(() -> admission.latestOffset(from, limit));
+    while (start.equals(end) && wait.heard(this, seconds -> isNews(start, seconds, wait.beside(this)))) {
+      end = Planner.answer(() -> admission.latestOffset(withShim(start), limit));
+    }
+    return end;
+  }
+
+  private boolean isNews(Offset start, double seconds, Set<String> beside) {
+    String question = OffsetJson.news(start.json(), seconds, beside);
+    return OffsetJson.isNews(Planner.answer(() -> ask(stream, question)).json());
   }
 
   /**
@@ -176,7 +197,7 @@ public class BoundedStream
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    return Planner.answer(() -> read.partitions(withShim(start, false), end));
+    return Planner.answer(() -> read.partitions(withShim(start), end));
   }
 
   /** Adds the query's account, if it has not been passed on. */
@@ -188,8 +209,8 @@ public class BoundedStream
     return stream.deserializeOffset(OffsetJson.withAccount(offset.json(), now));
   }
 
-  private Offset withShim(Offset offset, boolean alone) {
-    return stream.deserializeOffset(OffsetJson.withShim(offset.json(), location, alone));
+  private Offset withShim(Offset offset) {
+    return stream.deserializeOffset(OffsetJson.withShim(offset.json(), location));
   }
 
   @Override

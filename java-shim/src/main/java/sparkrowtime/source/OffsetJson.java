@@ -3,9 +3,11 @@ package sparkrowtime.source;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.EndOfTime;
 
@@ -30,12 +32,25 @@ public final class OffsetJson {
     return floor.isNull() ? Bound.UNKNOWN_YET : EndOfTime.within(floor.asLong());
   }
 
+  /** The offset with the handshake: bounds are applied, and who reads. Never written to a log. */
+  static String withShim(String json, String reader) {
+    return parse(json).put("shim", "1").put("reader", reader).toString();
+  }
+
   /**
-   * The offset with the handshake: bounds are applied, who reads, and whether the query has no other
-   * source. Never written to a log.
+   * The question whether news come within so many seconds, in this stream or in those at the paths {@code beside}.
+   * Never written to a log.
    */
-  static String withShim(String json, String reader, boolean alone) {
-    return parse(json).put("shim", "1").put("reader", reader).put("alone", alone).toString();
+  static String news(String json, double seconds, Set<String> beside) {
+    ObjectNode node = parse(json).put("shim", "1");
+    ArrayNode paths = node.putObject("news").put("seconds", seconds).putArray("streams");
+    beside.forEach(paths::add);
+    return node.toString();
+  }
+
+  /** The answer to {@link #news}. */
+  static boolean isNews(String json) {
+    return parse(json).path("news").asBoolean();
   }
 
   /** The question for the least rowtime at or above {@code from} up to this offset. Never written to a log. */

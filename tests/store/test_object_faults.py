@@ -1,0 +1,138 @@
+"""An object store that refuses, or does not answer: calls raise, nothing is lost, and others are not kept waiting."""
+
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.store import check_store, open_store
+from spark_rowtime.store.postgres import file_system
+from tests.conftest import set_s3_environment
+from tests.postgresserver import PostgresServer
+from tests.s3server import BUCKET, KEY, SECRET, S3Server
+from tests.store.gate import OPEN, REFUSING, SILENT, Gate
+from tests.streams import QUIET
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, text STRING"
+TEXT = "a" * 50_000
+"""Two rows with this text are an object, one is none."""
+TIMEOUT_SECONDS = 1
+LONGEST_SECONDS = 20
+"""A call gives up in this time."""
+
+
+@pytest.fixture
+def gate(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    set_s3_environment(monkeypatch)
+    monkeypatch.setattr(file_system, "S3_TIMEOUT_SECONDS", TIMEOUT_SECONDS)
+    monkeypatch.setattr(file_system, "S3_ATTEMPTS", 1)
+    gate = Gate(int(s3.endpoint.rpartition(":")[2]))
+    yield gate
+    gate.close()
+
+
+@pytest.fixture
+def path(postgres: PostgresServer, gate: Gate, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A stream whose location is behind the gate."""
+    path = postgres.url(f"faults/{request.node.name}")
+    server = f"endpoint_override=127.0.0.1:{gate.port}&scheme=http"
+    rt.createStream(path, SCHEMA, location=f"s3://{BUCKET}/{tmp_path.name}?{server}", retainBytes=400_000)
+    return path
+
+
+def pair(minute: int) -> list[tuple[str, str]]:
+    return [(f"2026-01-05T10:{minute:02d}:0{second}Z", TEXT) for second in range(2)]
+
+
+def read(path: str) -> list[int]:
+    """The minutes of the rows, in the order of the log."""
+    with rt.openReader(path, order="arrival") as reader:
+        return [row["rowtime"].minute for train in reader for row in train.rows.to_pylist()]
+
+
+@pytest.mark.parametrize("mode", [REFUSING, SILENT])
+def test_a_sink_keeps_its_rows_until_the_location_is_back(path: str, gate: Gate, mode: str) -> None:
+    with rt.openSink(path, producer="a", linger=QUIET) as sink:
+        sink.sendRows(pair(1))
+        sink.flush()
+        sink.sendRows(pair(2))
+        gate.turn(mode)
+        started = time.monotonic()
+        with pytest.raises(rt.StoreUnavailableError, match=r"s3://rows/.*\.arrow, where the stream") as caught:
+            sink.flush()
+        assert time.monotonic() - started < LONGEST_SECONDS
+        assert not any(secret in str(caught.value) + str(caught.value.values) for secret in (SECRET, KEY))
+        gate.turn(OPEN)
+        sink.sendRows(pair(3))
+        sink.flush()
+    assert read(path) == [1, 1, 2, 2, 3, 3]
+    assert check_store(path).damage == []
+
+
+def test_a_writer_that_waits_for_the_location_keeps_nobody_waiting(path: str, gate: Gate) -> None:
+    """The rows are written before the transaction, so no lock is held meanwhile."""
+    with (
+        rt.openSink(path, producer="slow", linger=QUIET) as slow,
+        rt.openSink(path, producer="b", linger=QUIET) as sink,
+    ):
+        slow.sendRow(("2026-01-05T10:00:00Z", "small"))
+        slow.flush()
+        slow.sendRows(pair(1))
+        gate.turn(SILENT)
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(slow.flush)
+            assert gate.asked.wait(LONGEST_SECONDS)
+            for minute in range(2, 6):
+                sink.sendRow((f"2026-01-05T10:{minute:02d}:00Z", "small"))
+                sink.flush()
+            landed, was_waiting = rt.describeStream(path).rows, not waiting.done()
+            assert isinstance(waiting.exception(), rt.StoreUnavailableError)
+        assert (landed, was_waiting) == (5, True)
+        gate.turn(OPEN)
+        slow.flush()
+    assert sorted(read(path)) == [0, 1, 1, 2, 3, 4, 5]
+
+
+def test_a_reader_goes_on_where_it_was(path: str, gate: Gate) -> None:
+    sink, reader = rt.openSink(path, producer="a", linger=QUIET), rt.openReader(path, order="arrival", name="r")
+    with sink, reader:
+        found = []
+        for minutes in ((1, 2), (3, 4, 5)):
+            for minute in minutes:
+                sink.sendRows(pair(minute))
+                sink.flush()
+            if minutes[0] == 3:
+                gate.turn(REFUSING)
+                with pytest.raises(rt.StoreUnavailableError, match="cannot be used just now"):
+                    list(reader)
+                gate.turn(OPEN)
+            found += [row["rowtime"].minute for train in reader for row in train.rows.to_pylist()]
+        assert found == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+
+
+def test_retention_that_cannot_remove_objects_lets_commits_land(
+    path: str, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is cut; the objects are removed once the location is back."""
+    with rt.openSink(path, producer="a", linger=QUIET) as sink, open_store(path) as store:
+        for minute in range(1, 5):
+            sink.sendRows(pair(minute))
+            sink.flush()
+        gate.turn(REFUSING)
+        with caplog.at_level(logging.WARNING):
+            for minute in range(5, 40):
+                sink.sendRow((f"2026-01-05T10:{minute:02d}:00Z", TEXT))
+                sink.flush()
+        assert "Old rows of" in caplog.text
+        assert SECRET not in caplog.text
+        assert store.horizon().rows > 8
+        gate.turn(OPEN)
+        assert len(store.objects.sizes()) == 4
+        assert store.gc().files == 4
+        assert store.objects.sizes() == {}
+    assert read(path)[-1] == 39
+    assert check_store(path).damage == []
