@@ -37,7 +37,8 @@ class Shop:
     def __init__(self, broker: str, bounds: str) -> None:
         self.topic = f"orders-{uuid.uuid4().hex[:8]}"
         settings = {"bootstrap.servers": broker}
-        AdminClient(settings).create_topics([NewTopic(self.topic, 3, 1)])[self.topic].result(30)
+        admin = AdminClient(settings)
+        admin.create_topics([NewTopic(self.topic, 3, 1)])[self.topic].result(30)
         self._producer, self._sink = Producer(settings), rt.openSink(bounds, producer="shop")
         self._ends: dict[int, int] = {}
 
