@@ -1,8 +1,14 @@
 """What the broker says of a topic: its id, and the ends of its partitions."""
 
+import time
 from typing import Any, NamedTuple
 
 from spark_rowtime.errors import ExtraNotInstalledError, KafkaTopicError, KafkaUnavailableError
+
+RETRY_SECONDS = 0.1
+"""The pause before a partition without a leader is asked for again."""
+_FOR_A_MOMENT = ("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE")
+"""Kafka's errors for a partition whose leader is being elected, or was until the client looked it up again."""
 
 
 class TopicState(NamedTuple):
@@ -31,7 +37,21 @@ def admin_of(producer: Any, topic: str, seconds: float) -> Any:
 
 
 def topic_state(admin: Any, topic: str, seconds: float) -> TopicState:
-    """Asks the broker for the state of ``topic``. Raises KafkaTopicError if there is no such topic."""
+    """Asks the broker for the state of ``topic``. Raises KafkaTopicError if there is no such topic.
+
+    It asks again while a partition has no leader, as for a moment after the topic was created.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return _asked(admin, topic, seconds)
+        except KafkaUnavailableError as error:
+            if error.values.get("code") not in _FOR_A_MOMENT or time.monotonic() >= deadline:
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def _asked(admin: Any, topic: str, seconds: float) -> TopicState:
     from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition  # noqa: PLC0415  (an extra)
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # noqa: PLC0415
 
