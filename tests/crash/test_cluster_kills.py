@@ -1,6 +1,6 @@
 """kill -9 of machines of a cluster with its executors, and of the driver, while a query runs over PostgreSQL.
 
-A cluster takes long to start, so CI has a worker and a driver. More, at random moments (others with ROWTIME_SEED=2):
+Minutes, so by command, at random moments (others with ROWTIME_SEED=2):
 ``ROWTIME_KILLS=20 python -m pytest -s tests/crash -k cluster``.
 """
 
@@ -9,6 +9,8 @@ import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+
+import pytest
 
 from tests.cluster.driver import Driver, DriverFailedError
 from tests.cluster.machines import Network
@@ -21,6 +23,7 @@ from tests.postgresserver import PostgresServer
 from tests.sparksession import wait_for
 
 FEW = 2
+pytestmark = pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="minutes; ROWTIME_KILLS=2 has it")
 WORKER, DRIVER = "a worker of a Spark cluster, with its executor", "the driver on a Spark cluster"
 
 
