@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 NEWEST := pyspark[sql]>=4.2.1,<4.4
 OLDEST := pyspark[sql]==4.2.1
 SOURCES := pyproject.toml hatch_build.py $(shell find java-shim -name '*.java' -o -name '*.py')
-PIP := -m pip install --quiet --disable-pip-version-check
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo test test-quick lint docs bench clean
 
