@@ -67,10 +67,10 @@ class Release:
 
     def step(self, store: Store, at: Position, upto: int | None = None) -> Position:
         """The next position after ``at``, not beyond seq ``upto``; ``at`` itself if there is nothing new."""
-        self._require_held(at)
         require_kept(at, store.horizon(), store.path)
         head = store.head()
         require_there(at, head, store.path)
+        self._require_held(at, head)
         if upto is not None:
             head = store.at(max(upto, at.seq))
         cut = self._cut(head)
@@ -102,9 +102,13 @@ class Release:
             return rows
         return rows.filter(pc.greater_equal(rowtime_micros(rows), self.since))
 
-    def _require_held(self, at: Position) -> None:
-        """Refuses a position without a cut, behind which no row is held back. At the end of time no row is held."""
-        if self.hold is not None and at.cut is None and (at.floor is None or at.floor < END):
+    def _require_held(self, at: Position, head: Head) -> None:
+        """Refuses a position without a cut, behind which no row is held back, unless the stream is complete.
+
+        At the end of time no row is held, and a limit may then give a position without a cut before the end.
+        """
+        complete = head.floor is not None and head.floor >= END
+        if self.hold is not None and at.cut is None and not complete:
             raise InvalidOptionError(
                 f"hold ({timedelta(microseconds=self.hold)}) was added, but this position in order={self.order} was "
                 f"read without hold: all rows up to seq {at.seq} have been handed out, and hold would have no effect. "

@@ -228,3 +228,18 @@ def test_hold_may_be_taken_back_and_stay_to_the_end_of_a_stream(path: str, sourc
     last = step(held, end)
     assert read(held, end, last) == [2]
     assert step(held, last) == last
+
+
+def test_hold_and_a_limit_read_a_complete_stream_to_its_end(path: str, source: Sources) -> None:
+    """No row is held at the end of time, so the steps before the end have no cut."""
+    sink = opened(path, "feed")
+    held = source(hold="1 hour", maxRowsPerTrigger="1")
+    at = held.initialOffset()
+    for minute in range(4):
+        minutes(sink, minute)
+    sink.close(complete=True)
+    found: list[int] = []
+    while (end := held.latestOffset(at, held.getDefaultReadLimit())) != at:
+        found += read(held, at, end)
+        at = end
+    assert found == [0, 1, 2, 3]
