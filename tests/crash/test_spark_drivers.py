@@ -31,7 +31,7 @@ MEASURES: list[Callable[[Path], int]] = [
 ]
 LINE = "kill -9 of a Spark driver: {}"
 RANDOM = {"directory": "", "postgresql": " over PostgreSQL"}
-WITHIN = LEFT if "ROWTIME_KILLS" in os.environ else {IN_TASK: LEFT[IN_TASK]}
+WITHIN = LEFT if "ROWTIME_KILLS" in os.environ else {point: LEFT[point] for point in (IN_TASK, IN_COMMIT)}
 """The points of a batch, and where it is when its driver dies there."""
 
 
