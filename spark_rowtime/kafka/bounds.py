@@ -194,7 +194,7 @@ class KafkaBounds:
     def _require_in_time(self, micros: int) -> None:
         if micros < self._promising:
             raise late_before_sent(self._sink.producer, micros, self._promising, None)
-        if micros < self._floor or time.monotonic() >= self._contact_until:
+        if self._sink.closed or micros < self._floor or time.monotonic() >= self._contact_until:
             self._floor = self._sink.requireInTime(micros)
             self._contact_until = time.monotonic() + CONTACT_SECONDS
 
