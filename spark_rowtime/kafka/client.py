@@ -6,10 +6,10 @@ An option may be a password. No error here shows the value of one.
 import logging
 import re
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
-from spark_rowtime.errors import ExtraNotInstalledError, InvalidOptionError, KafkaUnavailableError
+from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
+from spark_rowtime.tables.table import required
 
 LOG = logging.getLogger("spark_rowtime.kafka")
 PREFIX = "kafka."
@@ -21,12 +21,7 @@ _PROPERTY = re.compile(r'property[: ]+"([^"]+)"')
 
 def library(module: str = "confluent_kafka") -> Any:
     """Imports a module of the client; ExtraNotInstalledError without the pip extra."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ExtraNotInstalledError(
-            f"Kafka needs the client confluent-kafka ({error}). Run pip install 'spark-rowtime[kafka]'.", extra="kafka"
-        ) from error
+    return required(module, "kafka", "Kafka")
 
 
 def client_options(given: Mapping[str, Any], refused: Mapping[str, str]) -> dict[str, Any]:

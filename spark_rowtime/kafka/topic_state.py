@@ -3,7 +3,8 @@
 import time
 from typing import Any, NamedTuple
 
-from spark_rowtime.errors import ExtraNotInstalledError, KafkaTopicError, KafkaUnavailableError
+from spark_rowtime.errors import KafkaTopicError, KafkaUnavailableError
+from spark_rowtime.tables.table import required
 
 RETRY_SECONDS = 0.1
 """The pause before a partition without a leader is asked for again."""
@@ -20,20 +21,13 @@ class TopicState(NamedTuple):
 
 def admin_of(producer: Any, topic: str, seconds: float) -> Any:
     """Returns a client for questions to the brokers that ``producer`` knows, without TLS and without a user."""
-    try:
-        from confluent_kafka import KafkaException  # noqa: PLC0415  (an extra)
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415
-    except ImportError as error:
-        raise ExtraNotInstalledError(
-            "rt.KafkaBounds needs confluent-kafka, which is not installed. Install it: pip install "
-            "'spark-rowtime[kafka]'.",
-            extra="kafka",
-        ) from error
+    failure = required("confluent_kafka", "kafka", "rt.KafkaBounds").KafkaException
+    admins = required("confluent_kafka.admin", "kafka", "rt.KafkaBounds")
     try:
         brokers = producer.list_topics(topic, seconds).brokers.values()
-    except KafkaException as error:
+    except failure as error:
         raise unavailable(error, topic) from error
-    return AdminClient({"bootstrap.servers": ",".join(f"{broker.host}:{broker.port}" for broker in brokers)})
+    return admins.AdminClient({"bootstrap.servers": ",".join(f"{broker.host}:{broker.port}" for broker in brokers)})
 
 
 def topic_state(admin: Any, topic: str, seconds: float) -> TopicState:
