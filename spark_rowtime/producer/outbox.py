@@ -276,12 +276,22 @@ class Outbox:
         schema = self._store.schema
         for (small, _), alike in groupby(self._batches, key=_shape):
             given = list(alike)
+            if len(given) == 1 and len(given[0].micros) <= self._max_train_rows:
+                yield _of_schema(given[0].rows, schema), given[0].ends
+                continue
             rows = pa.Table.from_batches([batch.rows for batch in given])
             if not rows.schema.equals(schema, check_metadata=True):
                 rows = pa.Table.from_arrays(rows.columns, schema=schema)
             trains = (rows.combine_chunks() if small else rows).to_batches(max_chunksize=self._max_train_rows)
             whole = not small and len(trains) == len(given)  # no batch was cut
             yield from zip(trains, [batch.ends for batch in given] if whole else [None] * len(trains), strict=True)
+
+
+def _of_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the rows with a schema that differs at most in nullability and metadata."""
+    if rows.schema.equals(schema, check_metadata=True):
+        return rows
+    return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def _shape(batch: Timed) -> tuple[bool, pa.Schema]:

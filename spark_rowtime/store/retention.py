@@ -16,6 +16,8 @@ from spark_rowtime.types.timestamps import show_micros
 UNRELEASED = "the bound has not released it"
 STAGED_RETENTION_MICROS = 86_400_000_000
 """How long staged bytes are kept without a commit: a day, since a Spark batch may still commit them."""
+STAGED_ROWS = "staged rows"
+"""What a stream lacks, in the values of the error, if it was longer."""
 
 
 SEEN_SECONDS = 60.0
@@ -100,4 +102,5 @@ def staged_gone(path: str) -> StoreUnavailableError:
         f"gc removed rows that were written to {path} more than a day ago and never committed. Nothing of this "
         "commit was stored: send its rows again.",
         path=path,
+        lacks=STAGED_ROWS,
     )

@@ -89,12 +89,16 @@ def test_tables_of_an_older_version_get_what_is_missing(postgres: Any) -> None:
     postgres.execute("CREATE DATABASE older", database="postgres")
     path = postgres.url("orders", database="older")
     rt.createStream(path, SCHEMA)
-    for calls in ((rt.describeStream,), (lambda path: rt.createStream(path + "2", SCHEMA), rt.describeStream)):
-        postgres.execute("DROP TABLE rowtime.topic_cuts, rowtime.objects, rowtime.unnamed_objects", database="older")
-        postgres.execute("UPDATE rowtime.version SET version = 1", database="older")
-        for call in calls:
+    calls = {1: [rt.describeStream], 2: [lambda path: rt.createStream(path + "2", SCHEMA), rt.describeStream]}
+    for version, called in calls.items():
+        postgres.execute("DROP FUNCTION rowtime.commit_plainly", database="older")
+        if version == 1:
+            tables = "rowtime.topic_cuts, rowtime.objects, rowtime.unnamed_objects"
+            postgres.execute(f"DROP TABLE {tables}", database="older")
+        postgres.execute(f"UPDATE rowtime.version SET version = {version}", database="older")
+        for call in called:
             call(path)
-        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(2,)]
+        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(3,)]
     with rt.openSink(path, producer="kafka") as sink:
         sink.sendRowtimeBound("2100-01-01T00:00Z", cut={"orders": {0: 7}})
     (known,) = rt.describeStream(path).producers

@@ -87,7 +87,7 @@ def _expect(
     transaction = Transaction(connection, stream)
     row = connection.execute(heads.LOCK, (stream, where.stream), binary=True).fetchone()
     assert row is not None
-    transaction.head, at = heads.loaded(row[:-2])
+    transaction.head, at = heads.loaded(row)
     transaction.at = moment(transaction.head, at, at.micros)
     expect(transaction, Log(transaction, settings), names)
     transaction.flush()

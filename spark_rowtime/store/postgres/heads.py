@@ -61,14 +61,12 @@ class HeadRow:
 
 COLUMNS = [field.name for field in fields(HeadRow)]
 _VALUES = attrgetter(*COLUMNS)
-MICROS = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-CLOCK = f"extract(epoch FROM pg_postmaster_start_time())::text, {MICROS}"
+CLOCK = (
+    "extract(epoch FROM pg_postmaster_start_time())::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+)
 """The clock of the database: since when the server has run, and the time, in microseconds."""
 SELECT = f"SELECT {', '.join(COLUMNS)}, {CLOCK} FROM rowtime.heads WHERE stream = %s AND name = %s"  # noqa: S608
-VERSION = "pg_current_xact_id()::xid::text"
-"""The version of each row that this transaction writes: the ``xmin`` that the row has then."""
-LOCK = f"{SELECT.replace(' FROM rowtime.heads', f', xmin::text, {VERSION} FROM rowtime.heads')} FOR UPDATE"
-"""Locks the head. The answer ends with the version of its row, and the one that a write would give it now."""
+LOCK = f"{SELECT} FOR UPDATE"
 UPDATE = f"UPDATE rowtime.heads SET ({', '.join(COLUMNS)}) = ({', '.join(['%s'] * len(COLUMNS))}) WHERE stream = %s"  # noqa: S608
 POSITION = "SELECT seq, floor, largest, rows FROM rowtime.heads WHERE stream = %s AND name = %s"
 

@@ -21,8 +21,6 @@ class StoredMembers(Members):
         self._name = ""
         self._clock: ProducerClock | None = None
         self._weakest: tuple[str, ProducerClock] | None = None
-        self.weakest_row: list[tuple[Any, ...]] = []
-        """The answer to ``weakest_but`` the producer that may change."""
 
     def turn_to(self, record: Record | str, weakest: list[tuple[Any, ...]] | None = None) -> None:
         """Names the producer that may change. ``weakest`` is the answer to ``weakest_but``, if it is known already."""
@@ -30,7 +28,7 @@ class StoredMembers(Members):
         self._clock = None if isinstance(record, str) else _clock(record)
         if weakest is None:
             weakest = self._transaction.ask(records.weakest_but(self._transaction.stream, self._name))
-        self._weakest, self.weakest_row = records.member(weakest), weakest
+        self._weakest = records.member(weakest)
 
     def __bool__(self) -> bool:
         if self._clock is not None or self._weakest is not None:

@@ -61,15 +61,16 @@ class Collector:
         files, size = self._objects.abandoned()
         return Collected(removed.rows, removed.files + files, removed.size + size, removed.held, forgotten)
 
-    def after_commit(self, transaction: Transaction) -> None:
-        """Removes old trains, if a part of a retention limit had passed in the ``transaction`` of a commit.
+    def after_commit(self, now: int, cleaned: int | None, train_bytes: int) -> None:
+        """Removes old trains, if a part of a retention limit had passed at a commit.
+
+        ``now`` is the uptime of the commit, ``cleaned`` and ``train_bytes`` are those of the head behind it.
 
         A failure is only logged, since the commit has landed already.
         """
         age, size = self._settings.retainAge, self._settings.retainBytes
-        head, now = transaction.head, transaction.at.uptime
-        old = age is not None and (head.cleaned is None or now >= head.cleaned + age // LIMIT_PARTS)
-        if not old and (size is None or head.train_bytes <= size + size // LIMIT_PARTS):
+        old = age is not None and (cleaned is None or now >= cleaned + age // LIMIT_PARTS)
+        if not old and (size is None or train_bytes <= size + size // LIMIT_PARTS):
             return
         try:
             self._remove(age, size, False, MOST_PORTIONS)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -44,19 +43,19 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
-from spark_rowtime.store.postgres.forecast import Forecast, Foresight, Unforeseen
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.members import sorted_members
 from spark_rowtime.store.postgres.objects import Objects
+from spark_rowtime.store.postgres.plain_commit import Landed, call, is_plain, landed
 from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.removal import Collector
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.turn import Turn, expect
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
-from spark_rowtime.store.retention import lost_error, never_registered, require_kept
+from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table, rejected_table
 from spark_rowtime.types.alteration import altered
@@ -99,8 +98,9 @@ class PostgresStore(Store):
 
     A call whose connection is lost is repeated on a new connection. A commit that had landed is recognised then by its
     producer, epoch and number. The clock for leases, idleness and ages is that of the database; see
-    :mod:`spark_rowtime.store.postgres.uptime`. A commit takes one round trip where it can be foreseen; see
-    :mod:`spark_rowtime.store.postgres.forecast`. If a caller replaces ``now`` or ``steady``, these are used instead.
+    :mod:`spark_rowtime.store.postgres.uptime`. Nearly every commit takes one round trip; see
+    :mod:`spark_rowtime.store.postgres.plain_commit`. If a caller replaces ``now`` or ``steady``, these are used
+    instead.
     """
 
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
@@ -115,7 +115,9 @@ class PostgresStore(Store):
         self.carried = CarriedTrains(path, stream.schema, self.objects)
         self._prefetch = Prefetch()
         self._collector = Collector(path, self.settings, self._transact_plainly, self.objects)
-        self._holders, self._foresight = Holders(), Foresight()
+        self._holders = Holders()
+        self._unsettled: dict[str, Commit] = {}
+        """The last commit of each producer, if its outcome is not known."""
 
     def _transact(
         self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
@@ -123,7 +125,6 @@ class PostgresStore(Store):
         """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own."""
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
-            self._foresight.forget()
             transaction = Transaction(connection, self._id)
             at, found = transaction.begin(self.path, self.name, first)
             transaction.at = self._moment(transaction.head, at)
@@ -255,40 +256,48 @@ class PostgresStore(Store):
         return self.carried.stage(rows, ends)
 
     def commit(self, commit: Commit) -> Receipt:
-        foreseen = self._connection.call(partial(self._commit_as_foreseen, commit))
-        receipt, transaction = foreseen or self._commit_in_turn(commit)
-        self._collector.after_commit(transaction)
-        return receipt
-
-    def _commit_as_foreseen(
-        self, commit: Commit, connection: psycopg.Connection[Any]
-    ) -> tuple[Receipt, Transaction] | None:
-        """Commits in one round trip, if nobody else has changed the stream since this object's last commit."""
-        known = self._foresight.take(commit)
-        if known is None:
-            return None
-        reading = known.now()
-        forecast = Forecast(connection, self._id, known, self._moment(known.head, reading))
-        log = Log(forecast, self.settings)
-        log.members.turn_to(forecast.record, known.weakest)
-        turn = Turn(self, forecast, log)
+        self._settle(commit.producer, commit)
+        self._unsettled[commit.producer] = commit
         try:
-            turn.expire(but=commit.producer)
-            receipt = turn.commit(commit, self._current(turn, forecast.record, commit.producer, commit.epoch))
-        except (Unforeseen, RowtimeError):  # a commit is refused under the lock only
+            made = self._commit_plainly(commit) or self._commit_in_turn(commit)
+        except RowtimeError as error:
+            if refused(error):
+                self._unsettled.pop(commit.producer, None)
+            raise
+        self._unsettled.pop(commit.producer, None)
+        self._collector.after_commit(made.uptime, made.cleaned, made.train_bytes)
+        return made.receipt
+
+    def _settle(self, producer: str, next_one: Commit | None = None) -> None:
+        """Repeats the producer's last commit if its connection was lost, before anything follows from its outcome.
+
+        The server may still be about to make such a commit: it does not notice at once that a client is gone. After the
+        repetition it makes nothing of it any more.
+        """
+        commit = self._unsettled.get(producer)
+        if commit is None or commit is next_one:
+            return
+        try:
+            self.commit(commit)
+        except RowtimeError as error:
+            if not refused(error):
+                raise
+
+    def _commit_plainly(self, commit: Commit) -> Landed | None:
+        """Commits in one round trip, if the server can decide the commit; see ``plain_commit``."""
+        if not is_plain(commit, self.settings):
             return None
-        applied = forecast.apply(self.name, None if self._replaced else reading.micros)
-        self._foresight.foresaw(applied)
-        return None if applied is None else (receipt, forecast)
+        clock = reading(self.now, self.steady) if self._replaced else None
+        sql, values = call(commit, self._id, self.name, self.settings, clock)
+        return landed(self._connection.look(sql, *values))
 
-    def _commit_in_turn(self, commit: Commit) -> tuple[Receipt, Transaction]:
-        def run(turn: Turn, record: Record | None) -> tuple[Receipt, Turn, Record]:
-            record = self._current(turn, record, commit.producer, commit.epoch)
-            return turn.commit(commit, record), turn, record
+    def _commit_in_turn(self, commit: Commit) -> Landed:
+        def run(turn: Turn, record: Record | None) -> Landed:
+            receipt = turn.commit(commit, self._current(turn, record, commit.producer, commit.epoch))
+            head = turn.transaction.head
+            return Landed(receipt, turn.transaction.at.uptime, head.cleaned, head.train_bytes)
 
-        receipt, turn, record = self._for_producer(commit.producer, run, expires=commit.producer)
-        self._foresight.learn(turn.transaction, record, turn.log.members.weakest_row)
-        return receipt, turn.transaction
+        return self._for_producer(commit.producer, run, expires=commit.producer)
 
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
         def run(turn: Turn, record: Record | None) -> None:
@@ -457,6 +466,7 @@ class PostgresStore(Store):
         return Summary(head.floor, holder, expected, head.attached, head.rejected, head.forgotten)
 
     def producer(self, name: str) -> ProducerInfo | None:
+        self._settle(name)
         row = self._connection.one(records.ONE, self._id, name)
         return None if row is None else records.opened(row).info
 
@@ -566,6 +576,11 @@ class PostgresStore(Store):
     def close(self) -> None:
         if self._holders.remove():
             self._connection.close()
+
+
+def refused(error: RowtimeError) -> bool:
+    """Returns whether a commit that raised the error is refused, and so would be each time it is repeated."""
+    return not isinstance(error, StoreUnavailableError) or error.values.get("lacks") == STAGED_ROWS
 
 
 @contextmanager

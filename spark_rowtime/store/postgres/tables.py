@@ -5,8 +5,9 @@ from typing import Any
 from psycopg import Cursor
 
 from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.store.postgres.plain_commit import FUNCTION
 
-VERSION = 2
+VERSION = 3
 """The version of the tables that this code creates, and the largest that it uses."""
 TABLES_LOCK = 0x726F7774
 """The advisory lock, ``rowt`` in ASCII, under which tables and streams are created, renamed and deleted."""
@@ -90,6 +91,9 @@ CREATE TABLE rowtime.topic_cuts (
 CREATE INDEX whole_cuts ON rowtime.topic_cuts (stream, producer, seq) WHERE whole;
 """
 """What version 2 adds: trains in objects of a file system, and which messages of Kafka topics bounds follow."""
+TABLES_3 = FUNCTION
+"""What version 3 adds: the function that commits."""
+_ADDED = {2: TABLES_2, 3: TABLES_3}
 HISTORY = (
     *("heads", "events", "trains", "objects", "unnamed_objects", "producers", "rejected", "readers", "key_floors"),
     *("accounts", "topic_cuts"),
@@ -111,10 +115,10 @@ def create_tables(cursor: Cursor[Any], path: str) -> None:
     require_version(cursor, path)
     found = version(cursor)
     if found is None:
-        cursor.execute(TABLES + TABLES_2)
+        cursor.execute(TABLES + "".join(_ADDED.values()))
         cursor.execute("INSERT INTO rowtime.version VALUES (%s)", (VERSION,))
     elif found < VERSION:
-        cursor.execute(TABLES_2)
+        cursor.execute("".join(sql for later, sql in _ADDED.items() if later > found))
         cursor.execute("UPDATE rowtime.version SET version = %s", (VERSION,))
 
 

@@ -1,6 +1,5 @@
 """Transaction: the unit in which everything happens, ordered by the lock on the stream's head."""
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import psycopg
 
 from spark_rowtime.store.postgres import heads
 from spark_rowtime.store.postgres.connection import Statement, gone, run
+from spark_rowtime.store.postgres.gate import enter
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.uptime import Moment, note
 from spark_rowtime.store.postgres.writes import combinable, combine, make, update_head
@@ -27,10 +27,6 @@ class Transaction:
         self._changed = False
         self.head: HeadRow
         self.at: Moment
-        self.reading, self.arrival = Reading("", 0), 0
-        """The database's clock as the head was locked, and the nanoseconds of this process when the answer arrived."""
-        self.version = self.own_version = ""
-        """The version of the head's row when it was locked, and the one that this transaction gives it if it writes."""
 
     def begin(self, path: str, name: str, first: Sequence[Statement]) -> tuple[Reading, list[list[tuple[Any, ...]]]]:
         """Locks the head, and runs the queries ``first`` in the same round trip.
@@ -38,19 +34,12 @@ class Transaction:
         Returns the reading of the database's clock, and the rows of the queries. Raises DataLostError if the stream was
         deleted or renamed.
         """
-        begin: list[Statement] = [("BEGIN", ()), (heads.LOCK, (self.stream, name))]
-        _, locked, *found = run(self._connection, [*begin, *first])
+        begin: list[Statement] = [("BEGIN", ()), enter(self.stream), (heads.LOCK, (self.stream, name))]
+        _, _, locked, *found = run(self._connection, [*begin, *first])
         if not locked:
             raise gone(path)
-        *columns, self.version, self.own_version = locked[0]
-        self.head, self.reading = heads.loaded(columns)
-        self.arrival = time.monotonic_ns()
-        return self.reading, found
-
-    @property
-    def writes(self) -> bool:
-        """Whether the head is written with the commit."""
-        return self._changed
+        self.head, reading = heads.loaded(locked[0])
+        return reading, found
 
     def write(self, sql: str, *values: Any) -> None:
         """Runs a statement that returns nothing, before the next query or the commit."""

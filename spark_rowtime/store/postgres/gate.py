@@ -1,0 +1,21 @@
+"""The gate of a stream: the advisory lock that every transaction on the stream takes before it locks the head.
+
+Those that wait for an advisory lock get it one after the other. Without it, each change of the head's row would wake
+all that wait for the row, and each of them would follow the row to its new version to wait again. The lock of the row
+is what counts, as for a client that does not take the gate; the gate only lets one at a time come that far.
+"""
+
+from spark_rowtime.store.postgres.connection import Statement
+
+GATES = 0x726F7774 << 32
+"""The advisory locks ``rowt`` in ASCII, and then the stream's number."""
+
+
+def gate(stream: int) -> int:
+    """Returns the number of the advisory lock."""
+    return GATES + stream
+
+
+def enter(stream: int) -> Statement:
+    """Returns the statement that takes the gate until the transaction ends."""
+    return "SELECT pg_advisory_xact_lock(%s)", (gate(stream),)

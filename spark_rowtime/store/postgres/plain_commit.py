@@ -1,0 +1,116 @@
+"""The plain commit: the server decides a commit in one round trip, by a function of the database.
+
+It is for what nearly every commit is: at most one train, in the database, and a bound, of a producer that is attached
+and does not become late. The function locks the stream, checks that the commit is such a one, and makes it as a
+transaction of :mod:`spark_rowtime.store.postgres.turn` would. Otherwise it does nothing, and the commit runs there.
+"""
+
+from typing import Any, NamedTuple
+
+from spark_rowtime.store.base import Commit, Receipt, Staged, StreamSettings
+from spark_rowtime.store.postgres.gate import gate
+from spark_rowtime.store.postgres.inline import Inline
+from spark_rowtime.store.postgres.trains import PART_BYTES
+from spark_rowtime.store.steady_clock import Reading
+from spark_rowtime.store.widths import width_class
+from spark_rowtime.types.timestamps import END
+
+FUNCTION = """
+CREATE OR REPLACE FUNCTION rowtime.commit_plainly(
+    gate bigint, of_stream bigint, stream_name text, of_producer text, of_epoch bigint, new_number bigint,
+    promised bigint, new_checkpoint text, new_disorder text, idle_timeout bigint, given_boot text, given_micros bigint,
+    new_rows bigint, new_least bigint, new_largest bigint, new_width smallint, new_length bigint, new_checksum bigint,
+    content bytea,
+    OUT landed_seq bigint, OUT landed_floor bigint, OUT uptime bigint, OUT cleaned bigint, OUT train_bytes bigint
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    head record; own record; weakest bigint; new_own bigint; new_floor bigint; new_seq bigint; now_up bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(gate);
+    SELECT h.xmin AS version, h.seq, h.floor, h.largest, h.rows, h.boot, h.ahead, h.stamp, h.due, h.train_bytes,
+        h.cleaned INTO head FROM rowtime.heads h WHERE h.stream = of_stream AND h.name = stream_name;
+    now_up := COALESCE(given_micros, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + head.ahead;
+    IF NOT FOUND OR now_up < head.stamp OR now_up > head.due OR new_least < head.floor
+        OR head.boot IS DISTINCT FROM COALESCE(given_boot, extract(epoch FROM pg_postmaster_start_time())::text)
+    THEN RETURN; END IF;
+    SELECT p.floor, p.lease INTO own FROM rowtime.producers p WHERE p.stream = of_stream AND p.name = of_producer
+        AND p.status = 'attached' AND p.epoch = of_epoch AND p.number < new_number;
+    IF NOT FOUND OR (new_rows IS NULL AND promised <= own.floor) THEN RETURN; END IF;
+    new_own := GREATEST(own.floor, promised, CASE WHEN new_rows IS NULL THEN head.floor END);
+    new_floor := head.floor;
+    PERFORM 1 FROM rowtime.producers p WHERE p.stream = of_stream AND p.status = 'expected' LIMIT 1;
+    IF NOT FOUND AND new_own IS NOT NULL THEN
+        SELECT p.floor INTO weakest FROM rowtime.producers p
+            WHERE p.stream = of_stream AND p.status = 'attached' AND p.name <> of_producer
+            ORDER BY p.floor NULLS FIRST, p.name LIMIT 1;
+        IF NOT FOUND THEN weakest := new_own; END IF;
+        IF weakest IS NOT NULL THEN new_floor := GREATEST(head.floor, LEAST(weakest, new_own)); END IF;
+    END IF;
+    new_seq := head.seq + 1;
+    UPDATE rowtime.heads h SET seq = new_seq, floor = new_floor, largest = GREATEST(head.largest, new_largest),
+        rows = head.rows + COALESCE(new_rows, 0), stamp = now_up,
+        due = LEAST(head.due, now_up + own.lease, now_up + idle_timeout),
+        train_bytes = head.train_bytes + COALESCE(new_length, 0)
+        WHERE h.stream = of_stream AND h.xmin = head.version;
+    IF NOT FOUND THEN RETURN; END IF;
+    INSERT INTO rowtime.events VALUES (of_stream, new_seq, 'sent', of_producer, now_up, new_own, new_floor,
+        GREATEST(head.largest, new_largest), head.rows + COALESCE(new_rows, 0),
+        new_rows, new_least, new_largest, new_width, new_length, new_checksum);
+    IF new_rows IS NOT NULL THEN INSERT INTO rowtime.trains VALUES (of_stream, new_seq, 0, content); END IF;
+    UPDATE rowtime.producers p SET floor = new_own, seen = now_up, sent = now_up,
+        accepted = accepted + COALESCE(new_rows, 0), number = new_number,
+        checkpoint = COALESCE(new_checkpoint, checkpoint), disorder = new_disorder,
+        receipt_seq = new_seq, receipt_floor = new_floor
+        WHERE p.stream = of_stream AND p.name = of_producer;
+    landed_seq := new_seq; landed_floor := new_floor; uptime := now_up;
+    cleaned := head.cleaned; train_bytes := head.train_bytes + COALESCE(new_length, 0);
+END $$;
+"""
+_CALL = f"SELECT * FROM rowtime.commit_plainly({', '.join(['%s'] * 19)})"  # noqa: S608  (constants)
+_NO_TRAIN = (None,) * 7
+
+
+class Landed(NamedTuple):
+    """The outcome of a commit: its receipt, and what decides whether old trains are to be removed."""
+
+    receipt: Receipt
+    uptime: int
+    cleaned: int | None
+    train_bytes: int
+
+
+def is_plain(commit: Commit, settings: StreamSettings) -> bool:
+    """Returns whether the server may decide the commit."""
+    if settings.maxLag is not None or len(commit.trains) > 1 or (commit.floor is not None and commit.floor >= END):
+        return False
+    if commit.rejected or commit.bounds or commit.keys is not None or commit.account is not None:
+        return False
+    if not commit.trains:
+        return settings.boundsBeforeRows and commit.floor is not None
+    place = commit.trains[0].location
+    return isinstance(place, Inline) and place.length <= PART_BYTES
+
+
+def call(
+    commit: Commit, stream: int, name: str, settings: StreamSettings, replaced: Reading | None
+) -> tuple[str, tuple[Any, ...]]:
+    """Returns the statement for a commit that is plain. ``replaced``: a reading that replaces the database's clock."""
+    clock = (None, None) if replaced is None else (replaced.boot, replaced.micros)
+    return _CALL, (
+        gate(stream), stream, name, commit.producer, commit.epoch, commit.number, commit.floor, commit.checkpoint,
+        commit.disorder, settings.idleTimeout, *clock, *(_train(commit.trains[0]) if commit.trains else _NO_TRAIN),
+    )  # fmt: skip
+
+
+def landed(row: tuple[Any, ...] | None) -> Landed | None:
+    """Returns the outcome in the answer to ``call``; None: the server has changed nothing."""
+    if row is None or row[0] is None:
+        return None
+    seq, floor, *more = row
+    return Landed(Receipt(seq, floor), *more)
+
+
+def _train(train: Staged) -> tuple[Any, ...]:
+    place, width = train.location, width_class(train.least, train.largest)
+    return train.rows, train.least, train.largest, width, place.length, place.checksum, place.content
