@@ -49,7 +49,7 @@ def test_hadoop_aws_reads_the_rows_that_python_reads(
     with open_store(gone) as store:
         lost = next(iter(store.objects.sizes()))
         store.objects.remove([lost])
-        url = store.objects.url(lost)
+        url = store.objects.for_hadoop(lost)
     program = [sys.executable, "-m", "tests.spark.over_s3a", path, gone, str(tmp_path)]
     done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stderr[-5000:]
