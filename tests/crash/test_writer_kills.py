@@ -24,7 +24,7 @@ from tests.crash.tally import Tally
 from tests.crash.victims import KILLED, Victim, how_many
 from tests.s3server import environment
 
-FEW = 8
+FEW, FEW_WITH_OBJECTS = 8, 2
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -44,7 +44,8 @@ def test_writers_killed_at_random_moments(
 
     pouring = {name: (0, started(name, 0)) for name in names}
     flushed: dict[tuple[str, int], int] = {}
-    for turn in range(how_many(FEW) + len(names)):
+    kills = how_many(FEW if location is None else FEW_WITH_OBJECTS)
+    for turn in range(kills + len(names)):
         name = dice.choice(sorted(pouring))
         generation, victim = pouring.pop(name)
         assert kill_at_random(victim, dice)
@@ -52,7 +53,7 @@ def test_writers_killed_at_random_moments(
         flushed[name, generation], floor = victim.heard[-1] if victim.heard else (0, None)
         (known,) = [p for p in store.producers() if p.name == name]
         assert floor is None or known.floor >= floor
-        if turn < how_many(FEW):
+        if turn < kills:
             pouring[name] = generation + 1, started(name, generation + 1)
     check_calls(store, flushed, line)
     check_log(store)
