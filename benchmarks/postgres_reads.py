@@ -1,7 +1,7 @@
-"""A stream in PostgreSQL read: commit to seen, an idle reader, polls and plans as it grows, and a bound to its result.
+"""A stream in PostgreSQL read: commit to seen, an idle reader, and a bound to its result.
 
-What reader_latency.py, growth.py and bound_to_result.py measure of streams in folders, with the server on this machine.
-The bound to its result is measured in the same run with streams in folders, taking turns.
+What reader_latency.py and bound_to_result.py measure of streams in folders, with the server on this machine. The
+bound to its result is measured in the same run with streams in folders, taking turns.
 """
 
 import sys
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import growth
 import reader_latency
 from bound_to_result import Lane, in_turns
 from pyspark.sql import SparkSession
@@ -17,8 +16,6 @@ from pyspark.sql.streaming import StreamingQuery
 
 from harness import figure, folder, report, session
 from tests.postgresserver import NO_SERVER, PostgresServer, programs
-
-ROUNDS = 30
 
 
 class Place(str):
@@ -53,13 +50,6 @@ def latency(server: PostgresServer) -> None:
     figure("PostgreSQL, core of an idle reader", [100 * idle for idle, _ in measured], "%")
 
 
-def grow(server: PostgresServer, largest: int) -> None:
-    sizes = [largest // 1000, largest // 10, largest]
-    small, _, large = growth.grow(Place(server.url("growth")), sizes, 16, ROUNDS)  # type: ignore[arg-type]
-    growth.worst(f"PostgreSQL, poll, {largest:,} trains", large[::2], small[::2], f"{largest // 1000:,} trains")
-    growth.worst(f"PostgreSQL, plan, {largest:,} trains", large[1::2], small[1::2], f"{largest // 1000:,} trains")
-
-
 def bound_to_result(server: PostgresServer, rounds: int) -> None:
     spark = session()
     with folder() as root:
@@ -71,14 +61,13 @@ def bound_to_result(server: PostgresServer, rounds: int) -> None:
     spark.stop()
 
 
-def main(largest: int = 1_000_000, rounds: int = 18) -> None:
+def main(rounds: int = 18) -> None:
     place = programs()
     if place is None:
         sys.exit(NO_SERVER)
     server = PostgresServer(place)
     try:
         latency(server)
-        grow(server, largest)
         bound_to_result(server, rounds)
     finally:
         server.remove()

@@ -31,6 +31,7 @@ PROGRAMS = (
     "sliding",
     "postgres_commits",
     "postgres_reads",
+    "postgres_growth",
 )
 
 

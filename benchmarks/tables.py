@@ -74,8 +74,8 @@ LINES = (
     *(Line(f"PostgreSQL, {who}{how}", BARE, "0.5", "") for how in ("", ", not synced") for who in WHO),
     Line("PostgreSQL, commit to seen by a reader", None, "10 ms", ""),
     Line("PostgreSQL, core of an idle reader", None, "3 %", ""),
-    Line("PostgreSQL, poll, 1,000,000 trains", "1,000 trains", "flat", ""),
-    Line("PostgreSQL, plan, 1,000,000 trains", "1,000 trains", "flat", ""),
+    Line("PostgreSQL, poll, 1,000,000 trains", "10,000 trains", "flat", ""),
+    Line("PostgreSQL, plan, 1,000,000 trains", "10,000 trains", "flat", ""),
     Line("PostgreSQL, bound to result", "streams in folders", "1.3", ""),
 )
 Results = dict[tuple[str, str | None], dict[str, Any]]

@@ -72,6 +72,12 @@ class PostgresServer:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
+    @property
+    def pid(self) -> int:
+        """The process whose children serve the connections."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self, **settings: str) -> None:
         """Starts the server, and waits until it accepts connections."""
         deadline = time.monotonic() + START_SECONDS

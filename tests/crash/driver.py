@@ -13,9 +13,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from tests.crash.killing import IN_TASK, Hit, KillingDataSource
-from tests.crash.places import stream_in
+from tests.crash.places import location_of, stream_in
 from tests.sparksession import NATIVE_WRITE, make_session, settle
 
+FAT = 150_000
+"""How long a text of the output is where it has a location: more than travels in a task's message."""
 SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.master": "local[2,2]",
@@ -29,7 +31,8 @@ def counts(spark: SparkSession, folder: Path) -> DataFrame:
     tumbling = rows.groupBy(F.window("rowtime", "10 minutes"), "k").agg(
         F.count("*").alias("rows"), F.sum("n").alias("n")
     )
-    return tumbling.select(F.col("window.end").alias("rowtime"), "k", "rows", "n")
+    columns = [F.col("window.end").alias("rowtime"), "k", "rows", "n"]
+    return tumbling.select(*columns, *([F.repeat(F.col("k"), F.lit(FAT)).alias("text")] if location_of(folder) else []))
 
 
 def go_on(spark: SparkSession, folder: Path) -> StreamingQuery:

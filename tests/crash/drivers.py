@@ -14,7 +14,8 @@ import spark_rowtime as rt
 from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rowtime_micros
 from tests.crash.killing import AFTER_COMMIT, BEFORE_COMMIT, IN_COMMIT, IN_TASK
-from tests.crash.places import stream_in
+from tests.crash.orphans import remove_orphans
+from tests.crash.places import location_of, stream_in
 from tests.crash.tally import Tally
 from tests.store.streams import EMPTY, WHOLE
 from tests.streams import QUIET
@@ -31,12 +32,29 @@ def moment(minutes: float) -> str:
     return rt.RowtimeBound.fromFloor(START + round(minutes * MINUTE)).time.isoformat()
 
 
+TEXT = "a" * 5000
+"""In each row of the source where it has a location: some of its trains are objects, and some are not."""
+
+
+def create_streams(folder: Path) -> list[str]:
+    """Creates the source; with a location also the others, and all have a text. Returns the text of the source."""
+    location, source = location_of(folder), "rowtime TIMESTAMP NOT NULL, k STRING, n BIGINT"
+    if location is None:
+        rt.createStream(stream_in(folder, "source"), source)
+        return []
+    rt.createStream(stream_in(folder, "source"), f"{source}, text STRING", location=location)
+    for name in ("counts", "reference"):
+        columns = "rowtime TIMESTAMP NOT NULL, k STRING, rows BIGINT, n BIGINT, text STRING"
+        rt.createStream(stream_in(folder, name), columns, location=location)
+    return [TEXT]
+
+
 class Feed:
     """Two producers of the stream ``source``, the second behind, some rows late. A seed gives the same rows."""
 
     def __init__(self, folder: Path, seed: int = 1) -> None:
         self.path, self._dice, self._step = stream_in(folder, "source"), random.Random(seed), 0
-        rt.createStream(self.path, "rowtime TIMESTAMP NOT NULL, k STRING, n BIGINT")
+        self._text = create_streams(folder)
         self._sinks = [
             rt.openSink(self.path, producer=name, onLate="reject", rowsImplyBounds=False, lease=None, linger=QUIET)
             for name in ("ahead", "behind")
@@ -52,7 +70,7 @@ class Feed:
     def _commit(self, sink: Any, minute: float) -> None:
         dice = self._dice
         times = [max(minute + dice.uniform(-1, 8), 0.01) for _ in range(dice.randint(0, 25))]
-        sink.sendRows([(moment(time), dice.choice("abc"), n) for n, time in enumerate(times)])
+        sink.sendRows([(moment(time), dice.choice("abc"), n, *self._text) for n, time in enumerate(times)])
         sink.sendRowtimeBound(moment(max(minute + 5, 0.01)), strict=dice.random() < 0.5)
         sink.flush()
 
@@ -147,7 +165,8 @@ def landed(path: str) -> int:
 def rows(path: str) -> list[tuple[Any, ...]]:
     """All rows of a stream, sorted."""
     with rt.openReader(path, order="arrival") as reader:
-        return sorted(tuple(row.values()) for train in reader for row in train.rows.to_pylist())
+        found = (row for train in reader for row in train.rows.to_pylist())
+        return sorted(tuple(value for name, value in row.items() if name != "text") for row in found)
 
 
 def expected(source: str) -> list[tuple[Any, ...]]:
@@ -184,7 +203,7 @@ class Account:
 
     def __init__(self, folder: Path, tally: Tally) -> None:
         self._source, self._sink, self._tally = stream_in(folder, "source"), stream_in(folder, "counts"), tally
-        self._reference = stream_in(folder, "reference")
+        self._reference, self._located = stream_in(folder, "reference"), location_of(folder) is not None
         self._rows: list[tuple[Any, ...]] = []
         self._bound = 0
 
@@ -212,6 +231,10 @@ class Account:
         assert rt.describeStream(self._sink).bound == rt.describeStream(reference).bound
         assert rt.describeStream(self._sink).rejected == 0
         lawful(self._sink)
+        if self._located:
+            removed = sum(map(remove_orphans, (self._source, self._sink, self._reference)))
+            print(f"{removed} objects that no commit had named were removed")
+            self._tally.account(rows(self._sink), whole, whole)
 
 
 def growth(folder: Path) -> int:

@@ -11,12 +11,15 @@ from typing import Any
 
 import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
+from spark_rowtime.store.postgres import inline
 
 DDL = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 START = 1_157_932_800_000_000
 """2006-09-11 in microseconds."""
 SECOND = 1_000_000
 QUIET = "1 hour"
+FEW_ROWS_BYTES = 250
+"""A train of ``pour`` with a handful of rows has fewer bytes."""
 steps = 0
 """How many steps a feed has; set in the process that hosts it."""
 told: Callable[[int], object] = lambda _: None  # noqa: E731
@@ -214,6 +217,13 @@ def pour(pipe: Any, path: str, name: str, generation: int, calls: int = 1_000_00
             if dice.random() < 0.1:
                 sink.flush()
                 pipe.send((rows, sink.getRowtimeBound().floor))
+
+
+def pour_objects(pipe: Any, environment: dict[str, str], *arguments: Any) -> None:
+    """The same, where every train with more than a few rows is an object of the stream's location."""
+    os.environ.update(environment)
+    inline.OBJECT_BYTES = FEW_ROWS_BYTES
+    pour(pipe, *arguments)
 
 
 def contend(pipe: Any, path: str) -> None:

@@ -3,7 +3,7 @@
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -19,7 +19,8 @@ from spark_rowtime.spark.output_bound import local_property
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import in_database
-from spark_rowtime.store.base import Commit, Receipt, Store
+from spark_rowtime.store.base import Commit, Receipt, Staged, Store
+from spark_rowtime.store.postgres.objects import InObject
 
 IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
     "in a task",
@@ -28,6 +29,8 @@ IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (
     "after it",
 )
 """Points of a batch. The first is in a task that writes through Python; other tasks do not reach it."""
+WITH_OBJECTS = " and its objects written"
+"""The end of the name of a point that only a task or commit with objects reaches: IN_TASK or IN_COMMIT before it."""
 
 
 class Hit(NamedTuple):
@@ -88,12 +91,19 @@ def _come_to(point: str, batch: int, path: str) -> None:
     os.kill(os.getpid(), hit.signal)
 
 
+def _in_objects(trains: Iterable[Staged]) -> bool:
+    return any(isinstance(train.location, InObject) for train in trains)
+
+
 class KillingWriter(RowtimeStreamWriter):
     """Runs in Spark's workers: a process for each task, and one for each commit."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskOutput:
         output = super().write(iterator)
-        _come_to(IN_TASK, int(local_property("streaming.sql.batchId") or 0), self._path)
+        batch = int(local_property("streaming.sql.batchId") or 0)
+        _come_to(IN_TASK, batch, self._path)
+        if _in_objects(output.trains):
+            _come_to(IN_TASK + WITH_OBJECTS, batch, self._path)
         return output
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -106,6 +116,8 @@ class KillingWriter(RowtimeStreamWriter):
 
         def hit_and_land(commit: Commit) -> Receipt:
             _come_to(IN_COMMIT, outputs[0].batch.number, self._path)
+            if _in_objects(commit.trains):
+                _come_to(IN_COMMIT + WITH_OBJECTS, outputs[0].batch.number, self._path)
             return land(commit)
 
         with patch.object(store, "commit", hit_and_land):

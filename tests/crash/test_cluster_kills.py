@@ -24,6 +24,7 @@ from tests.sparksession import wait_for
 
 FEW = 2
 pytestmark = pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="minutes; ROWTIME_KILLS=2 has it")
+OBJECTS = {"postgresql": "", "folder": ", objects in a folder"}
 WORKER, DRIVER = "a worker of a Spark cluster, with its executor", "the driver on a Spark cluster"
 
 
@@ -64,16 +65,18 @@ class Run:
         self._driver.kill()
 
 
+@pytest.mark.parametrize("place", ["postgresql", "folder"])
 def test_machines_of_a_cluster_killed_at_random_moments(
-    tmp_path: Path, postgres: PostgresServer, tally: Callable[[str], Tally]
+    tmp_path: Path, postgres: PostgresServer, tally: Callable[[str], Tally], place: str
 ) -> None:
     seed = int(os.environ.get("ROWTIME_SEED", "1"))
     with ExitStack() as stack:
         cluster = stack.enter_context(Cluster(tmp_path, stack.enter_context(Network())))
-        folder = in_database(cluster.shared / "killed", postgres.url())
+        location = f"file://{cluster.shared}/rows" if place == "folder" else None
+        folder = in_database(cluster.shared / "killed", postgres.url(), location)
         feed, run = Feed(folder, seed), Run(cluster, folder, seed)
         stack.callback(run.close)
-        accounts = [Account(folder, tally(f"kill -9 of {who}")) for who in (WORKER, DRIVER)]
+        accounts = [Account(folder, tally(f"kill -9 of {who}{OBJECTS[place]}")) for who in (WORKER, DRIVER)]
         for turn in range(how_many(FEW)):
             feed.send(3)
             run.some_way(native=turn % 4 < 2)

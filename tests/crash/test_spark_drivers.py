@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.drivers import BETWEEN, LEFT, Account, Driver, Feed, landed, logged, phase
-from tests.crash.killing import BEFORE_COMMIT, IN_COMMIT, IN_TASK, Hit, stopped
-from tests.crash.places import in_database, stream_in
+from spark_rowtime.store import open_store
+from tests.crash.drivers import BETWEEN, LEFT, MID_BATCH, Account, Driver, Feed, landed, logged, phase
+from tests.crash.killing import BEFORE_COMMIT, IN_COMMIT, IN_TASK, WITH_OBJECTS, Hit, stopped
+from tests.crash.orphans import named_objects
+from tests.crash.places import PLACES, location_of, stream_in
 from tests.crash.tally import Tally
 from tests.crash.victims import how_many
-from tests.postgresserver import PostgresServer
 from tests.sparksession import wait_for
 
 QUERIES = 4
@@ -30,7 +31,9 @@ MEASURES: list[Callable[[Path], int]] = [
     lambda folder: logged(folder, "commits"),
 ]
 LINE = "kill -9 of a Spark driver: {}"
-RANDOM = {"directory": "", "postgresql": " over PostgreSQL"}
+IN_CI = "s3"
+"""The place of which CI has a kill of a driver over PostgreSQL: most can be left behind there."""
+IN_DATABASE = [place for place in PLACES if place != "directory"] if "ROWTIME_KILLS" in os.environ else [IN_CI]
 WITHIN = LEFT if "ROWTIME_KILLS" in os.environ else {point: LEFT[point] for point in (IN_TASK, IN_COMMIT)}
 """The points of a batch, and where it is when its driver dies there."""
 
@@ -59,21 +62,40 @@ def killed_within(folder: Path, feed: Feed, point: str, where: str) -> None:
     assert (logged(folder, "offsets"), phase(folder)) == (batch, where)
 
 
+@pytest.mark.parametrize("place", IN_DATABASE)
 def test_a_driver_of_streams_in_postgresql_killed_within_a_batch(
-    tmp_path: Path, postgres: PostgresServer, tally: Callable[[str], Tally]
+    tmp_path: Path, tally: Callable[[str], Tally], place: str, placed: Callable[[Path, str], Path]
 ) -> None:
-    """Before the database gets the commit, and with ROWTIME_KILLS at the other points."""
-    folder = in_database(tmp_path / "streams", postgres.url())
-    feed, account = Feed(folder), Account(folder, tally("kill -9 of a Spark driver over PostgreSQL: within a batch"))
-    for point, where in WITHIN.items() if "ROWTIME_KILLS" in os.environ else [(IN_COMMIT, LEFT[IN_COMMIT])]:
+    """Before the database gets the commit, and with ROWTIME_KILLS at the other points; with a location, also there
+    when objects are written that nothing names yet."""
+    folder = placed(tmp_path / "streams", place)
+    feed, account = Feed(folder), Account(folder, tally(f"kill -9 of a Spark driver{PLACES[place]}: within a batch"))
+    for point, where in WITHIN.items() if "ROWTIME_KILLS" in os.environ else []:
         killed_within(folder, feed, point, where)
         account.killed()
+    for point in (IN_TASK, IN_COMMIT) if location_of(folder) else ():
+        if "ROWTIME_KILLS" in os.environ or point == IN_COMMIT:
+            killed_with_objects(folder, feed, point)
+            account.killed()
     feed.send(2)
     with Driver(folder) as driver:
         driver.do("go")
         driver.do("reference")
         assert driver.ended() == 0
     account.close()
+
+
+def killed_with_objects(folder: Path, feed: Feed, point: str) -> None:
+    """A driver that dies at that point of the first batch whose rows are in objects there. ``gc`` finds them."""
+    feed.send(5)
+    with Driver(folder) as driver, open_store(stream_in(folder, "counts")) as counts:
+        named = named_objects(counts)
+        Hit(point + WITH_OBJECTS, 0, driver.process.pid).lay(driver.sink)
+        driver.tell("go")
+        assert driver.ended() == -signal.SIGKILL
+        assert named_objects(counts) >= named
+        assert set(counts.objects.sizes()) > named_objects(counts), "an object that no commit names was left behind"
+    assert phase(folder) == MID_BATCH
 
 
 def taken_over(folder: Path, feed: Feed, tally: Callable[[str], Tally]) -> None:
@@ -102,18 +124,14 @@ def taken_over(folder: Path, feed: Feed, tally: Callable[[str], Tally]) -> None:
 
 
 @pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="minutes; ROWTIME_KILLS=100 has it")
-@pytest.mark.parametrize("store", ["directory", "postgresql"])
+@pytest.mark.parametrize("place", PLACES)
 def test_drivers_killed_at_random_moments(
-    tmp_path: Path, tally: Callable[[str], Tally], store: str, postgres: PostgresServer
+    tmp_path: Path, tally: Callable[[str], Tally], place: str, placed: Callable[[Path, str], Path]
 ) -> None:
     seed = int(os.environ.get("ROWTIME_SEED", "1"))
     dice, where = random.Random(seed), Counter[str]()
-    folders = [tmp_path / str(number) for number in range(QUERIES)]
-    for folder in folders:
-        folder.mkdir()
-        if store == "postgresql":
-            in_database(folder, postgres.url())
-    line = f"kill -9 of a Spark driver{RANDOM[store]}: at a random moment, by query"
+    folders = [placed(tmp_path / str(number), place) for number in range(QUERIES)]
+    line = f"kill -9 of a Spark driver{PLACES[place]}: at a random moment, by query"
     feeds = [Feed(folder, seed) for seed, folder in enumerate(folders, QUERIES * seed)]
     accounts = [Account(folder, tally(line)) for folder in folders]
     for kill in range(-(-how_many(0) // QUERIES)):

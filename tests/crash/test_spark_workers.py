@@ -18,9 +18,10 @@ from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
 from tests.crash.driver import go_on, undisturbed
-from tests.crash.drivers import LEFT, Account, Feed, growth, logged, phase, rows
-from tests.crash.killing import Hit
+from tests.crash.drivers import LEFT, MID_BATCH, Account, Feed, growth, logged, phase, rows
+from tests.crash.killing import IN_COMMIT, IN_TASK, WITH_OBJECTS, Hit
 from tests.crash.numbers import MORE
+from tests.crash.places import PLACES, location_of, stream_in
 from tests.crash.tally import Tally
 from tests.crash.victims import how_many
 from tests.sparksession import NATIVE_READ, NATIVE_WRITE, running, start, wait_for
@@ -72,19 +73,28 @@ def _module(pid: int) -> str:
         return ""
 
 
+@pytest.mark.parametrize("place", PLACES)
 def test_workers_killed_at_each_point_of_a_batch(
-    spark: SparkSession, tmp_path: Path, tally: Callable[[str], Tally]
+    spark: SparkSession, tmp_path: Path, tally: Callable[[str], Tally], place: str, placed: Callable[[Path, str], Path]
 ) -> None:
     """Of a task that has staged its rows, and of the commit. The query fails; started again, it goes on."""
-    feed, account = Feed(tmp_path), Account(tmp_path, tally("kill -9 of a Python worker of Spark: task, commit"))
+    folder, line = placed(tmp_path / "streams", place), f"kill -9 of a Python worker of Spark{PLACES[place]}"
+    feed, account = Feed(folder), Account(folder, tally(f"{line}: task, commit"))
     for point, where in LEFT.items():
         feed.send(2)
-        Hit(point, batch := logged(tmp_path, "commits") + 2).lay(str(tmp_path / "counts.rowtime"))
-        with running(go_on(spark, tmp_path)) as hit, pytest.raises(StreamingQueryException):
+        Hit(point, batch := logged(folder, "commits") + 2).lay(stream_in(folder, "counts"))
+        with running(go_on(spark, folder)) as hit, pytest.raises(StreamingQueryException):
             hit.processAllAvailable()
-        assert (logged(tmp_path, "offsets"), phase(tmp_path)) == (batch, where)
+        assert (logged(folder, "offsets"), phase(folder)) == (batch, where)
         account.killed()
-    finish(spark, tmp_path, account)
+    for point in (IN_TASK, IN_COMMIT) if location_of(folder) else ():
+        feed.send(5)
+        Hit(point + WITH_OBJECTS, 0).lay(stream_in(folder, "counts"))
+        with running(go_on(spark, folder)) as hit, pytest.raises(StreamingQueryException):
+            hit.processAllAvailable()
+        assert phase(folder) == MID_BATCH
+        account.killed()
+    finish(spark, folder, account)
 
 
 def test_the_planner_killed(spark: SparkSession, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
@@ -102,21 +112,27 @@ def test_the_planner_killed(spark: SparkSession, tmp_path: Path, tally: Callable
 
 
 @pytest.mark.parametrize("native", ["true", "false"])
+@pytest.mark.parametrize("place", ["directory", "folder", "s3"])
 def test_workers_killed_at_random_moments(
-    spark: SparkSession, tmp_path: Path, tally: Callable[[str], Tally], native: str
+    spark: SparkSession,
+    tmp_path: Path,
+    tally: Callable[[str], Tally],
+    native: str,
+    place: str,
+    placed: Callable[[Path, str], Path],
 ) -> None:
     """``native=false``: rows are read and written by Python workers, too."""
-    seed = int(os.environ.get("ROWTIME_SEED", "1"))
-    dice, feed, who = random.Random(seed), Feed(tmp_path, seed), Counter[str]()
-    account = Account(tmp_path, tally("kill -9 of any Python worker of Spark at a random moment"))
+    seed, folder = int(os.environ.get("ROWTIME_SEED", "1")), placed(tmp_path / "streams", place)
+    dice, feed, who = random.Random(seed), Feed(folder, seed), Counter[str]()
+    account = Account(folder, tally(f"kill -9 of any Python worker of Spark{PLACES[place]} at a random moment"))
     for switch in (NATIVE_READ, NATIVE_WRITE):
         spark.conf.set(switch, native)
     for _ in range(how_many(FEW) // 2):
         feed.send(2)
-        with running(go_on(spark, tmp_path)) as hit:
-            who[kill_one(spark, hit, tmp_path, dice)] += 1
+        with running(go_on(spark, folder)) as hit:
+            who[kill_one(spark, hit, folder, dice)] += 1
         account.killed()
-    finish(spark, tmp_path, account)
+    finish(spark, folder, account)
     print(f"killed: {dict(who)}")
 
 

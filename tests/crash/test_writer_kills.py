@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,25 +18,34 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
 from tests.crash import feeds
 from tests.crash.checks import PATIENCE, check_log, kill_at_random, numbers
+from tests.crash.orphans import named_objects, remove_orphans
+from tests.crash.places import PLACES, location_of, stream_in
 from tests.crash.tally import Tally
 from tests.crash.victims import KILLED, Victim, how_many
+from tests.s3server import environment
 
-FEW = 8
+FEW, FEW_WITH_OBJECTS = 8, 2
 
 
-@pytest.mark.parametrize("kind", ["local", "postgres"])
+@pytest.mark.parametrize("place", PLACES)
 def test_writers_killed_at_random_moments(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest, tally: Callable[[str], Tally]
+    place: str, tmp_path: Path, placed: Callable[[Path, str], Path], tally: Callable[[str], Tally]
 ) -> None:
     """Three producers at once, grouped by linger; what a flush has acknowledged is there, the rest by whole calls."""
-    fault, path = "kill -9 of one of 3 writers", str(tmp_path / "s")
-    if kind == "postgres":
-        fault, path = f"{fault} into PostgreSQL", request.getfixturevalue("postgres").url(f"{tmp_path.name}/s")
-    names, dice, line = ["a", "b", "c"], random.Random(3), tally(fault)
-    store = new_stream(path, *names)
-    pouring = {name: (0, Victim(feeds.pour, path, name, 0)) for name in names}
+    folder = placed(tmp_path / "streams", place)
+    path, location = stream_in(folder, "s"), location_of(folder)
+    names, dice, line = ["a", "b", "c"], random.Random(3), tally(f"kill -9 of one of 3 writers{PLACES[place]}")
+    store = new_stream(path, *names, location=location)
+
+    def started(name: str, generation: int) -> Victim:
+        if location is None:
+            return Victim(feeds.pour, path, name, generation)
+        return Victim(feeds.pour_objects, environment(), path, name, generation)
+
+    pouring = {name: (0, started(name, 0)) for name in names}
     flushed: dict[tuple[str, int], int] = {}
-    for turn in range(how_many(FEW) + len(names)):
+    kills = how_many(FEW if location is None else FEW_WITH_OBJECTS)
+    for turn in range(kills + len(names)):
         name = dice.choice(sorted(pouring))
         generation, victim = pouring.pop(name)
         assert kill_at_random(victim, dice)
@@ -43,16 +53,21 @@ def test_writers_killed_at_random_moments(
         flushed[name, generation], floor = victim.heard[-1] if victim.heard else (0, None)
         (known,) = [p for p in store.producers() if p.name == name]
         assert floor is None or known.floor >= floor
-        if turn < how_many(FEW):
-            pouring[name] = generation + 1, Victim(feeds.pour, path, name, generation + 1)
+        if turn < kills:
+            pouring[name] = generation + 1, started(name, generation + 1)
     check_calls(store, flushed, line)
     check_log(store)
+    if location is not None:
+        before, orphans = numbers(store), remove_orphans(path)
+        print(f"{orphans} objects that no commit had named were removed")
+        assert named_objects(store)
+        line.account(numbers(store), before, before)
     store.close()
 
 
-def new_stream(path: str, *names: str) -> Store:
+def new_stream(path: str, *names: str, **settings: Any) -> Store:
     """These producers have joined before anyone's rows, so that nobody joins behind the stream."""
-    rt.createStream(path, feeds.DDL)
+    rt.createStream(path, feeds.DDL, **settings)
     store = open_store(path)
     for name in names:
         store.attach(name, "nobody", declared(store.schema).declaration)

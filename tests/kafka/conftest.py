@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.kafka.jars import MissingJarsError, broker_jars, spark_jars
+from tests.kafka.jars import broker_jars, spark_jars
+from tests.mavenjars import MissingJarsError
 
 
 @pytest.fixture(scope="session")

@@ -1,48 +1,24 @@
-"""The jars of Apache Kafka's broker and of Spark's Kafka source, fetched once with Maven and kept outside of the tree.
+"""The jars of Apache Kafka's broker and of Spark's Kafka source; see tests/mavenjars.py for where they are kept.
 
-    python -m tests.kafka.jars          fetches both; says what is missing, and why
-
-ROWTIME_JARS names another folder than ~/.cache/spark-rowtime/jars. Tests fetch nothing that is there already.
+python -m tests.kafka.jars          fetches both; says what is missing, and why
 """
 
-import fcntl
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+from tests.mavenjars import MissingJarsError, dependency, fetched
 
 KAFKA = "4.1.1"
 SPARK_KAFKA_NEWEST = "4.2.0"
 """The newest version of Spark's Kafka source in Maven Central; it is tried where PySpark's own version is not there."""
-FETCH_SECONDS = 300.0
-"""How long Maven may take for one set of jars."""
-NO_MAVEN = (
-    "Apache Kafka's jars are not in {folder}, and there is no mvn to fetch them: install Maven, for example maven"
-)
-_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-_PROJECT = (
-    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>rowtime</groupId>'
-    "<artifactId>jars</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>"
-)
-_DEPENDENCY = (
-    "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-    "<exclusions>{exclusions}</exclusions></dependency>"
-)
-_EXCLUSION = "<exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion>"
 _IN_PYSPARK = ("org.apache.hadoop", "org.scala-lang", "org.scala-lang.modules", "org.slf4j", "org.lz4", "at.yawk.lz4")
 _IN_PYSPARK += ("org.xerial.snappy", "com.github.luben", "com.google.code.findbugs")
 
 
-class MissingJarsError(Exception):
-    """Why there are no jars. The tests that need them are skipped with this reason."""
-
-
 def broker_jars() -> Path:
     """The folder with the jars of the broker."""
-    logging = _dependency("org.slf4j", "slf4j-simple", "1.7.36")
-    return _fetched(f"kafka-{KAFKA}", _dependency("org.apache.kafka", "kafka_2.13", KAFKA) + logging)
+    logging = dependency("org.slf4j", "slf4j-simple", "1.7.36")
+    return fetched(f"kafka-{KAFKA}", dependency("org.apache.kafka", "kafka_2.13", KAFKA) + logging)
 
 
 def spark_jars() -> str:
@@ -57,46 +33,8 @@ def spark_jars() -> str:
 
 
 def _spark_jars(version: str) -> Path:
-    source = _dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, _IN_PYSPARK)
-    return _fetched(f"spark-kafka-{version}", source)
-
-
-def _dependency(group: str, artifact: str, version: str, without: tuple[str, ...] = ()) -> str:
-    exclusions = "".join(_EXCLUSION.format(group=name) for name in without)
-    return _DEPENDENCY.format(group=group, artifact=artifact, version=version, exclusions=exclusions)
-
-
-def _fetched(name: str, dependencies: str) -> Path:
-    """The folder of these jars. One process fetches at a time; a folder that is there is whole."""
-    root = Path(os.environ.get("ROWTIME_JARS") or Path.home() / ".cache" / "spark-rowtime" / "jars")
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (root / name).is_dir():
-            _fetch(root, name, dependencies)
-    return root / name
-
-
-def _fetch(root: Path, name: str, dependencies: str) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise MissingJarsError(NO_MAVEN.format(folder=root))
-    with tempfile.TemporaryDirectory(dir=root) as scratch:
-        project, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
-        project.write_text(_PROJECT.format(dependencies=dependencies))
-        command = [maven, "-q", "-B", "-ntp", "-f", project, _PLUGIN, f"-DoutputDirectory={jars}"]
-        _run([str(part) for part in [*command, "-DincludeScope=runtime"]], name)
-        jars.rename(root / name)
-
-
-def _run(command: list[str], name: str) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
-    except subprocess.TimeoutExpired as error:
-        raise MissingJarsError(f"Maven has not fetched {name} within {FETCH_SECONDS:.0f} s") from error
-    if done.returncode:
-        said = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr[-500:])
-        raise MissingJarsError(f"Maven cannot fetch {name}: {said}")
+    source = dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, _IN_PYSPARK)
+    return fetched(f"spark-kafka-{version}", source)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,15 @@ from spark_rowtime.store.postgres.address import Address
 
 WAIT_SECONDS = 10
 """How long a connection may take to be made, a transaction to get a lock, and a transaction to stand still."""
-_SETTINGS = (
+SETTINGS = (
     f"SET lock_timeout = '{WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{WAIT_SECONDS}s'; "
-    "SET default_transaction_isolation = 'read committed'; SET client_encoding = 'UTF8'; SET extra_float_digits = 0"
+    "SET default_transaction_isolation = 'read committed'; SET client_encoding = 'UTF8'; SET extra_float_digits = 0; "
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
 )
-"""A client that is suspended within a transaction so loses its connection, and keeps nobody waiting for longer."""
+"""A client that is suspended within a transaction so loses its connection, and keeps nobody waiting for longer.
+
+Every query reads a range of an index, in its order. A server that lacks statistics would read whole tables, and sort.
+"""
 _ATTEMPTS = 2
 _Result = TypeVar("_Result")
 Statement = tuple[str, Sequence[Any]]
@@ -148,7 +152,7 @@ class Connection:
             string = psycopg.conninfo.make_conninfo("", **{**defaults, **given})
             connection = _Quiet.connect(string, autocommit=True)
             try:
-                connection.execute(_SETTINGS)
+                connection.execute(SETTINGS)
             except BaseException:
                 connection.close()
                 raise

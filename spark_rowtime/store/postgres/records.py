@@ -30,8 +30,8 @@ WEAKEST = (
     f"({_MEMBER} status = 'attached' AND name <> %s ORDER BY floor NULLS FIRST, name LIMIT 1)) found "
     "ORDER BY status DESC LIMIT 1"
 )
-_STRONGEST = f"{_MEMBER} status = 'attached' AND name <> %s ORDER BY floor DESC NULLS LAST, name DESC LIMIT 1"
-_IDLE = f"{_MEMBER} status = 'idle' AND name <> %s LIMIT 1"
+STRONGEST = f"{_MEMBER} status = 'attached' AND name <> %s ORDER BY floor DESC NULLS LAST, name DESC LIMIT 1"
+IDLE = f"{_MEMBER} status = 'idle' AND name <> %s LIMIT 1"
 _OVERDUE = f"{_TICKING} ((status IN ('attached', 'idle') AND seen + lease < %s) OR (status = 'attached' AND sent < %s))"
 _NEXT_DUE = (
     "SELECT LEAST(MIN(seen + lease), MIN(sent + %s::bigint) FILTER (WHERE status = 'attached')) FROM rowtime.producers "
@@ -139,7 +139,7 @@ def weakest_but(stream: int, name: str) -> Statement:
 
 def strongest_floor_but(transaction: Transaction, name: str) -> int | None:
     """Returns the highest floor of the producers that count, apart from ``name``; an expected one has none."""
-    found = transaction.query(_STRONGEST, transaction.stream, name)
+    found = transaction.query(STRONGEST, transaction.stream, name)
     return found[0][2] if found else None
 
 
@@ -153,7 +153,7 @@ def member(rows: list[tuple[Any, ...]]) -> tuple[str, ProducerClock] | None:
 
 def has_idle(transaction: Transaction, but: str) -> bool:
     """Returns whether a producer is idle, apart from ``but``."""
-    return bool(transaction.query(_IDLE, transaction.stream, but))
+    return bool(transaction.query(IDLE, transaction.stream, but))
 
 
 def overdue_query(stream: int, now: int, idle_timeout: int | None) -> Statement:

@@ -22,7 +22,7 @@ LIMIT_PARTS = 8
 """The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
 MOST_PORTIONS = 20
 """How many portions one commit removes at most. The next commits continue."""
-_TRAINS = (
+TRAINS = (
     "SELECT seq, time, least, largest, length, stream_floor, stream_largest, stream_rows FROM rowtime.events "
     "WHERE stream = %s AND seq > %s AND width IS NOT NULL ORDER BY seq LIMIT %s"
 )
@@ -102,7 +102,7 @@ class _Portion:
         head, now, stream = transaction.head, transaction.at.uptime, transaction.stream
         self.rows = self.size = 0
         self.held: str | None = None
-        trains = transaction.query(_TRAINS, stream, head.horizon, PORTION_TRAINS)
+        trains = transaction.query(TRAINS, stream, head.horizon, PORTION_TRAINS)
         needed = needs(_readers(transaction), head.head, force)
         last: tuple[Any, ...] | None = None
         self.end = len(trains) < PORTION_TRAINS

