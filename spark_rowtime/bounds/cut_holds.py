@@ -93,7 +93,7 @@ class CutHolds:
     """The cuts of a stream up to some event, added in the order of the log.
 
     Each producer's cuts never go back, so the first of them that offsets have not reached is found by a binary search
-    in each partition. Laws, each a property test in tests/unit/test_cut_floors.py:
+    in each partition. Laws, which an oracle in tests/store/test_against_oracle.py has by definition:
 
     - *weakest*: the result is what a scan of all bounds of all producers gives.
     - *monotone*: at larger offsets, or a later event, a producer never holds the bound further back.

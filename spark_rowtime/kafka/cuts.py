@@ -20,7 +20,7 @@ class CutFloors:
 
         floor = min(stream's bound, for each producer with an unreached cut: its strongest bound that counts)
 
-    Laws, each a property test in tests/unit/test_cut_floors.py:
+    Laws, which an oracle in tests/store/test_against_oracle.py has by definition:
 
     - *function*: the result follows from the log up to the position and the offsets, however the log was read.
     - *weakest*: it is what a scan of all events gives.

@@ -252,8 +252,13 @@ class Outbox:
         return stored is not None and stored.status is Status.DETACHED
 
     def join_again(self) -> bool:
-        """Joins again if the producer was detached, and returns True; raises ProducerFencedError if it was closed."""
+        """Joins again if the producer was detached, and returns True; raises ProducerFencedError if it was closed.
+
+        The stream's bound may have passed an idle producer, so the floor in force is found out for it.
+        """
         stored = self._store.producer(self.producer)
+        if stored is not None and stored.status is Status.IDLE:
+            self.learn_head()
         if stored is None or (stored.epoch == self._epoch and stored.status is not Status.DETACHED):
             return False
         joined = self._store.renew(self.producer, self._epoch, sends=True)

@@ -46,3 +46,10 @@ def spark(spark_kafka_jars: str) -> Iterator[Any]:
     )
     yield session
     session.stop()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Prints what the cases of law 7 contained."""
+    from tests.law7.statistics import show
+
+    show(terminalreporter, config, "law 7 beside topics")

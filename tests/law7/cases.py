@@ -27,7 +27,7 @@ from tests.law7.grammar import (
     Windows,
 )
 from tests.law7.machine import Case
-from tests.law7.schedule import Send, schedules
+from tests.law7.schedule import PARTITIONS, Beside, Send, schedules
 from tests.streams import at
 
 SOURCES = ("a", "b")
@@ -194,12 +194,30 @@ READ = st.builds(
 
 
 @st.composite
-def cases(draw: Any) -> Case:
-    """A query, a schedule for its streams, and the bounds that one of the runs leaves out."""
+def topics(draw: Any, query: Query, streams: list[str]) -> dict[str, Beside]:
+    """Which streams are topics with bounds beside them, at least one. A topic that is read twice has no strays.
+
+    Each of its sources judges by itself whether a row is late.
+    """
+    reads = [part.name for part in query.parts() if isinstance(part, Source)]
+    spread = st.lists(st.integers(0, PARTITIONS - 1), min_size=2, max_size=5).map(tuple)
+    chosen = draw(st.lists(st.sampled_from(streams), unique=True, min_size=1))
+    return {
+        name: Beside(draw(spread), draw(st.booleans()), reads.count(name) == 1 and draw(st.booleans()))
+        for name in chosen
+    }
+
+
+@st.composite
+def cases(draw: Any, beside: bool = False) -> Case:
+    """A query, a schedule for its streams, and the bounds that one of the runs leaves out.
+
+    ``beside``: some of the streams are topics with bounds beside them.
+    """
     calendar = draw(st.sampled_from(CALENDARS))
     query = draw(queries(calendar))
     streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
-    schedule = draw(schedules(streams, calendar))
+    schedule = draw(schedules(streams, calendar, draw(topics(query, streams)) if beside else {}))
     some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
     return Case(query, calendar, schedule, draw(READ), draw(st.sampled_from((1, 1, 2))), left_out)

@@ -8,8 +8,11 @@ from typing import Any
 import spark_rowtime as rt
 from spark_rowtime.bounds.clock import Idled, Status
 from spark_rowtime.store import open_store
-from tests.law7.schedule import Close, Idle, LetGo, Open, Row, Schedule, Send
+from tests.law7.schedule import Close, Idle, LetGo, Open, Row, Schedule, Send, Stray
+from tests.law7.topics import KEPT, Topic
 from tests.streams import at, opened
+
+ROWS = "rowtime TIMESTAMP NOT NULL, id INT, k INT, v INT"
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class LeftOut:
     lag: bool = False
 
 
+broker: Any = None
+"""The broker of the topics; needed for schedules that have some."""
 database = ""
 """The URL of the database that has all streams; empty: they are in folders."""
 
@@ -36,9 +41,12 @@ class Feed:
         self.settings = {stream: dict(settings) for stream, settings in schedule.settings}
         self.seqs: dict[str, list[int]] = {stream: [] for stream in self.paths}
         """The length of each stream's log after each event."""
+        self.topics = {stream: Topic(broker, self.paths[stream], beside) for stream, beside in schedule.beside}
+        self.ends: dict[str, list[dict[int, int]]] = {stream: [] for stream in self.topics}
+        """The ends of each topic after each event."""
         for stream, settings in schedule.settings:
             kept = {name: value for name, value in settings if not (left_out.lag and name == "maxLag")}
-            rt.createStream(self.paths[stream], "rowtime TIMESTAMP NOT NULL, id INT, k INT, v INT", **kept)
+            rt.createStream(self.paths[stream], KEPT if stream in self.topics else ROWS, **kept)
 
     def apply(self, number: int, event: Any) -> None:
         """Applies an event to the streams. An event for the query changes nothing."""
@@ -53,12 +61,19 @@ class Feed:
                 (rt.closeProducer if event.close else rt.detachProducer)(self.paths[event.stream], event.producer)
             case Idle():
                 self._idle(event)
+            case Stray():
+                self.topics[event.stream].stray(event.row)
         for stream, path in self.paths.items():
             self.seqs[stream].append(rt.describeStream(path).seq)
+        for stream, topic in self.topics.items():
+            self.ends[stream].append(dict(topic.ends))
 
     def _open(self, event: Open) -> None:
         order = {"rowsImplyBounds": False} if self.left_out.implied else dict(event.order)
-        sink = opened(self.paths[event.stream], event.producer, onLate="reject", lease=None, **order)
+        if event.stream in self.topics:
+            sink = self.topics[event.stream].opened(event.producer, **order)
+        else:
+            sink = opened(self.paths[event.stream], event.producer, onLate="reject", lease=None, **order)
         self._fenced(self.sinks.pop((event.stream, event.producer), None))
         self.sinks[event.stream, event.producer] = sink
 
@@ -70,7 +85,8 @@ class Feed:
 
     def _send(self, number: int, event: Send) -> None:
         sink = self.sinks[event.stream, event.producer]
-        sink.sendRows([self._sent(row) for row in event.rows if self.only is None or row.id in self.only])
+        rows = [row for row in event.rows if self.only is None or row.id in self.only]
+        sink.sendRows(rows if event.stream in self.topics else [self._sent(row) for row in rows])
         if event.promise and number not in self.left_out.promises:
             sink.sendRowtimeBound(at(event.promise.time), strict=event.promise.strict)
         sink.flush(checkpoint=str(number) if "idleTimeout" in self.settings[event.stream] else None)
@@ -92,8 +108,14 @@ class Feed:
 
     def accepted(self) -> set[int]:
         """The ids of all rows that the streams have accepted."""
-        readers = [rt.openReader(path, order="arrival") for path in self.paths.values()]
-        return {row for reader in readers for train in reader for row in train.rows.column("id").to_pylist()}
+        paths = [path for stream, path in self.paths.items() if stream not in self.topics]
+        readers = [rt.openReader(path, order="arrival") for path in paths]
+        rows = {row for reader in readers for train in reader for row in train.rows.column("id").to_pylist()}
+        return rows.union(*(topic.sent for topic in self.topics.values()))
+
+    def late(self) -> list[int]:
+        """The ids of the rows of topics that a query has taken for late."""
+        return [row for topic in self.topics.values() for row in topic.late()]
 
     def close(self) -> None:
         """Lets go of all sinks."""

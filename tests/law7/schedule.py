@@ -89,15 +89,40 @@ class Stop:
     crashed: bool
 
 
-Event = Open | Send | Close | LetGo | Idle | Poll | Stop
+@dataclass(frozen=True)
+class Stray:
+    """A row is sent into a topic past the bounds beside it; it may lie below them."""
+
+    stream: str
+    row: Row
+
+
+Event = Open | Send | Close | LetGo | Idle | Poll | Stop | Stray
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The rows of a stream are in a topic, and the stream has their bounds.
+
+    ``spread``: the partitions of the rows, by turns. ``own_cuts``: a program sends the cuts itself, with the ends of
+    the whole topic, otherwise rt.KafkaBounds does. ``strays``: whether rows are sent past the bounds.
+    """
+
+    spread: tuple[int, ...]
+    own_cuts: bool
+    strays: bool
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """``settings``: those of createStream, by stream. Before the last event a bound, or the end, closes everything."""
+    """``settings``: those of createStream, by stream. Before the last event a bound, or the end, closes everything.
+
+    ``beside``: the streams that have the bounds of a topic.
+    """
 
     settings: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
     events: tuple[Event, ...]
+    beside: tuple[tuple[str, Beside], ...] = ()
 
     @property
     def promises(self) -> list[int]:
@@ -136,7 +161,13 @@ def stream_settings(calendar: Calendar) -> list[Options]:
     return [(), (), (("boundsBeforeRows", False),), lag, (("idleTimeout", "1 day"),), awaited]
 
 
+TOPIC_ORDERS: list[Options] = [(("rowsImplyBounds", False),)]
+"""The same where the rows are in a topic: they imply no bounds."""
+TOPIC_SETTINGS: list[Options] = [(), (), (("producers", ("awaited",)),)]
+"""Settings of a stream with the bounds of a topic."""
 ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle")
+PARTITIONS = 3
+"""The partitions of a topic."""
 MOST = 2
 """The most producers of a stream at a time. A silent one holds the clock."""
 
@@ -177,8 +208,11 @@ class Writer:
 class Making:
     """A schedule that is being drawn."""
 
-    def __init__(self, draw: Any, settings: dict[str, dict[str, Any]], calendar: Calendar, keys: Any) -> None:
-        self.draw, self.settings, self.streams = draw, settings, list(settings)
+    def __init__(
+        self, draw: Any, settings: dict[str, dict[str, Any]], calendar: Calendar, keys: Any, beside: dict[str, Beside]
+    ) -> None:
+        self.draw, self.settings, self.streams, self.beside = draw, settings, list(settings), beside
+        self.actions = ACTIONS + ("stray",) * any(one.strays for one in beside.values())
         self.calendar, self.grid, self.keys = calendar, calendar.step, keys
         self.events: list[Event] = []
         self.writers: dict[str, list[Writer]] = {stream: [] for stream in settings}
@@ -196,7 +230,7 @@ class Making:
 
     def step(self) -> None:
         stream = self.one(self.streams)
-        action = self.one(ACTIONS)
+        action = self.one(self.actions)
         attached = self.writers[stream]
         if action == "poll" and not isinstance(self.events[-1], Poll):
             self.events.append(Poll())
@@ -210,6 +244,8 @@ class Making:
             self.close(stream, self.one(attached))
         elif action == "idle" and "idleTimeout" in self.settings[stream]:
             self.events.append(Idle(stream, self.one(attached).name))
+        elif action == "stray" and stream in self.beside and self.beside[stream].strays:
+            self.events.append(Stray(stream, self.row(self.time(self.front[stream] - LATENESS * self.grid, LATENESS))))
         else:
             slowest = min(attached, key=lambda writer: writer.least)
             self.send(stream, self.one((slowest, *attached)))
@@ -220,7 +256,7 @@ class Making:
         comes = stream in self.awaited and bool(self.writers[stream])
         self.awaited -= {stream} if comes else set()
         least = min((w.least for w in self.writers[stream]), default=self.front[stream])
-        order = self.one(orders(self.calendar))
+        order = self.one(TOPIC_ORDERS if stream in self.beside else orders(self.calendar))
         writer = Writer(AWAITED if comes else f"p{self.names}", dict(order), least, LATENESS * self.grid)
         self.writers[stream].append(writer)
         self.events.append(Open(stream, writer.name, order))
@@ -274,14 +310,16 @@ class Making:
 
 
 @st.composite
-def schedules(draw: Any, streams: list[str], calendar: Calendar) -> Schedule:
-    """Schedules for these streams. Each stream has a producer from the start."""
-    settings = tuple((stream, draw(st.sampled_from(stream_settings(calendar)))) for stream in streams)
+def schedules(draw: Any, streams: list[str], calendar: Calendar, beside: dict[str, Beside]) -> Schedule:
+    """Schedules for these streams, those of ``beside`` with a topic. Each stream has a producer from the start."""
+    usual = stream_settings(calendar)
+    choices = [(stream, TOPIC_SETTINGS if stream in beside else usual) for stream in streams]
+    settings = tuple((stream, draw(st.sampled_from(given))) for stream, given in choices)
     keys = draw(st.sampled_from((KEYS, NULLABLE)))
-    making = Making(draw, {stream: dict(given) for stream, given in settings}, calendar, keys)
+    making = Making(draw, {stream: dict(given) for stream, given in settings}, calendar, keys, beside)
     for stream in streams:
         making.open(stream)
     for _ in range(draw(st.integers(8, 14)) + 4 * len(streams)):
         making.step()
     making.end()
-    return Schedule(settings, tuple(making.events))
+    return Schedule(settings, tuple(making.events), tuple(beside.items()))

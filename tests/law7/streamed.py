@@ -18,7 +18,10 @@ from tests.spark.observed_query import Observed, micros
 
 Rows = Counter[tuple[Any, ...]]
 Place = tuple[tuple[int, float], ...]
-"""For each source of a query: the last event that was read, and the rowtime below which its rows were read."""
+"""For each stream of a query: the last event that was read, and the rowtime below which its rows were read.
+
+For each partition of a topic: the offset of the next message, and no rowtime.
+"""
 
 
 class RefusedError(Exception):
@@ -106,12 +109,22 @@ class Streamed(Observed):
         return found
 
     def _end(self, number: int) -> Step:
-        place = ((number, math.inf),) * len(self._sources(max(self._given)))
-        return Step(place, place, Counter())
+        topics = {topic.name: stream for stream, topic in self.feed.topics.items()}
+        place: list[tuple[int, float]] = []
+        for source in self._sources(max(self._given)):
+            [stream] = [topics[name] for name in _offsets(source)] or [None]
+            ends = [number] if stream is None else self.feed.ends[stream][number].values()
+            place += [(end, math.inf) for end in ends]
+        return Step(tuple(place), tuple(place), Counter())
 
     def _step(self, batch: int) -> Step:
         surely, at_most = [], []
         for source in self._sources(batch):
+            if offsets := _offsets(source):
+                ends = [(end, math.inf) for topic in offsets.values() for _, end in sorted(topic.items())]
+                surely += ends
+                at_most += ends
+                continue
             read = json.loads(source) if source != "-" else {"seq": 0, "cut": 0}
             seqs = self.feed.seqs[self._names[read["stream"]]] if source != "-" else [0]
             cut = math.inf if read["cut"] is None else read["cut"]
@@ -122,6 +135,12 @@ class Streamed(Observed):
     def _sources(self, batch: int) -> list[str]:
         """The offset log's lines for the sources."""
         return (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[2:]
+
+
+def _offsets(source: str) -> dict[str, dict[str, int]]:
+    """The offsets of topics; empty for a line of a rowtime stream."""
+    read = json.loads(source) if source != "-" else {}
+    return {} if "stream" in read else read
 
 
 def _id(path: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from unit_support import us, when
+from unit_support import HOUR, MINUTE, HandClock, new_sink, us, when
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.topic_cut import LoggedCut
@@ -231,6 +231,21 @@ def test_a_failed_close_can_be_repeated(path: str, monkeypatch: pytest.MonkeyPat
         sink.close(cut=at(30))
     sink.close(cut=at(30))
     assert [one.cut.offsets for one in logged(path) if one.cut] == [at(10), at(30)]
+
+
+def test_a_row_of_an_idle_producer_is_judged_by_the_bound_that_has_passed_it() -> None:
+    """Its row goes into a topic, so no commit would find out that it is late."""
+    clock, path = HandClock(), new_stream(idleTimeout="1 hour")
+    open_store(path).now = clock
+    quiet, busy = new_sink(path, "quiet", now=clock), new_sink(path, "busy", now=clock)
+    quiet.sendRowtimeBound(when("9:00"), cut=at(1))
+    assert quiet.requireInTime(when("9:30")) == us("9:00")
+    clock.advance(HOUR + MINUTE)
+    busy.sendRowtimeBound(when("10:00"), cut=at(2))
+    assert rt.describeStream(path).bound == rt.RowtimeBound(when("10:00"))
+    with pytest.raises(rt.LateRowError):
+        quiet.requireInTime(when("9:30"))
+    assert quiet.requireInTime(when("10:00")) == us("10:00")
 
 
 def test_describe_shows_up_to_where_bounds_reach(path: str) -> None:

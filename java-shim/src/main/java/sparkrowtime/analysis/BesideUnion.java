@@ -30,6 +30,7 @@ import sparkrowtime.beside.Beside;
 import sparkrowtime.beside.InTime;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
 
 /**
  * The union of a topic with the bounds beside it, as {@code punctuate} writes it, becomes: the union, an automatic
@@ -112,6 +113,10 @@ final class BesideUnion {
   private List<Attribute> hidden(StreamingRelationV2 topic) {
     List<String> kept = names(Scala.list(bounds.output()).stream().map(a -> (Attribute) a).toList());
     List<String> shown = names(Scala.list(rows.output()));
+    List<String> found = names(Scala.list(topic.output()).stream().map(a -> (Attribute) a).toList());
+    if (!found.containsAll(PLACE)) {
+      throw new ShimMismatch("the columns " + PLACE + " of Spark's Kafka source, which has " + found, null);
+    }
     return Scala.list(topic.output()).stream()
         .map(a -> (Attribute) a)
         .filter(a -> PLACE.contains(a.name()) || kept.contains(a.name()) && !shown.contains(a.name()))

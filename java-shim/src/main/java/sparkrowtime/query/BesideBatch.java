@@ -99,6 +99,7 @@ final class BesideBatch {
   Late lateIn(InTime mark, Expression time) {
     StreamExecutionContext context = query.spark().getLatestExecutionContext();
     if (context.batchId() != batch) {
+      requireKept();
       batch = context.batchId();
       late.clear();
     }
@@ -109,6 +110,12 @@ final class BesideBatch {
     Late found = new Late(mark, Math.max(floor, FIRST_MICROS), rows);
     late.computeIfAbsent(stream, s -> new ArrayList<>()).add(found);
     return found;
+  }
+
+  private void requireKept() {
+    if (late.values().stream().flatMap(List::stream).anyMatch(found -> !found.rows().isZero())) {
+      throw new ShimMismatch("WatermarkTracker.updateWatermark to be called after batch " + batch + " has run", null);
+    }
   }
 
   private BoundedStream stream(InTime mark, Expression time) {

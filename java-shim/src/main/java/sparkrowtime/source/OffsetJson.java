@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.EndOfTime;
+import sparkrowtime.support.ShimMismatch;
 
 /**
  * The JSON of a rowtime offset: an object with "floor", a whole number of microseconds or null. All
@@ -61,8 +62,25 @@ public final class OffsetJson {
   /** The question for the floor of bounds beside topics that are read up to these offsets. Never written to a log. */
   static String floorAt(String json, String ofTopics) {
     ObjectNode node = parse(json).put("shim", "1");
-    node.set("floorAt", parse(ofTopics));
+    node.set("floorAt", topics(ofTopics));
     return node.toString();
+  }
+
+  /** The offsets of Spark's Kafka source: an object of topics, each with the next offset of its partitions. */
+  public static ObjectNode topics(String json) {
+    try {
+      ObjectNode topics = (ObjectNode) MAPPER.readTree(json);
+      topics.forEach(ends -> ((ObjectNode) ends).properties().forEach(OffsetJson::requireOffset));
+      return topics;
+    } catch (JsonProcessingException | RuntimeException e) {
+      throw new ShimMismatch("the offsets of Spark's Kafka source by topic and partition, not " + json, e);
+    }
+  }
+
+  private static void requireOffset(Map.Entry<String, JsonNode> end) {
+    if (Integer.parseInt(end.getKey()) < 0 || !end.getValue().isIntegralNumber()) {
+      throw new IllegalArgumentException(end.toString());
+    }
   }
 
   /** The request to keep late rows of topics, an Arrow stream. Never written to a log. */

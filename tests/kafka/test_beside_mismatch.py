@@ -1,0 +1,82 @@
+"""A Spark that is not as expected: a query over a topic fails, it never runs without the bounds beside it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pyspark
+import pytest
+
+import spark_rowtime as rt
+from tests.streams import at
+
+EXECUTION = "org/apache/spark/sql/execution/streaming/runtime/"
+CONVERTER = "org/apache/spark/sql/kafka010/KafkaRecordToRowConverter$.class"
+
+
+def renamed(code: bytes, name: str) -> bytes:
+    """A class with another name for a member, a method that it calls, or a text."""
+    old, new = (len(text).to_bytes(2) + text.encode() for text in (name, name[:-1] + "_"))
+    assert code.count(old) == 1
+    return code.replace(old, new)
+
+
+def without_update(folder: Path, jars: str) -> str:
+    """Spark calls the method of the tracker by another name, so ours is not called."""
+    [jar] = Path(pyspark.__file__).parent.glob("jars/spark-sql_*.jar")
+    names = ("MicroBatchExecution", "AsyncProgressTrackingMicroBatchExecution", "WatermarkTracker")
+    (folder / EXECUTION).mkdir(parents=True)
+    with ZipFile(jar) as classes:
+        for name in (*names, "WatermarkTracker$$anonfun$2"):
+            place = f"{EXECUTION}{name}.class"
+            (folder / place).write_bytes(renamed(classes.read(place), "updateWatermark"))
+    return jars
+
+
+def without_offset(folder: Path, jars: str) -> str:
+    """The column of the offsets has another name."""
+    [source] = [jar for jar in jars.split(",") if "sql-kafka" in jar]
+    folder.mkdir()
+    with ZipFile(source) as old, ZipFile(folder / "kafka.jar", "w") as new:
+        for place in old.namelist():
+            code = old.read(place)
+            new.writestr(place, renamed(code, "offset") if place == CONVERTER else code)
+    return ",".join([str(folder / "kafka.jar"), *(jar for jar in jars.split(",") if jar != source)])
+
+
+CHANGES: dict[str, tuple[Callable[[Path, str], str], str]] = {
+    "a column": (without_offset, "expected the columns [topic, partition, offset] of Spark's Kafka source, which has"),
+    "a method": (without_update, "expected WatermarkTracker.updateWatermark to be called after batch 1"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_changed_spark_is_refused(kafka: Any, spark_kafka_jars: str, tmp_path: Path, what: str) -> None:
+    change, expected = CHANGES[what]
+    bounds, topic = str(tmp_path / "bounds.rowtime"), kafka.topic()
+    rt.createStream(bounds, "rowtime TIMESTAMP NOT NULL")
+    with rt.openSink(bounds) as sink:
+        sink.sendRowtimeBound(at("11:00"))
+    kafka.send(topic, [{"value": at("10:00"), "partition": 0} for _ in range(3)])
+    said, classes = tmp_path / "said", tmp_path / "classes"
+    jars = change(classes, spark_kafka_jars)
+    program = [sys.executable, "-m", "tests.kafka.changed_spark", bounds, kafka.bootstrap, topic]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [*program, str(classes), jars, str(said)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert ran.returncode == 0, ran.stderr
+    error = said.read_text()
+    assert "ShimMismatchError" in error
+    assert expected in error
+
+
+@pytest.mark.parametrize("json", ["7", '[["orders", 0, 4711]]', '{"orders": 4711}', '{"orders": {"0": "4711"}}'])
+def test_offsets_in_another_form_are_refused(spark: Any, json: str) -> None:
+    offsets = spark.sparkContext._jvm.sparkrowtime.source.OffsetJson
+    assert offsets.topics('{"orders": {"0": 4711}}').toString() == '{"orders":{"0":4711}}'
+    with pytest.raises(Exception, match=r"ShimMismatchError(?s:.)*the offsets of Spark's Kafka source"):
+        offsets.topics(json)

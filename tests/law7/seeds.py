@@ -1,0 +1,40 @@
+"""Tries the case of a seed; which seeds a run tries."""
+
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
+
+from tests.law7.cases import lively
+from tests.law7.grammar import Source
+from tests.law7.kinds import kinds_of, wanted
+from tests.law7.machine import Case, tried
+
+
+def numbers(usual: str) -> range:
+    """The seeds of ROWTIME_LAW7_SEEDS, such as "0:200", or the ``usual`` ones."""
+    first, last = map(int, os.environ.get("ROWTIME_LAW7_SEEDS", usual).split(":"))
+    return range(first, last)
+
+
+def try_seed(spark: Any, cases: SearchStrategy[Case], number: int, folder: Path, figures: Counter[str]) -> None:
+    """Tries one case, and adds its statistics to ``figures``."""
+
+    @seed(number)
+    @settings(
+        max_examples=1,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+    )
+    @given(cases.filter(lively).filter(lambda case: wanted(case, number)))
+    def try_one(case: Case) -> None:
+        found = tried(spark, case, Path(tempfile.mkdtemp(dir=folder)))
+        parts = Counter(type(part).__name__ for part in case.query.parts() if not isinstance(part, Source))
+        figures.update({"cases": 1, **found, **parts, **dict.fromkeys(kinds_of(case), 1)})
+
+    try_one()
