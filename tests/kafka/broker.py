@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.sparksession import wait_for
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """How long the broker may take to accept connections."""
 CERTIFICATE = Path(__file__).parent / "tls.pem"
 PASSWORD = "geheim-4711"
@@ -84,8 +84,9 @@ class KafkaBroker:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
         deadline = time.monotonic() + START_SECONDS
         while not self._accepts():
-            assert self._process.poll() is None, self.log()
-            assert time.monotonic() < deadline, self.log()
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(self.log())
             time.sleep(0.02)
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
         self.admin.list_topics(timeout=START_SECONDS)
