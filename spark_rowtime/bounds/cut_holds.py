@@ -1,5 +1,6 @@
 """CutHolds: how far each producer holds the bound back at given offsets, because its cuts are not reached yet."""
 
+from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,14 +28,21 @@ class _Uncut:
     cuts: int
 
 
+def _numbers() -> "array[int]":
+    return array("q")
+
+
 @dataclass(slots=True)
 class _Chain:
-    """The cuts of one producer, merged one by one, so that each has all earlier ones as its past."""
+    """The cuts of one producer, merged one by one, so that each has all earlier ones as its past.
 
-    seqs: list[int] = field(default_factory=list)
-    holds: list[int] = field(default_factory=list)
+    There may be millions of them, so numbers lie in arrays: 16 bytes for a cut, and 16 for each partition it moved.
+    """
+
+    seqs: "array[int]" = field(default_factory=_numbers)
+    holds: "array[int]" = field(default_factory=_numbers)
     """Where each cut holds the bound; not above that of a later cut before the next bound without one."""
-    steps: dict[tuple[str, int], tuple[list[int], list[int]]] = field(default_factory=dict)
+    steps: dict[tuple[str, int], "tuple[array[int], array[int]]"] = field(default_factory=dict)
     """By partition: the offsets of the cuts that moved it, ascending, and the numbers of these cuts."""
     uncut: list[_Uncut] = field(default_factory=list)
 
@@ -45,7 +53,7 @@ class _Chain:
             return
         for topic, ends in logged.cut.offsets.items():
             for partition, end in ends.items():
-                offsets, cuts = self.steps.setdefault((topic, partition), ([], []))
+                offsets, cuts = self.steps.setdefault((topic, partition), (_numbers(), _numbers()))
                 if end > (offsets[-1] if offsets else 0):
                     offsets.append(end)
                     cuts.append(len(self.seqs))

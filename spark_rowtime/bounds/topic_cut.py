@@ -57,6 +57,11 @@ class TopicCut:
                 found[topic] = further
         return TopicCut(found, {t: i for t, i in self.ids.items() if earlier.ids.get(t) != i}, whole=False)
 
+    def within(self, other: "TopicCut") -> "TopicCut":
+        """Returns where this one lies in the partitions that ``other`` names; 0 where it names none."""
+        offsets = {t: {p: self.offsets.get(t, {}).get(p, 0) for p in ends} for t, ends in other.offsets.items()}
+        return TopicCut(offsets, whole=False)
+
     @property
     def partitions(self) -> int:
         """The number of partitions that the cut names."""

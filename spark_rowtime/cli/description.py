@@ -1,10 +1,11 @@
 """What ``rowtime describe`` shows of a stream, as text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from spark_rowtime.admin.description import blocking, show_bound
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.cli.cuts import show_offsets
 from spark_rowtime.cli.output import duration, fact, styled, table
 from spark_rowtime.cli.producers import releasing
 from spark_rowtime.stream import ProducerDescription, StreamInfo
@@ -104,14 +105,10 @@ def _notes(producer: ProducerDescription, holds: bool, now: datetime) -> list[st
         *([f"has sent nothing for {duration(silence)}"] if holds and silence >= SILENT else []),
         *([f"taken over or reopened: epoch {producer.epoch}"] if producer.epoch > 1 else []),
         *([f"checkpoint {producer.checkpoint!r}"] if producer.checkpoint is not None else []),
-        *([f"bounds up to {_offsets(producer.cut)}"] if producer.cut else []),
+        *([f"bounds up to {show_offsets(producer.cut)}"] if producer.cut else []),
         *([f"{producer.keys} values known; the weakest:"] if producer.keys else []),
         *[f"  {short_repr(value)} at {show_bound(bound)}" for value, bound in producer.weakestKeys],
     ]
-
-
-def _offsets(cut: Mapping[str, Mapping[int, int]]) -> str:
-    return "; ".join(f"{t} {', '.join(f'{p}: {end}' for p, end in sorted(ends.items()))}" for t, ends in cut.items())
 
 
 def _cut(text: str, width: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 import click
 
 from spark_rowtime.bounds.train import Train
+from spark_rowtime.cli.cuts import PassedCuts
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.last_rows import start_of_last
 from spark_rowtime.cli.output import parts_in_lines, styled
@@ -36,10 +37,13 @@ def tail(stream: str, follow: bool, last: int | None, order: str, start: str, as
     lines, waits = (_json_lines, _json_waits) if as_json else (_lines, _waits)
     begin = start_of_last(stream, order, last) if last is not None and start == "earliest" else start
     with openReader(stream, order=order, start=begin) as reader:
+        cuts = PassedCuts(stream, reader, as_json=as_json)
         for train in reader if last is None else _last(reader, last):
             _echo(lines(train))
+            _echo(cuts.lines())
+        _echo(cuts.lines(end=True))
         if follow:
-            _follow(stream, reader, lines, waits)
+            _follow(stream, reader, lines, waits, cuts)
         elif (info := describeStream(stream)).holders or info.rowsHeldBack:
             _echo(waits(info))
 
@@ -49,13 +53,17 @@ def _follow(
     reader: RowReader,
     lines: Callable[[Train], Iterable[str]],
     waits: Callable[[StreamInfo], Iterable[str]],
+    cuts: PassedCuts,
 ) -> None:
     """Prints trains for ever; each time that the stream is quiet, what it waits for, if this has changed."""
     said: list[str] = []
     while True:
         if (train := reader.read(timeout=QUIET_SECONDS)) is not None:
             _echo(lines(train))
-        elif (now := list(waits(describeStream(stream)))) != said:
+            _echo(cuts.lines())
+            continue
+        _echo(cuts.lines(end=True))
+        if (now := list(waits(describeStream(stream)))) != said:
             _echo(now)
             said = now
 

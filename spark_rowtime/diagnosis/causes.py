@@ -47,6 +47,8 @@ class Cause(StrEnum):
     """The query runs, but has not read as far as its source has come."""
     LIMIT = "limit"
     """The query reads less in a batch than its source has, by maxRowsPerTrigger or maxBytesPerTrigger."""
+    CUT = "cut"
+    """The query has not read its topics as far as the cut of a bound beside them."""
     HOLD = "hold"
     """The query reads its source later by its option ``hold``."""
     BOUND_LOST = "boundLost"

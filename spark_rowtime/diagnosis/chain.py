@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.diagnosis.causes import Cause, Finding
-from spark_rowtime.diagnosis.query_causes import QueryState, closing, finding_of_query, waiting_for
+from spark_rowtime.diagnosis.query_causes import QueryState, closing, finding_of_query, hold_of, waiting_for
 from spark_rowtime.diagnosis.stream_causes import finding_of
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import RowtimeError
@@ -58,13 +58,12 @@ class Chain:
         source = min(ours, key=lambda each: -1 if each.floor is None else each.floor)
         try:
             with open_store(source.path or "") as store:
-                stream = StreamState.of(store)
+                stream, cut = StreamState.of(store), hold_of(store, source)
         except RowtimeError as error:
             missing = _unreadable(account, source, error) if below else None
             return [Step("query", account.shown, floor, None, moved, needs, missing)]
-        query = QueryState(
-            account, floor, END if needs is None else needs, source, stream, stream.reader(account.query)
-        )
+        running = stream.reader(account.query)
+        query = QueryState(account, floor, END if needs is None else needs, source, stream, running, cut)
         return self._through(query, needs, moved)
 
     def _through(self, query: QueryState, needs: int | None, moved: int | None) -> list[Step]:

@@ -3,8 +3,11 @@
 import shlex
 from dataclasses import dataclass
 
+from spark_rowtime.bounds.cut_holds import CutHolds, Hold
+from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.query_account import FAILED, STOPPED, QueryAccount, QuerySource
 from spark_rowtime.types.timestamps import show_micros, to_interval
 
@@ -15,6 +18,7 @@ class QueryState:
 
     ``floor`` is the bound of its output, in microseconds, and ``needs`` the time that it must reach. ``running`` is
     its account in the source, which says whether it runs. ``source`` has the weakest position of all its sources.
+    ``cut``: of a source beside topics, the producer whose bound does not count yet, and what the query has not read.
     """
 
     account: QueryAccount
@@ -23,6 +27,7 @@ class QueryState:
     source: QuerySource
     stream: StreamState
     running: QueryAccount | None
+    cut: Hold | None = None
 
     @property
     def shift(self) -> int:
@@ -61,6 +66,16 @@ class QueryState:
         return below and self.stream.floor is not None and self.stream.floor >= self.source_needs
 
 
+def hold_of(store: Store, source: QuerySource) -> Hold | None:
+    """Which cut of the bounds that the query has seen its topics have not reached; None if that is none."""
+    if source.read is None:
+        return None
+    holds = CutHolds()
+    for logged in store.cuts(0, source.seq):
+        holds.add(logged)
+    return holds.weakest(source.seq, source.read)
+
+
 def finding_of_query(query: QueryState) -> Finding | None:
     """Why the output of the query stands below ``needs``, although its source has come far enough; None if it has not.
 
@@ -91,6 +106,8 @@ def _not_running(query: QueryState) -> Finding | None:
 def _lagging(query: QueryState) -> Finding:
     """The query runs, and has not read all."""
     source, name, there = query.source, query.account.shown, query.stream.floor
+    if query.cut is not None:
+        return _behind_cut(query, query.cut)
     read = f"{query.stream.path} up to {_at(source.floor)}; the stream is at {show_micros(there)}"
     if source.limits and source.seq < query.stream.seq:
         limits = ", ".join(f"{option}={value}" for option, value in source.limits.items())
@@ -99,6 +116,21 @@ def _lagging(query: QueryState) -> Finding:
     note = f"Query {name!r} runs, but has read {read}."
     remedy = f"Wait for the batch that query {name} runs; if batches take long, look at its progress and its cores."
     return Finding(Cause.QUERY_BEHIND, name, note, remedy)
+
+
+def _behind_cut(query: QueryState, hold: Hold) -> Finding:
+    """The bounds are beside topics, and the query has not read these as far as the cut of the next bound."""
+    name, read = query.account.shown, TopicCut(query.source.read or {}).within(hold.cut)
+    note = (
+        f"Query {name!r} has not read what the next bound of producer {hold.producer!r} in {query.stream.path} "
+        f"follows: the messages up to {hold.cut}. It has read {read}."
+    )
+    remedy = (
+        "Wait until the query has read so far. With kafka.isolation.level=read_committed, messages behind an open "
+        "transaction are read when it ends; kafka-transactions.sh find-hanging names one that does not. Where it has a "
+        "limit, raise maxOffsetsPerTrigger."
+    )
+    return Finding(Cause.CUT, name, note, remedy)
 
 
 def _held_within(query: QueryState) -> Finding:

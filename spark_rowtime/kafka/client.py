@@ -5,7 +5,9 @@ An option may be a password. No error here shows the value of one.
 
 import logging
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
@@ -16,6 +18,15 @@ PREFIX = "kafka."
 """What the names of the client's options begin with where they stand beside other options."""
 REQUEST_SECONDS = 20.0
 """How long a request to the broker may take."""
+FIRST_SECONDS = 3.0
+"""How long the first attempt of a request may take; each further one twice as long."""
+RETRY_SECONDS = 0.1
+"""The pause before the next attempt."""
+_PASSING = ("_TIMED_OUT", "_TRANSPORT", "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE")
+"""Kafka's errors for a broker that has died, and for a partition whose leader is being elected.
+
+OFFSET_NOT_AVAILABLE: a new leader does not know yet that its replicas have all that the old one has acknowledged.
+"""
 _PROPERTY = re.compile(r'property[: ]+"([^"]+)"')
 
 
@@ -54,6 +65,41 @@ def made(kind: str, options: Mapping[str, Any]) -> Any:
         "they may be secret.)",
         option=found[1] if found else None,
     )
+
+
+def describe_topics(admin: Any, names: Iterable[str], seconds: float) -> dict[str, Any]:
+    """Asks for topics; returns by name the future of what the brokers say of it."""
+    topics = library().TopicCollection(list(names))
+    return _answers(admin, lambda left: admin.describe_topics(topics, request_timeout=left), seconds)
+
+
+def list_offsets(admin: Any, asked: Mapping[Any, Any], seconds: float, **options: Any) -> dict[Any, Any]:
+    """Asks for offsets; returns by partition the future of what its leader says."""
+    return _answers(admin, lambda left: admin.list_offsets(dict(asked), request_timeout=left, **options), seconds)
+
+
+def _answers(admin: Any, ask: Callable[[float], dict[Any, Any]], seconds: float) -> dict[Any, Any]:
+    """Asks until the brokers have answered, at most so many seconds; returns futures that are done.
+
+    The client asks the broker that was the controller, or the leader of a partition, when it last looked at the
+    cluster. That one may have died, or no longer lead; so the client looks again before the next attempt.
+    """
+    deadline, attempt = time.monotonic() + seconds, FIRST_SECONDS
+    left = seconds
+    while True:
+        futures = ask(min(attempt, left))
+        found = any(_may_pass(future.exception()) for future in futures.values())
+        if not found or (left := deadline - time.monotonic() - RETRY_SECONDS) <= 0:
+            return futures
+        with suppress(library().KafkaException):
+            admin.list_topics(timeout=min(FIRST_SECONDS, left))
+        time.sleep(RETRY_SECONDS)
+        attempt, left = attempt * 2, max(deadline - time.monotonic(), RETRY_SECONDS)
+
+
+def _may_pass(error: Any) -> bool:
+    """Whether an error comes from a broker that has died, or from a partition whose leader is being elected."""
+    return isinstance(error, library().KafkaException) and error.args[0].name() in _PASSING
 
 
 def unavailable(servers: str, error: Any, what: str) -> KafkaUnavailableError:

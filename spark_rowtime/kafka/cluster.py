@@ -14,6 +14,7 @@ from spark_rowtime.errors import (
     SchemaMismatchError,
 )
 from spark_rowtime.kafka.address import TopicAddress
+from spark_rowtime.kafka.client import describe_topics, list_offsets
 from spark_rowtime.kafka.settings import of_connections, redacted
 from spark_rowtime.tables.table import required
 
@@ -61,9 +62,8 @@ class Cluster:
 
     def topic(self, name: str) -> TopicState | None:
         """The topic as the brokers have it now; None if there is none."""
-        asked = self._admin.describe_topics(self.library.TopicCollection([name]), request_timeout=REQUEST_SECONDS)
         try:
-            found = asked[name].result()
+            found = describe_topics(self._admin, [name], REQUEST_SECONDS)[name].result()
         except self.library.KafkaException as error:
             if error.args[0].code() == self.library.KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return None
@@ -99,7 +99,7 @@ class Cluster:
         place = self.library.TopicPartition(topic, 0)
         latest = {place: self._admins.OffsetSpec.latest()}
         try:
-            return int(self._admin.list_offsets(latest, request_timeout=REQUEST_SECONDS)[place].result().offset)
+            return int(list_offsets(self._admin, latest, REQUEST_SECONDS)[place].result().offset)
         except self.library.KafkaException as error:
             raise self.failure(error) from error
 

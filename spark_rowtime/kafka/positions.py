@@ -9,6 +9,7 @@ import time
 from typing import Any, NamedTuple
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.cluster import Cluster, TopicState
 
 POSITIONS = "rowtime-positions"
@@ -29,6 +30,8 @@ _BATCH_MESSAGES, _STEP_SECONDS = 10_000, 0.02
 """How much one call of the consumer takes, and how long it waits for more."""
 HANGING_SECONDS = 90.0
 """How long the transaction of another drain may hide a position. Kafka ends one that was left after 60 s."""
+LOGGED_SECONDS = 2.0
+"""A wait for such a transaction that is longer is logged."""
 
 
 class KeptPosition(NamedTuple):
@@ -80,14 +83,13 @@ class Positions:
         consumer = self._cluster.client(library.Consumer, _READING)
         try:
             consumer.assign([library.TopicPartition(self.name, 0, 0)])
-            deadline = time.monotonic() + HANGING_SECONDS
-            reached = 0
+            reached, since, logged = 0, time.monotonic(), False
             while reached < end:
+                before = reached
                 for message in consumer.consume(_BATCH_MESSAGES, _STEP_SECONDS):
                     reached, last = self._one(message, key, reached, last)
-                    deadline = time.monotonic() + HANGING_SECONDS
-                if time.monotonic() > deadline:
-                    raise self._hanging(reached, end)
+                since = time.monotonic() if reached > before else since
+                logged = self._waits(time.monotonic() - since, f"up to offset {reached}, not up to {end}", logged)
         finally:
             consumer.close()
         return last
@@ -103,9 +105,15 @@ class Positions:
             return reached, last
         raise self._cluster.failure(error)
 
-    def _hanging(self, reached: int, end: int) -> Exception:
-        return self._cluster.unavailable(
-            f"The topic {self.name} with the positions can be read up to offset {reached}, not up to {end}: a "
-            "transaction of another drain has not ended. It ends by itself within that drain's transaction.timeout.ms; "
-            "one that hangs for ever is found with kafka-transactions.sh find-hanging."
+    def _waits(self, seconds: float, readable: str, logged: bool) -> bool:
+        """Logs once that the drain waits, and raises when it has waited too long. Returns whether it was logged."""
+        what = (
+            f"The topic {self.name} with the positions can be read {readable}: a transaction of another drain has not "
+            "ended. It ends by itself within that drain's transaction.timeout.ms; one that hangs for ever is found "
+            "with kafka-transactions.sh find-hanging."
         )
+        if seconds > HANGING_SECONDS:
+            raise self._cluster.unavailable(what)
+        if seconds > LOGGED_SECONDS and not logged:
+            LOG.warning("This drain waits. %s", what)
+        return logged or seconds > LOGGED_SECONDS

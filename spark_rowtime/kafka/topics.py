@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from spark_rowtime.errors import KafkaTopicError, KafkaUnavailableError
-from spark_rowtime.kafka.client import REQUEST_SECONDS, library, made, unavailable
+from spark_rowtime.kafka.client import REQUEST_SECONDS, describe_topics, library, list_offsets, made, unavailable
 
 
 class Part(NamedTuple):
@@ -38,9 +38,7 @@ class Topics:
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         """The topics of these names; KafkaTopicError if one does not exist."""
-        confluent = library()
-        collection = confluent.TopicCollection(list(names))
-        futures = self._call("The look at the topics", self._admin.describe_topics, collection)
+        futures = describe_topics(self._admin, names, REQUEST_SECONDS)
         return {name: self._topic(name, future) for name, future in futures.items()}
 
     def ends(self, parts: Iterable[Part], *, committed: bool) -> dict[Part, int]:
@@ -59,14 +57,14 @@ class Topics:
     def stamps_at_append(self, name: str) -> bool:
         """Whether the broker gives the messages of the topic their time when it appends them."""
         resource = _admin().ConfigResource(_admin().ConfigResource.Type.TOPIC, name)
-        futures = self._call("The look at a topic's settings", self._admin.describe_configs, [resource])
+        futures = self._admin.describe_configs([resource], request_timeout=REQUEST_SECONDS)
         settings = self._result(futures[resource], "The look at a topic's settings")
         return bool(settings["message.timestamp.type"].value == "LogAppendTime")
 
     def _offsets(self, parts: Iterable[Part], which: str, **options: Any) -> dict[Part, int]:
         partition, spec = library().TopicPartition, getattr(_admin().OffsetSpec, which)()
         asked = {partition(*part): spec for part in parts}
-        futures = self._call("The look at offsets", self._admin.list_offsets, asked, **options) if asked else {}
+        futures = list_offsets(self._admin, asked, REQUEST_SECONDS, **options) if asked else {}
         found = {Part(at.topic, at.partition): self._result(f, "The look at offsets") for at, f in futures.items()}
         return {part: result.offset for part, result in found.items()}
 
@@ -81,12 +79,6 @@ class Topics:
             raise self._unavailable(error, "The look at a topic") from error
         parts = (Part(name, partition.id) for partition in found.partitions)
         return Topic(name, str(found.topic_id), tuple(parts))
-
-    def _call(self, what: str, call: Any, *arguments: Any, **options: Any) -> Any:
-        try:
-            return call(*arguments, request_timeout=REQUEST_SECONDS, **options)
-        except library().KafkaException as error:
-            raise self._unavailable(error, what) from error
 
     def _result(self, future: Any, what: str) -> Any:
         try:

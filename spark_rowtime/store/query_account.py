@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from spark_rowtime.bounds.topic_cut import Offsets, offsets_of
 from spark_rowtime.store.base import Account
 from spark_rowtime.types.timestamps import END
 
@@ -19,7 +20,8 @@ class QuerySource:
     """One source of a query, as of its last batch. Times are in microseconds.
 
     ``path`` is None for a source that is not a rowtime stream; ``other`` then describes it. ``place`` names the joins
-    and unions above the source, and its place in each, the topmost first.
+    and unions above the source, and its place in each, the topmost first. ``read``: of bounds beside topics, up to
+    where these were read.
     """
 
     path: str | None
@@ -33,6 +35,7 @@ class QuerySource:
     rows: bool
     place: tuple[str, ...]
     other: str
+    read: Offsets | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,7 @@ def _source(given: dict[str, Any]) -> QuerySource:
         given.get("view", "rows") == "rows",
         tuple(given.get("place", [])),
         given.get("other", ""),
+        offsets_of(given["read"]) if "read" in given else None,
     )
 
 

@@ -36,11 +36,18 @@ class Pipeline:
         self.berlin.sendRowtimeBound(f"2006-09-11T{clock}:00Z")
         self.berlin.flush()
 
-    def batch(self, read: str | None, out: str | None, *, state: str = "running", **account: Any) -> None:
+    def batch(
+        self, read: str | None, out: str | None, *, state: str = "running", topics: Any = None, **account: Any
+    ) -> None:
         """The query has read up to ``read``, and its output has reached ``out``."""
         store = open_store(self.orders)
         position = {"stream": store.stream, "seq": store.head().seq, "cut": None, "floor": read and us(read)}
-        source = {"path": self.orders, "position": position, "place": []}
+        source = {
+            "path": self.orders,
+            "position": position,
+            "place": [],
+            **({} if topics is None else {"read": topics}),
+        }
         told = {"query": "1", "name": "hours", "batch": 1, "sources": [source], "column": "rowtime"}
         told |= {"output": {} if out is None else {"rowtime": us(out)}, **account}
         commit = self.writer.commit(account=json.dumps(told))
@@ -72,6 +79,22 @@ def test_a_query_that_has_not_reported_is_gone(pipeline: Pipeline) -> None:
     assert "has not reported for 3" in found.note
     assert f"rowtime close {pipeline.hourly} spark-1" in found.remedy
     pipeline.batch("10:00", "10:00")
+    assert pipeline.why().complete
+
+
+def test_a_query_that_has_not_read_a_topic_up_to_the_cut_of_a_bound(pipeline: Pipeline) -> None:
+    """The producer, and the offsets that are missing."""
+    pipeline.berlin.sendRowtimeBound("2006-09-11T10:00:00Z", cut={"shop": {0: 3, 1: 8, 2: 5}})
+    pipeline.berlin.flush()
+    pipeline.batch(None, None, topics={"shop": {"0": 3, "1": 7}})
+    found = pipeline.why()
+    assert (found.cause, found.holder, found.chain[-1].cause) == (rt.Cause.CUT, "hours", None)
+    assert "up to shop[1] at 8, shop[2] at 5. It has read shop[1] at 7, shop[2] at 0." in found.note
+    assert "producer 'Berlin'" in found.note
+    assert "read_committed" in found.remedy
+    pipeline.batch(None, None, topics={"shop": {"0": 3, "1": 8, "2": 5}})
+    assert pipeline.why().cause is rt.Cause.QUERY_BEHIND
+    pipeline.batch("10:00", "10:00", topics={"shop": {"0": 3, "1": 8, "2": 5}})
     assert pipeline.why().complete
 
 

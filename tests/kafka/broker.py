@@ -1,4 +1,4 @@
-"""An Apache Kafka broker of the tests' own: in KRaft mode, in a folder of its own on free ports, stopped at the end."""
+"""Apache Kafka brokers of the tests' own: in KRaft mode, in folders of their own on free ports, stopped at the end."""
 
 import shutil
 import socket
@@ -9,10 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-START_SECONDS = 60.0
+from tests.sparksession import wait_for
+
+START_SECONDS = 120.0
 """How long the broker may take to accept connections."""
 CERTIFICATE = Path(__file__).parent / "tls.pem"
 PASSWORD = "geheim-4711"
@@ -60,13 +62,14 @@ _SETTINGS = {
 class KafkaBroker:
     """A broker; ``bootstrap`` is its address, ``secure`` that with TLS and SASL.
 
-    A topic has three partitions, unless the test says otherwise.
+    A topic has three partitions, unless the test says otherwise. ``joins``: the broker with the controller of the
+    cluster that this one joins as its second node; None: it is a cluster by itself.
     """
 
-    def __init__(self, jars: Path, **settings: Any) -> None:
-        self._jars, self._settings = jars, settings
+    def __init__(self, jars: Path, joins: "KafkaBroker | None" = None, **settings: Any) -> None:
+        self._jars, self._joins, self._settings = jars, joins, settings
         self.folder = Path(tempfile.mkdtemp(prefix="rowtime-kafka-"))
-        self.port, self._controller = _free_port(), _free_port()
+        self.port, self._controller = _free_port(), _free_port() if joins is None else joins._controller
         self.bootstrap, self.secure = f"127.0.0.1:{self.port}", f"127.0.0.1:{_free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
         self._names = count(1)
@@ -81,8 +84,9 @@ class KafkaBroker:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
         deadline = time.monotonic() + START_SECONDS
         while not self._accepts():
-            assert self._process.poll() is None, self.log()
-            assert time.monotonic() < deadline, self.log()
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(self.log())
             time.sleep(0.02)
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
         self.admin.list_topics(timeout=START_SECONDS)
@@ -107,11 +111,13 @@ class KafkaBroker:
         name = name or f"topic-{next(self._names)}"
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
         _done(self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
+        wait_for(lambda: self._has(name), "the new topic")
         return name
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic; it can be created anew at once."""
         _done(self.admin.delete_topics([name]))
+        wait_for(lambda: not self._has(name), "the topic to be gone")
 
     def add_partitions(self, name: str, total: int) -> None:
         """Raises the number of a topic's partitions."""
@@ -126,10 +132,17 @@ class KafkaBroker:
         assert producer.flush(START_SECONDS) == 0
         assert not refused, refused
 
+    def _has(self, topic: str) -> bool:
+        """Whether the broker knows the topic; the controller knows it a moment before."""
+        found = self.admin.describe_topics(TopicCollection([topic]), request_timeout=START_SECONDS)[topic]
+        return found.exception(START_SECONDS) is None
+
     def _write_settings(self) -> None:
-        listeners = f"PLAINTEXT://{self.bootstrap},SASL_SSL://{self.secure},CONTROLLER://127.0.0.1:{self._controller}"
+        listeners = f"PLAINTEXT://{self.bootstrap},SASL_SSL://{self.secure}"
+        alone = f",CONTROLLER://127.0.0.1:{self._controller}"
         places = {
-            "listeners": listeners,
+            **({} if self._joins is None else {"process.roles": "broker", "node.id": 2}),
+            "listeners": listeners + (alone if self._joins is None else ""),
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
             "log.dirs": self.folder / "data",
         }

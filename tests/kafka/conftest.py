@@ -2,29 +2,46 @@
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.crash.conftest import pytest_terminal_summary, tally  # noqa: F401  (the table of faults)
 from tests.kafka.jars import broker_jars, spark_jars
 from tests.mavenjars import MissingJarsError
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[Any]:
-    """One broker for all tests; a test creates topics of its own."""
+def kafka_jars() -> Path:
+    """The folder with the jars of the broker."""
     pytest.importorskip("confluent_kafka")
-    from tests.kafka.broker import KafkaBroker
-
     if shutil.which("java") is None:
         pytest.skip("a broker of Apache Kafka needs Java")
     try:
-        jars = broker_jars()
+        return broker_jars()
     except MissingJarsError as missing:
         pytest.skip(str(missing))
-    broker = KafkaBroker(jars)
+
+
+@pytest.fixture(scope="session")
+def kafka(kafka_jars: Path) -> Iterator[Any]:
+    """One broker for all tests; a test creates topics of its own."""
+    from tests.kafka.broker import KafkaBroker
+
+    broker = KafkaBroker(kafka_jars)
     yield broker
     broker.remove()
+
+
+@pytest.fixture(scope="module")
+def two_brokers(kafka_jars: Path) -> Iterator[Any]:
+    """A cluster of two brokers, with the same methods."""
+    from tests.kafka.two_brokers import TwoBrokers
+
+    cluster = TwoBrokers(kafka_jars)
+    yield cluster
+    cluster.remove()
 
 
 @pytest.fixture(scope="session")

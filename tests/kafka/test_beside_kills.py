@@ -16,6 +16,7 @@ from typing import Any
 
 import spark_rowtime as rt
 from tests.crash.drivers import ROOT, logged
+from tests.crash.tally import Tally
 from tests.crash.victims import how_many
 from tests.kafka.beside import Beside, promise
 from tests.sparksession import wait_for
@@ -79,13 +80,17 @@ def killed(beside: Beside, folder: Path, dice: random.Random) -> None:
         process.wait()
 
 
-def test_each_row_of_a_topic_counts_once_or_is_rejected_once(kafka: Any, tmp_path: Path) -> None:
+def test_each_row_of_a_topic_counts_once_or_is_rejected_once(
+    kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]
+) -> None:
+    line = tally("kill -9 of a Spark driver beside a topic")
     dice = random.Random(int(os.environ.get("ROWTIME_SEED", "1")))
     beside, sent, rounds = Beside(None, kafka, tmp_path), [], 3
     with closing(beside.sink()) as sink:
         for kill in range(how_many(1)):
             sent += feed(beside, sink, dice, range(kill * rounds, (kill + 1) * rounds))
             killed(beside, tmp_path, dice)
+            line.fault()
         sent += feed(beside, sink, dice, range(how_many(1) * rounds, (how_many(1) + 1) * rounds))
         promise(sink, clock((how_many(1) + 2) * rounds * 10), beside.cut())
         assert driver(beside, tmp_path, "end").wait(240) == 0, (tmp_path / "driver.log").read_text()[-5000:]
@@ -97,5 +102,6 @@ def test_each_row_of_a_topic_counts_once_or_is_rejected_once(kafka: Any, tmp_pat
     counted = Counter((end_of(time), key) for place, (time, key) in rows.items() if place not in rejected)
     with rt.openReader(str(tmp_path / "counts.rowtime")) as reader:
         found = [row for train in reader for row in train.rows.to_pylist()]
-    assert Counter({(clock_of(row["rowtime"]), row["k"]): row["count"] for row in found}) == counted
+    there = Counter({(clock_of(row["rowtime"]), row["k"]): row["count"] for row in found})
+    line.account(there.elements(), counted.elements(), [*counted.elements()])
     assert len(found) == len(counted), "none is output twice"

@@ -1,5 +1,6 @@
 """rt.KafkaBounds on a real broker: cuts, late rows, restarts, threads, failures."""
 
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,8 @@ from spark_rowtime.store import open_store
 from spark_rowtime.types.timestamps import to_micros
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
+CERTIFICATE, PASSWORD = Path(__file__).parent / "tls.pem", "geheim-4711"
+"""Those of the broker; see broker.py, which needs the client of Kafka."""
 DAY = "2026-01-05T"
 
 
@@ -213,3 +216,41 @@ def test_a_complete_producer_ends_the_topic(kafka: Any, path: str) -> None:
     assert floor(path, topic, 0, 1) == rt.RowtimeBound.END.floor
     with pytest.raises(rt.SinkClosedError):
         orders.produce("9:00", rowtime=f"{DAY}09:00Z")
+
+
+def test_a_producer_through_tls_with_a_password(kafka: Any, path: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is in no error, no log and no text of the object; without an ``admin`` the error says what to give."""
+    from confluent_kafka.admin import AdminClient
+
+    topic, wrong, log = kafka.topic(), "wrong-0815", {"logger": logging.getLogger("spark_rowtime.kafka")}
+
+    def secure(password: str) -> dict[str, Any]:
+        sasl = {"sasl.mechanism": "PLAIN", "sasl.username": "rowtime", "sasl.password": password}
+        tls = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(CERTIFICATE)}
+        return {"bootstrap.servers": kafka.secure, **sasl, **tls, **log}
+
+    def opened(password: str, admin: bool = True, timeout: str = "30 s") -> rt.KafkaBounds:
+        sink, settings = rt.openSink(path, producer="app", lease=None, linger="1 hour"), secure(password)
+        given = {"admin": AdminClient(settings)} if admin else {}
+        try:
+            return rt.KafkaBounds(client(kafka, **settings), topic, sink, timeout=timeout, **given)
+        except rt.KafkaUnavailableError:
+            sink.abandon()
+            raise
+
+    texts = []
+    with caplog.at_level(logging.DEBUG):
+        with opened(PASSWORD) as orders:
+            orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
+            orders.sendRowtimeBound(f"{DAY}10:00Z")
+            texts += [repr(orders), repr(vars(orders))]
+        for password, admin in ((wrong, True), (wrong, False), (PASSWORD, False)):
+            with pytest.raises(rt.KafkaUnavailableError, match="admin=AdminClient") as failed:
+                opened(password, admin, "1 s")
+            texts += [str(failed.value), repr(failed.value), str(failed.value.values)]
+    assert [value for _, _, value in read(kafka, topic)] == ["9:00"]
+    assert floor(path, topic, 1) == us("10:00")
+    stored = b"".join(file.read_bytes() for file in Path(path).rglob("*") if file.is_file())
+    for secret in (PASSWORD, wrong):
+        assert secret not in caplog.text + "".join(texts)
+        assert secret.encode() not in stored

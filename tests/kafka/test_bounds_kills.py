@@ -16,7 +16,6 @@ from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
 from tests.crash.checks import kill_at_random
-from tests.crash.conftest import tally  # noqa: F401  (a fixture)
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
 from tests.kafka.test_bounds_beside import read
@@ -25,11 +24,7 @@ pytest.importorskip("confluent_kafka")
 FEW = 4
 
 
-def test_processes_killed_at_random_moments(
-    kafka: Any,
-    tmp_path: Path,
-    tally: Callable[[str], Tally],  # noqa: F811
-) -> None:
+def test_processes_killed_at_random_moments(kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     """Two producers write at once. The one whose turn it is gets kill -9, and goes on under its name."""
     from tests.kafka import bounded
 
@@ -75,9 +70,7 @@ def check_floors(store: Store, topic: str, found: list[tuple[int, int, str]], re
 
 
 def test_a_broker_that_is_killed_holds_the_bounds_until_it_is_back(
-    kafka: Any,
-    tmp_path: Path,
-    tally: Callable[[str], Tally],  # noqa: F811
+    kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]
 ) -> None:
     from tests.kafka import bounded
 

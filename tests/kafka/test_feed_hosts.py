@@ -1,17 +1,19 @@
 """Hosts of a feed in processes of their own: silent and added partitions, two hosts, kill -9 of hosts and broker."""
 
-import os
 import random
 import signal
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import spark_rowtime as rt
+from tests.crash.tally import Tally
+from tests.crash.victims import how_many
 from tests.kafka.feeds import SCHEMA, Host, bound, eventually, hosts, message, moment, numbers, rows
 from tests.sparksession import wait_for
 
-KILLS = int(os.environ.get("ROWTIME_KILLS", "2"))
+KILLS = how_many(2)
 """How many hosts are killed at random moments."""
 QUICK = "kafka.topic.metadata.refresh.interval.ms=200"
 
@@ -57,8 +59,11 @@ def test_the_brokers_time_passes_where_nothing_comes(kafka: Any, tmp_path: Path)
     assert rt.describeStream(path).rejected == 0
 
 
-def test_hosts_and_the_broker_die_and_each_row_is_there_once(kafka: Any, tmp_path: Path) -> None:
+def test_hosts_and_the_broker_die_and_each_row_is_there_once(
+    kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]
+) -> None:
     """Two hosts share three partitions; one of them gets kill -9, now and then the broker too, and another starts."""
+    line, broker = tally("kill -9 of one of two hosts of KafkaFeed"), tally("kill -9 of the broker under KafkaFeed")
     topic, path, dice = kafka.topic(), str(tmp_path / "s"), random.Random(17)
     rt.createStream(path, SCHEMA)
     settings = ("kafka.session.timeout.ms=2000", "kafka.heartbeat.interval.ms=300")
@@ -72,16 +77,18 @@ def test_hosts_and_the_broker_die_and_each_row_is_there_once(kafka: Any, tmp_pat
             wait_for(lambda reached=reached: accepted(path) >= reached, f"{reached} rows")
             victim = running.pop(0)
             victim.end(signal.SIGKILL)
+            line.fault()
             if kill % 5 == 1:
                 kafka.kill()
                 kafka.start()
+                broker.fault()
             running.append(Host(kafka, path, topic, f"again-{kill}", *settings))
         kafka.send(topic, [message(n, partition=n % 3) for n in range(sent, sent + 30)])
         sent += 30
         eventually(lambda: accepted(path), sent)
         for host in running:
             assert host.lives(), host.output
-    assert numbers(path) == list(range(sent))
+    line.account(numbers(path), range(sent), range(sent))
     assert rt.describeStream(path).rejected == 0
 
 

@@ -9,14 +9,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import spark_rowtime as rt
 from tests.crash.checks import kill_at_random
 from tests.crash.tally import FAULTS, Tally
 from tests.crash.victims import Victim, how_many
 from tests.kafka.drains import drain_into
-from tests.kafka.topics import messages, rows_and_bound
+from tests.kafka.topics import Seen, messages, rows_and_bound
+from tests.sparksession import wait_for
 
 START = 1_767_610_800_000_000
 """2026-01-05T11:00:00Z in microseconds."""
@@ -54,11 +53,15 @@ class Pipeline:
         """Drains the rest, after which every row is there once, and each partition says that it is complete."""
         self._sink.close(complete=True)
         assert self.drain(dying=False).end(120)[1] == 0
-        found = messages(self.kafka.bootstrap, self.topic)
-        assert {partition[-1].headers["rowtime.strict"] for partition in found} == {b"true"}
-        numbers, _ = rows_and_bound(found)
+        numbers, _ = rows_and_bound(wait_for(self._complete, "the last transaction to be visible"))
         line.account(numbers, range(self.sent), range(self.sent))
         assert Counter(numbers) == Counter(range(self.sent))
+
+    def _complete(self) -> list[list[Seen]] | None:
+        """All messages, if the last one of each partition is its bound. A commit is visible a moment after it."""
+        found = messages(self.kafka.bootstrap, self.topic)
+        ended = all(partition and partition[-1].headers.get("rowtime.strict") == b"true" for partition in found)
+        return found if ended else None
 
 
 def test_a_drain_into_a_topic_killed_at_random_moments(kafka: Any, tmp_path: Path) -> None:
@@ -74,25 +77,22 @@ def test_a_drain_into_a_topic_killed_at_random_moments(kafka: Any, tmp_path: Pat
 
 def test_a_broker_that_is_killed_under_a_drain_at_random_moments(kafka: Any, tmp_path: Path) -> None:
     """The drain goes on when the broker is back, or it has ended with an error and another one goes on."""
-    dice, line = random.Random("broker"), FAULTS.setdefault("kill -9 of Kafka's broker under a drain", Tally())
-    pipeline = Pipeline(kafka, tmp_path)
-    drain = pipeline.drain(dying=True)
-    for _ in range(how_many(1)):
+    pipeline, line = Pipeline(kafka, tmp_path), FAULTS.setdefault("kill -9 of Kafka's broker under a drain", Tally())
+    kill_brokers(pipeline, line, how_many(1))
+
+
+def kill_brokers(pipeline: Pipeline, line: Tally, times: int) -> None:
+    """Kills a broker and starts it again, so many times, while a drain runs."""
+    dice, drain = random.Random("broker"), pipeline.drain(dying=True)
+    for _ in range(times):
         pipeline.more(100 + dice.randrange(100))
         if not drain.listen(3, len(drain.heard) + 1 + dice.randrange(8)):
             drain.end()
             drain = pipeline.drain(dying=True)
         drain.listen(dice.uniform(0, 0.05))
-        kafka.kill()
+        pipeline.kafka.kill()
         line.fault()
-        kafka.start()
+        pipeline.kafka.start()
         pipeline.check(line)
     drain.kill()
     pipeline.end(line)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def shown() -> Any:
-    """The lines of the table, printed at the end."""
-    yield
-    print(*(f"| {fault} | {t.times} | {t.losses} | {t.duplicates} |" for fault, t in FAULTS.items()), sep="\n")

@@ -208,6 +208,28 @@ def test_tail_says_what_waits_for_whom(orders: str, held: list[Any]) -> None:
     assert tailed(orders)[-1].startswith("-- every later row")
 
 
+def test_tail_shows_up_to_where_bounds_beside_topics_reach(tmp_path: Path) -> None:
+    path = str(tmp_path / "bounds.rowtime")
+    rt.createStream(path, SCHEMA, producers=["shop", "web"])
+    with rt.openSink(path, producer="shop") as shop, rt.openSink(path, producer="web") as web:
+        shop.sendRowtimeBound("2006-09-11T10:00:00Z", cut={"orders": {0: 3, 1: 1}})
+        shop.flush()
+        shop.sendRowtimeBound("2006-09-11T11:00:00Z", cut={"orders": {1: 2}, "returns": {0: 5}})
+        shop.flush()
+        assert tailed(path) == ["-- shop: bounds up to orders 0: 3, 1: 2; returns 0: 5", "-- the bound waits for web"]
+        web.sendRowtimeBound("2006-09-11T12:00:00Z", cut={"orders": dict.fromkeys(range(20), 7)})
+        web.flush()
+        bound, *cuts, _ = tailed(path)
+        assert "2006-09-11T11:00:00Z" in bound
+        assert cuts[1].endswith(
+            "orders 0: 7, 1: 7, 2: 7, 3: 7, 4: 7, 5: 7, 6: 7, 7: 7, 8: 7, 9: 7, 10: 7, 11: 7, and 8 more"
+        )
+        assert json.loads(tailed(path, "--json")[1]) == {
+            "producer": "shop",
+            "cut": {"orders": {"0": 3, "1": 2}, "returns": {"0": 5}},
+        }
+
+
 @pytest.mark.parametrize("order", ["rowtime", "arrival"])
 @pytest.mark.parametrize("count", [0, 1, 3, 5, 250, 1000])
 def test_tail_begins_with_the_last_rows(orders: str, order: str, count: int) -> None:

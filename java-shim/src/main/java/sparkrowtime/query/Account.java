@@ -38,6 +38,7 @@ import sparkrowtime.support.Scala;
 final class Account {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final int MOST_CHARACTERS = 300;
+  private static final int MOST_OFFSETS_CHARACTERS = 20_000;
 
   private final MicroBatchExecution spark;
   private final BesideBatch beside;
@@ -88,12 +89,21 @@ final class Account {
         source.set("position", position(ours, end));
       }
       if (ours.beside() != null) {
-        source.put("topics", cut(beside.topic(ours).toString()));
+        topics(source, beside.topic(ours));
       }
     } else {
       source.put("other", cut(stream.toString()));
     }
     source.set("place", MAPPER.valueToTree(above));
+  }
+
+  /** The topics beside a stream of bounds, and up to where they were read, unless there are too many partitions. */
+  private void topics(ObjectNode source, SparkDataStream topics) {
+    source.put("topics", cut(topics.toString()));
+    Offset end = Scala.orNull(spark.getLatestExecutionContext().endOffsets().get(topics));
+    if (end != null && end.json().length() <= MOST_OFFSETS_CHARACTERS) {
+      source.set("read", OffsetJson.ofTopics(end.json()));
+    }
   }
 
   /** Of bounds beside topics, the floor counts that the topics have reached. */

@@ -59,6 +59,11 @@ public final class OffsetJson {
     return parse(json).put("shim", "1").put("leastSent", from).toString();
   }
 
+  /** The offset of a Kafka source: by topic and partition the next offset. */
+  public static JsonNode ofTopics(String json) {
+    return parse(json);
+  }
+
   /** The question for the floor of bounds beside topics that are read up to these offsets. Never written to a log. */
   static String floorAt(String json, String ofTopics) {
     ObjectNode node = parse(json).put("shim", "1");

@@ -1,0 +1,105 @@
+"""kill -9 of one of two brokers, which leads partitions, under each way of use: 0 lost, 0 twice, and the leaders move.
+
+Once in CI; ``ROWTIME_KILLS=100 python -m pytest tests/kafka/test_leader_kills.py`` for many.
+"""
+
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.kafka.topic_state import topic_state
+from spark_rowtime.store import open_store
+from tests.crash.tally import Tally
+from tests.crash.victims import Victim, how_many
+from tests.kafka.beside import Beside, hourly, promise
+from tests.kafka.feeds import SCHEMA, Host, eventually, hosts, message, numbers
+from tests.kafka.test_bounds_kills import check_floors
+from tests.kafka.test_out_kills import Pipeline, kill_brokers
+from tests.spark.observed_query import Observed
+from tests.sparksession import wait_for
+
+pytest.importorskip("confluent_kafka")
+NOON = ("12:00", "13:00")
+
+
+def test_a_feed_reads_on_from_the_new_leaders(two_brokers: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    """The leader is killed while messages are sent to it, and read from it."""
+    topic, path, dice = two_brokers.topic(), str(tmp_path / "s"), random.Random(5)
+    line, sent = tally("kill -9 of the leader of partitions under KafkaFeed"), 0
+    rt.createStream(path, SCHEMA)
+    with hosts(Host(two_brokers, path, topic, "feed")) as [host], ThreadPoolExecutor(1) as pool:
+        for _ in range(how_many(1)):
+            count, before = dice.randrange(2000, 8000), sent
+            rows = [message(n, partition=n % 3) for n in range(sent, sent + count)]
+            sending, sent = pool.submit(two_brokers.send, topic, rows), sent + count
+            reached = before + dice.randrange(count // 2)
+            wait_for(lambda reached=reached: rt.describeStream(path).rows > reached, f"{reached} rows")
+            two_brokers.kill()
+            line.fault()
+            sending.result()
+            two_brokers.moved()
+            eventually(lambda: rt.describeStream(path).rows, sent)
+            two_brokers.start()
+        assert host.lives(), host.output
+    line.account(numbers(path), range(sent), range(sent))
+    assert rt.describeStream(path).rejected == 0
+
+
+def test_bounds_beside_go_on_with_the_new_leaders(
+    two_brokers: Any, tmp_path: Path, tally: Callable[[str], Tally]
+) -> None:
+    """A client that would ask the broker that has died asks the other one."""
+    from tests.kafka import bounded
+    from tests.kafka.test_bounds_beside import read
+
+    line, topic = tally("kill -9 of the leader of partitions under rt.KafkaBounds"), two_brokers.topic()
+    path = str(tmp_path / "bounds")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
+    victim = Victim(bounded.pour, two_brokers.bootstrap, topic, path, "a", 0)
+    for _ in range(how_many(1)):
+        assert victim.listen(60, len(victim.heard) + 100)
+        admin = two_brokers.asks_the_second()
+        two_brokers.kill()
+        line.fault()
+        assert len(topic_state(admin, topic, 30).ends) == 3
+        two_brokers.moved()
+        assert victim.listen(60, len(victim.heard) + 100)
+        two_brokers.start()
+    assert victim.kill()
+    acknowledged = [value for what, value in victim.heard if what == "row"]
+    found = read(two_brokers, topic)
+    values = [value for _, _, value in found]
+    line.account(values, acknowledged, set(values))
+    with open_store(path) as store:
+        check_floors(store, topic, found, max(value for what, value in victim.heard if what == "bound"))
+
+
+def test_a_query_beside_reads_on_from_the_new_leaders(spark: Any, two_brokers: Any, tmp_path: Path) -> None:
+    beside = Beside(spark, two_brokers, tmp_path)
+    with closing(beside.sink()) as sink, Observed(hourly(beside.rows()), tmp_path) as query:
+        beside.put(0, ("12:10", "a"))
+        beside.put(1, ("12:20", "a"))
+        promise(sink, "13:00", beside.cut(p0=1))
+        assert query.step() == []
+        two_brokers.kill()
+        beside.put(0, ("12:59", "b"))
+        two_brokers.moved()
+        assert query.step() == [(NOON, "a", 2), (NOON, "b", 1)]
+        two_brokers.start()
+        beside.put(0, ("12:59", "late"))
+        beside.put(2, ("13:10", "c"))
+        promise(sink, "14:00", beside.cut())
+        assert query.step() == [(("13:00", "14:00"), "c", 1)]
+    assert [row[3] for row in beside.rejected] == ["late"]
+
+
+def test_a_drain_goes_on_with_the_new_leaders(two_brokers: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    """The leader may also be that of the transactions and of the positions."""
+    line = tally("kill -9 of the leader of partitions under a drain")
+    kill_brokers(Pipeline(two_brokers, tmp_path), line, how_many(1))
