@@ -68,12 +68,14 @@ def iceberg(place: str, tables: list[pa.Table]) -> None:
 
 
 def parquet(place: str, tables: list[pa.Table]) -> None:
-    """One file, as the drain writes: all rows are in one year."""
+    """One file, on the disk when it is done, as the drain's: all rows are in one year."""
     file = Path(place.removeprefix("parquet:").replace("%Y", "rows.parquet"))
     file.parent.mkdir(exist_ok=True)
     with pq.ParquetWriter(file, tables[0].schema, compression="zstd") as writer:
         for table in tables:
             writer.write_table(table, row_group_size=MAX_ROWS)
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
 
 
 def seconds(write: Callable[[str, Any], None], target: str, rows: Any) -> tuple[float, float]:

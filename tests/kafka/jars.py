@@ -41,8 +41,8 @@ class MissingJarsError(Exception):
 
 def broker_jars() -> Path:
     """The folder with the jars of the broker."""
-    logging = _dependency("org.slf4j", "slf4j-simple", "1.7.36")
-    return _fetched(f"kafka-{KAFKA}", _dependency("org.apache.kafka", "kafka_2.13", KAFKA) + logging)
+    logging = dependency("org.slf4j", "slf4j-simple", "1.7.36")
+    return fetched(f"kafka-{KAFKA}", dependency("org.apache.kafka", "kafka_2.13", KAFKA) + logging)
 
 
 def spark_jars() -> str:
@@ -57,16 +57,16 @@ def spark_jars() -> str:
 
 
 def _spark_jars(version: str) -> Path:
-    source = _dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, _IN_PYSPARK)
-    return _fetched(f"spark-kafka-{version}", source)
+    source = dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, _IN_PYSPARK)
+    return fetched(f"spark-kafka-{version}", source)
 
 
-def _dependency(group: str, artifact: str, version: str, without: tuple[str, ...] = ()) -> str:
+def dependency(group: str, artifact: str, version: str, without: tuple[str, ...] = ()) -> str:
     exclusions = "".join(_EXCLUSION.format(group=name) for name in without)
     return _DEPENDENCY.format(group=group, artifact=artifact, version=version, exclusions=exclusions)
 
 
-def _fetched(name: str, dependencies: str) -> Path:
+def fetched(name: str, dependencies: str) -> Path:
     """The folder of these jars. One process fetches at a time; a folder that is there is whole."""
     root = Path(os.environ.get("ROWTIME_JARS") or Path.home() / ".cache" / "spark-rowtime" / "jars")
     root.mkdir(parents=True, exist_ok=True)
