@@ -5,17 +5,21 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from send_rate import SCHEMA, batch
-from tables import DRAINS
+from tables import CPU, DRAINS
 
 import spark_rowtime as rt
 from harness import folder, report
 from spark_rowtime.tables.sink import MAX_ROWS
 
 ROWS, TURNS = 4_000_000, 5
+Write = Callable[[str, list[pa.Table]], None]
+Seconds = list[tuple[float, float]]
+"""Of the clock, and of the process on all cores, for each turn."""
 CATALOG = {"URI": "sqlite:///{}/catalog.db", "WAREHOUSE": "file://{}/warehouse"}
 
 
@@ -40,12 +44,10 @@ def commits(stream: str) -> list[pa.Table]:
     return [*found, pa.Table.from_batches(gathered)] if gathered else found
 
 
-def drained(stream: str, target: str) -> float:
-    """Seconds of a drain, with making the table and reading the stream."""
-    start = time.perf_counter()
+def drain(target: str, stream: str) -> None:
+    """With making the table and reading the stream."""
     with rt.openReader(stream) as reader, rt.openTableSink(target, reader.schema, every="1 hour") as sink:
         reader.drainTo(sink)
-    return time.perf_counter() - start
 
 
 def delta(place: str, tables: list[pa.Table]) -> None:
@@ -66,19 +68,44 @@ def iceberg(place: str, tables: list[pa.Table]) -> None:
 
 
 def parquet(place: str, tables: list[pa.Table]) -> None:
-    """One file, as the drain writes: all rows are in one year."""
+    """One file, on the disk when it is done, as the drain's: all rows are in one year."""
     file = Path(place.removeprefix("parquet:").replace("%Y", "rows.parquet"))
     file.parent.mkdir(exist_ok=True)
     with pq.ParquetWriter(file, tables[0].schema, compression="zstd") as writer:
         for table in tables:
             writer.write_table(table, row_group_size=MAX_ROWS)
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
 
 
-def alone(write: Callable[[str, list[pa.Table]], None], place: str, tables: list[pa.Table]) -> float:
-    """Seconds of the library, which makes the table too."""
-    start = time.perf_counter()
-    write(place, tables)
-    return time.perf_counter() - start
+def seconds(write: Callable[[str, Any], None], target: str, rows: Any) -> tuple[float, float]:
+    """Of the clock, and of the process."""
+    start, cpu = time.perf_counter(), time.process_time()
+    write(target, rows)
+    return time.perf_counter() - start, time.process_time() - cpu
+
+
+def targets(root: Path, turn: int) -> dict[str, str]:
+    """A new table of each format, at which {} stands for whose it is."""
+    return {
+        "delta": f"delta:{root}/delta-{{}}{turn}",
+        "iceberg": f"iceberg:lake.shop.{{}}{turn}",
+        "parquet": f"parquet:{root}/parquet-{{}}{turn}/%Y",
+    }
+
+
+def in_turns(root: Path, stream: str, write: Write, tables: list[pa.Table], turns: int) -> list[Seconds]:
+    """The seconds of the drain and those of the library; each is the first of the two in every other turn."""
+    found: list[Seconds] = [[], []]
+    runs = [("drained", drain, stream), ("alone", write, tables)]
+    for turn in range(turns + 1):
+        target = targets(root, turn)[write.__name__]
+        for at in (0, 1) if turn % 2 else (1, 0):
+            whose, run, rows = runs[at]
+            taken = seconds(run, target.format(whose), rows)
+            if turn:  # the first warms up
+                found[at].append(taken)
+    return found
 
 
 def main(rows: int = ROWS, turns: int = TURNS) -> None:
@@ -89,17 +116,10 @@ def main(rows: int = ROWS, turns: int = TURNS) -> None:
         fill(stream, rows)
         tables = commits(stream)
         for what, write in zip(DRAINS, (delta, iceberg, parquet), strict=True):
-            kind, ours, theirs = write.__name__, [], []
-            for turn in range(turns + 1):
-                place = f"lake.shop.{{}}{turn}" if kind == "iceberg" else f"{root}/{kind}-{{}}{turn}/%Y"
-                seconds = drained(
-                    stream, f"{kind}:{place.format('drained')}".replace("/%Y", "/%Y" * (kind == "parquet"))
-                )
-                beside = alone(write, f"{kind}:{place.format('alone')}", tables)
-                if turn:  # the first warms up
-                    ours.append(rows / seconds)
-                    theirs.append(rows / beside)
-            report(what, ours, theirs, "rows/s", DRAINS[what])
+            found = in_turns(root, stream, write, tables, turns)
+            for at, (name, unit) in enumerate(((what, "rows/s"), (f"{what}{CPU}", "rows/CPU s"))):
+                ours, theirs = ([rows / taken[at] for taken in whose] for whose in found)
+                report(name, ours, theirs, unit, DRAINS[what])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ SAME, BOTH = "bound to result, both as Spark comes", "bound to result, both as r
 AT_REST, READING = "rows at rest, minute count and sum", "rows at rest, reading only"
 SENDS = [f"sendRows, {rows} rows a train" for rows in ("1", "100", "10,000", "100,000")]
 DRAINS = {f"drain into {kind}": f"{kind}'s library alone" for kind in ("delta", "iceberg", "parquet")}
+CPU = ", by CPU time"
 TOPIC, TOPIC_ALONE = "drain into a topic of Kafka", "transactional producer alone"
 KAFKA_IN = ("a topic into a stream, one process", "a topic into a stream, two processes")
 BARE_CONSUMER = "bare Kafka consumer that decodes the same"
@@ -65,7 +66,7 @@ LINES = (
     Line("sendRow, 100 devices in a sink", "rows in order", "0.5", ""),
     Line("bytes of a commit of ten devices, of 100,000", "of 100", "1", ""),
     Line("memory of a device, of 100,000", None, "300 bytes", ""),
-    *(Line(what, base, "0.8", "") for what, base in DRAINS.items()),
+    *(Line(f"{what}{by}", base, "0.8", "") for by in ("", CPU) for what, base in DRAINS.items()),
     Line(TOPIC, TOPIC_ALONE, "0.7", ""),
     *(Line(what, BARE_CONSUMER, "0.5", "") for what in KAFKA_IN),
     *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),

@@ -13,6 +13,9 @@ _DRAIN = "rowtime.drain"
 """The application of a drain's transaction. Its version is the number of the drain's commits."""
 _HISTORY = (1, 100, None)
 """How many commits are looked through for the last one by spark-rowtime, in turn; None: all that the log has."""
+_ALL_FEATURES = {"delta.minWriterVersion": "7"}
+"""A table with TIMESTAMP_NTZ lists its features. Without this, deltalake 1.6 leaves out the one of NOT NULL columns,
+and Spark refuses the table."""
 
 
 class DeltaTable(Table):
@@ -43,7 +46,8 @@ class DeltaTable(Table):
         errors = self._library.exceptions
         try:
             if not self._library.DeltaTable.is_deltatable(path):
-                self._library.DeltaTable.create(path, schema, mode="ignore")
+                settings = _ALL_FEATURES if any(_is_local(field.type) for field in schema) else None
+                self._library.DeltaTable.create(path, schema, mode="ignore", configuration=settings)
         except (errors.SchemaMismatchError, ValueError, TypeError) as error:
             raise SchemaMismatchError(
                 f"{self.target} cannot be made with the stream's columns: {error}", path=self.target
@@ -86,6 +90,12 @@ class DeltaTable(Table):
                 path=self.target,
             )
         return {}
+
+
+def _is_local(kind: pa.DataType) -> bool:
+    """Whether a type is, or has in it, a timestamp without a time zone."""
+    inside = [kind.field(i).type for i in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return (pa.types.is_timestamp(kind) and kind.tz is None) or any(map(_is_local, inside))
 
 
 def _unavailable(target: str, error: Exception) -> StoreUnavailableError:

@@ -129,17 +129,19 @@ class ParquetSink(GatheringSink):
         write_whole(self._work / _STATE, json.dumps(self._state))
 
     def _spill(self) -> None:
-        """Appends the gathered rows to the file of the open period."""
+        """Appends the gathered rows to the file of the open period, while the reader reads the next ones."""
         assert self._open is not None
+        self._wait()
         if self._file is None:
             self._file = pq.ParquetWriter(self._work / _name(self._open), self._schema, compression="zstd")
-        self._file.write_table(self._taken(), row_group_size=self._max_rows)
+        self._start(self._file.write_table, self._taken(), self._max_rows)
 
     def _end_period(self) -> None:
         if self._open is None:
             return
         if self._rows:
             self._spill()
+        self._wait()
         assert self._file is not None
         self._file.add_key_value_metadata(bound_properties(RowtimeBound.fromFloor(self._open.end)))
         self._file.close()

@@ -41,6 +41,9 @@ class GatheringSink:
         self._since: float | None = None
         """When the oldest of what is gathered came; None while nothing is."""
         self._ended = ""
+        self._thread = ThreadPoolExecutor(1, "rowtime-table")
+        self._beside: Future[None] | None = None
+        """What the thread writes, while the reader reads the next rows."""
 
     def __repr__(self) -> str:
         return (
@@ -134,8 +137,11 @@ class GatheringSink:
         self.abandon()
 
     def abandon(self) -> None:
-        """Closes the sink without a commit."""
+        """Closes the sink without another commit. One that is under way is made."""
         self._ended = self._ended or "closed"
+        if self._beside is not None:
+            self._beside.exception()
+        self._thread.shutdown()
 
     def __enter__(self) -> Self:
         return self
@@ -150,6 +156,18 @@ class GatheringSink:
 
     def _write(self) -> None:
         raise NotImplementedError
+
+    def _start(self, write: Callable[..., None], *what: Any) -> None:
+        """Writes in the sink's thread; at most one write is under way."""
+        self._wait()
+        self._beside = self._thread.submit(write, *what)
+
+    def _wait(self) -> None:
+        """Waits for the write that is under way; raises its error, after which the sink is of no more use."""
+        if self._beside is not None:
+            ended, self._ended = self._ended, "a commit failed"
+            self._beside.result()
+            self._beside, self._ended = None, ended
 
     def _taken(self) -> pa.Table:
         """All gathered rows, which are then no longer gathered."""
@@ -193,8 +211,6 @@ class TableSink(GatheringSink):
                 value=table.target,
             )
         self._table = table
-        self._thread = ThreadPoolExecutor(1, "rowtime-table")
-        self._beside: Future[None] | None = None
         self._bound = bound_in(table.properties)
         self._checkpoint = self.checkpoint
 
@@ -226,24 +242,11 @@ class TableSink(GatheringSink):
         left = super().commitDue()
         return left if self._beside is None else min(BESIDE_POLL_SECONDS, left or BESIDE_POLL_SECONDS)
 
-    def abandon(self) -> None:
-        """Closes the sink without another commit. One that is under way is made."""
-        super().abandon()
-        if self._beside is not None:
-            self._beside.exception()
-        self._thread.shutdown()
-
     def _commit_beside(self) -> None:
-        """Commits in the sink's thread, so that the reader reads the next rows meanwhile; at most one at a time."""
+        """Commits in the sink's thread, so that the reader reads the next rows meanwhile."""
         self._wait()
-        self._beside, self._since = self._thread.submit(self._table.append, *self._gathered()), None
-
-    def _wait(self) -> None:
-        """Waits for the commit that is under way; raises its error."""
-        if self._beside is not None:
-            self._ended = "a commit failed"
-            self._beside.result()
-            self._beside, self._ended = None, ""
+        self._start(self._table.append, *self._gathered())
+        self._since = None
 
     def _write(self) -> None:
         self._table.append(*self._gathered())

@@ -54,8 +54,8 @@ def fill(path: str, hours: range, **bound: Any) -> None:
         sink.sendRowtimeBound(f"2026-01-05T{hours[-1]:02}:45:00Z")
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_every_type_is_read_back_exactly_by_others(lake: Lake, kind: str) -> None:
+def wide_stream(lake: Lake, kind: str) -> list[dict[str, Any]]:
+    """Makes the lake's stream, with a value at the edges of each type, and nulls; returns its rows."""
     required = kind == "iceberg"  # PyIceberg does not keep a null there, so it is refused
     rt.createStream(lake.stream, WIDE.replace("STRING>>, counts", "STRING>> NOT NULL, counts") if required else WIDE)
     with rt.openSink(lake.stream) as sink:
@@ -63,9 +63,14 @@ def test_every_type_is_read_back_exactly_by_others(lake: Lake, kind: str) -> Non
             tags = values["tags"] or ([] if required else None)
             sink.sendRow({"rowtime": f"2026-01-05T1{n}:30:00.000001Z", "n": n, **values, "tags": tags})
         sink.sendRowtimeBound("2026-01-05T12:00:00Z")
-    lake.drain(kind)
     with rt.openReader(lake.stream) as reader:
-        expected = [row for train in reader for row in train.rows.to_pylist()]
+        return [row for train in reader for row in train.rows.to_pylist()]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_type_is_read_back_exactly_by_others(lake: Lake, kind: str) -> None:
+    expected = wide_stream(lake, kind)
+    lake.drain(kind)
     read = lake.read(kind)
     assert read.to_pylist() == expected
     assert read.schema.field("local").type.tz is None
@@ -221,3 +226,15 @@ def test_a_position_before_a_time_gives_the_rows_from_there_on_again(lake: Lake)
     assert state["rowtime.bound"] == "2026-01-05T13:00:00Z"
     with rt.openReader(lake.stream, start=state["rowtime.position"]) as reader:
         assert [n for train in reader for n in train.rows.column("n").to_pylist()] == [13]
+
+
+@pytest.mark.parametrize("local", ["", ", at TIMESTAMP_NTZ", ", at ARRAY<STRUCT<x: TIMESTAMP_NTZ>>"])
+def test_a_delta_table_lists_the_feature_of_not_null_columns_where_it_lists_features(lake: Lake, local: str) -> None:
+    """Otherwise Spark refuses it; see test_spark_reads.py."""
+    from deltalake import DeltaTable
+
+    rt.createStream(lake.stream, SCHEMA + local)
+    lake.drain("delta")
+    protocol = DeltaTable(f"{lake.folder}/delta").protocol()
+    assert ("invariants" in (protocol.writer_features or [])) == bool(local)
+    assert (protocol.min_reader_version, protocol.min_writer_version) == ((3, 7) if local else (1, 2))

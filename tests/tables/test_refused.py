@@ -1,5 +1,6 @@
 """What a drain into a table refuses, and how two writers of one table keep out of each other's way."""
 
+import errno
 import sys
 from pathlib import Path
 from typing import Any
@@ -237,3 +238,21 @@ def test_a_folder_that_cannot_be_written_is_said(orders: Lake) -> None:
     (orders.folder / "delta").write_text("")
     with pytest.raises(rt.StoreUnavailableError, match="cannot be read or written"):
         opened(orders, "delta")
+
+
+def test_a_write_beside_that_fails_ends_the_sink_into_folders_and_nothing_of_it_appears(
+    orders: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*what: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    sink = rt.openTableSink(orders.target("parquet"), opened(orders, "delta")._schema, maxRows=1)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
+        drained(orders, sink)
+    with pytest.raises(rt.SinkClosedError, match=r"a commit failed\. Open another one"):
+        sink.commit()
+    sink.close()
+    assert not orders.made("parquet")
+    orders.drain("parquet")
+    assert orders.numbers("parquet") == [10, 11, 12]
