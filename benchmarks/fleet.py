@@ -18,12 +18,14 @@ from harness import figure, report
 from spark_rowtime.bounds.key_order import InOrderPer
 from spark_rowtime.store.base import Commit, Staged
 from spark_rowtime.types.schema import stream_schema
-from spark_rowtime.types.timestamps import from_micros
+from spark_rowtime.types.timestamps import from_micros, to_micros
 
 START = 1_767_225_600_000_000
 SCHEMA = "rowtime TIMESTAMP NOT NULL, device STRING, value DOUBLE"
 LEASE_MICROS = 3_600_000_000
 BATCH_ROWS = 100_000
+SKEW = 1_000_000
+"""By how many microseconds the clocks of devices may differ: ten times what a batch spans."""
 
 
 def beside(grown: Any, asked: Any, producers: int, rounds: int) -> list[list[float]]:
@@ -78,31 +80,34 @@ def many_sinks(root: Path, sinks: int) -> None:
         figure(f"{sinks:,} sinks in a process, {what}", [float(value)], unit)
 
 
-def batches(devices: int, count: int) -> Iterator[pa.RecordBatch]:
-    """Rows in the order of their times, each of any device."""
+def batches(devices: int, count: int, skew: int = 0) -> Iterator[pa.RecordBatch]:
+    """Rows each of any device, in the order of their times, but for the skew of the devices' clocks in microseconds."""
     draw, names = np.random.default_rng(1), pa.array([f"device-{number:06}" for number in range(devices)])
+    ahead = draw.integers(0, skew + 1, devices)
     for first in range(0, count * BATCH_ROWS, BATCH_ROWS):
-        times = pa.array(START + first + np.arange(BATCH_ROWS)).cast(pa.timestamp("us", "UTC"))
-        chosen = names.take(pa.array(draw.integers(0, devices, BATCH_ROWS)))
+        who = draw.integers(0, devices, BATCH_ROWS)
+        times = pa.array(START + first + np.arange(BATCH_ROWS) + ahead[who]).cast(pa.timestamp("us", "UTC"))
+        chosen = names.take(pa.array(who))
         yield pa.RecordBatch.from_arrays(
             [times, chosen, pa.array(draw.random(BATCH_ROWS))], schema=stream_schema(SCHEMA)
         )
 
 
-def one_sink(root: Path, devices: int, rounds: int = 3) -> None:
+def one_sink(root: Path, devices: int, rounds: int = 5) -> None:
     """Rows a second by Arrow and one by one; bytes that a commit of ten devices writes; memory of a device."""
-    given = list(batches(devices, 20))
-    some, all_of_them = single_rows(100), single_rows(devices)
+    given, skewed = list(batches(devices, 20)), list(batches(devices, 20, SKEW))
+    some, every, apart = single_rows(100), single_rows(devices), single_rows(devices, SKEW)
     any_order, in_order = {"rowsImplyBounds": False}, dict[str, Any]()
-    compared = (
-        (f"sendRows, {devices:,} devices in a sink", given, any_order, "rowsImplyBounds=False", devices),
-        (f"sendRow, {devices:,} devices in a sink", all_of_them, in_order, "rows in order", devices),
-        ("sendRow, 100 devices in a sink", some, in_order, "rows in order", 100),
-    )
-    for what, rows, order, base, count in compared:
+    for what, ours, theirs, order, base, count in (
+        (f"sendRows, {devices:,} devices in a sink", given, given, any_order, "rowsImplyBounds=False", devices),
+        (f"sendRows, {devices:,} skewed devices", skewed, skewed, any_order, "rowsImplyBounds=False", devices),
+        (f"sendRow, {devices:,} devices in a sink", every, every, in_order, "rows in order", devices),
+        (f"sendRow, {devices:,} skewed devices", apart, sorted_rows(apart), in_order, "rows in order", devices),
+        ("sendRow, 100 devices in a sink", some, some, in_order, "rows in order", 100),
+    ):
         found: list[list[float]] = [[], []]
         for number in range(2 * rounds):
-            declared = order if number % 2 else {"inOrderPer": "device"}
+            rows, declared = (theirs, order) if number % 2 else (ours, {"inOrderPer": "device"})
             found[number % 2].append(rate(root / f"{what} {number}", rows, count, **declared))
         report(what, *found, "rows/s", base)
     many, few = written(root / "many", devices), written(root / "few", 100)
@@ -110,9 +115,16 @@ def one_sink(root: Path, devices: int, rounds: int = 3) -> None:
     figure(f"memory of a device, of {devices:,}", [memory(devices)], "bytes")
 
 
-def single_rows(devices: int, count: int = 300_000) -> list[Any]:
-    """Rows in the order of their times, of all devices in turn, though not of neighbours."""
-    return [(from_micros(START + n), f"device-{n * 7919 % devices:06}", 0.5) for n in range(count)]
+def single_rows(devices: int, skew: int = 0, count: int = 300_000) -> list[Any]:
+    """Rows in the order of their times but for the skew, of all devices in turn, though not of neighbours."""
+    ahead = np.random.default_rng(1).integers(0, skew + 1, devices).tolist()
+    who = [number * 7919 % devices for number in range(count)]
+    return [(from_micros(START + n + ahead[which]), f"device-{which:06}", 0.5) for n, which in enumerate(who)]
+
+
+def sorted_rows(rows: list[Any]) -> list[Any]:
+    """The rows in the order of their times, as new objects, which lie in memory in this order."""
+    return [(from_micros(to_micros(time)), str(name.encode(), "ascii"), value) for time, name, value in sorted(rows)]
 
 
 def rate(path: Path, rows: list[Any], devices: int, **order: Any) -> float:

@@ -62,7 +62,9 @@ LINES = (
     Line("1,000 sinks in a process, descriptors", None, "100", ""),
     Line("1,000 sinks in a process, memory", None, "120 MB", ""),
     Line("sendRows, 100,000 devices in a sink", "rowsImplyBounds=False", "0.25", ""),
+    Line("sendRows, 100,000 skewed devices", "rowsImplyBounds=False", "", ""),
     Line("sendRow, 100,000 devices in a sink", "rows in order", "0.5", ""),
+    Line("sendRow, 100,000 skewed devices", "rows in order", "", ""),
     Line("sendRow, 100 devices in a sink", "rows in order", "0.5", ""),
     Line("bytes of a commit of ten devices, of 100,000", "of 100", "1", ""),
     Line("memory of a device, of 100,000", None, "300 bytes", ""),
@@ -71,7 +73,7 @@ LINES = (
     *(Line(what, BARE_CONSUMER, "0.5", "") for what in KAFKA_IN),
     *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),
     Line("sliding hour, 100 keys", "SQL window function in batch", "", ""),
-    Line("sliding hour, 10,000 keys", "SQL window function in batch", "", ""),
+    Line("sliding hour, 10,000 keys", "SQL window function in batch", "0.5", ""),
     *(Line(f"PostgreSQL, {who}{how}", BARE, "0.5", "") for how in ("", ", not synced") for who in WHO),
     Line("PostgreSQL, commit to seen by a reader", None, "10 ms", ""),
     Line("PostgreSQL, core of an idle reader", None, "3 %", ""),
@@ -122,7 +124,7 @@ def settings(results: Results) -> str:
             theirs, mine = statistics.median(result["baseline"]), statistics.median(result["ours"])
             text += f"| {base} | {theirs:,.0f} ms | {mine:,.0f} ms |\n"
     idle = [(what, result) for (what, _), result in results.items() if what.startswith("core of an idle query")]
-    return text + "".join(f"\n{what}: {100 * statistics.median(result['ours']):.0f} %.\n" for what, result in idle)
+    return text + "".join(f"\n{what}: {100 * statistics.median(result['ours']):.1f} %.\n" for what, result in idle)
 
 
 def phases(results: Results) -> str:

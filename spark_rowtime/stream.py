@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.bounds.key_order import declares_keys, weakest_first
+from spark_rowtime.bounds.key_order import declares_keys, weakest_known
 from spark_rowtime.bounds.topic_cut import TopicCut, merged
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
@@ -432,7 +432,7 @@ def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDes
 
 
 def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int, cut: TopicCut | None) -> ProducerDescription:
-    keys = _keys(store, info)
+    known, weakest = _keys(store, info)
     waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
     return ProducerDescription(
         info.name,
@@ -446,17 +446,17 @@ def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int, cut: T
         from_micros(now - last.silent),
         None if last.lease is None else timedelta(microseconds=last.lease),
         timedelta(microseconds=max((last.lease or 0) - last.unseen, 0)) if waits else None,
-        len(keys),
-        tuple((value, RowtimeBound.fromFloor(max(floor, info.floor or 0))) for value, floor in keys[:_NAMED]),
+        known,
+        tuple((value, RowtimeBound.fromFloor(max(floor, info.floor or 0))) for value, floor in weakest),
         None if cut is None else cut.offsets,
     )
 
 
-def _keys(store: Store, info: ProducerInfo) -> list[tuple[Any, int]]:
-    """Returns the known values of a producer's key column and their floors, the weakest first."""
+def _keys(store: Store, info: ProducerInfo) -> tuple[int, list[tuple[Any, int]]]:
+    """Returns how many values of a producer's key column are known, and the weakest of them with their floors."""
     if not declares_keys(info.declaration):
-        return []
-    return weakest_first(info.declaration, store.schema, store.keys(info.name))
+        return 0, []
+    return weakest_known(info.declaration, store.schema, store.keys(info.name), _NAMED)
 
 
 def _readers(store: Store) -> tuple[ReaderDescription, ...]:

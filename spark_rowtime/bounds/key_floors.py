@@ -18,6 +18,8 @@ MOST_BYTES_PER_BYTE = 4
 """The state is also written as a whole again where the parts after it have more than so many bytes per byte of it."""
 FEW = 16
 """Fewer values than this are looked up one by one."""
+FORGOTTEN_SHARE = 16
+"""The list of ``one_by_one`` is dropped where one in so many of its entries, or more, would have to be forgotten."""
 
 
 class _Made(NamedTuple):
@@ -43,6 +45,8 @@ class KeyFloors:
         self._values = pa.array([], kind)
         self._fresh: list[Any] = []
         self._weakest = 0, UNKNOWN
+        self.peak = 0
+        """At least the largest floor of a value that is known: a row from here on is in order, whatever its value."""
         self._indexable, self._index = indexable(kind), ValueIndex()
         self.floors: Floors = np.full(64, UNKNOWN, np.int64)
         self._one_by_one: list[timedelta | None] = []
@@ -96,13 +100,12 @@ class KeyFloors:
             strangers, slots = values.take(pa.array(new)), slots.copy()
             self._place(strangers.unique().to_pylist())
             slots[new] = self._find_by_one(strangers)
-        self.floors[slots] = floors
+        self._put(slots, floors)
         self._forget(slots)
-        self._look_at(slots)
 
-    def rise(self, slots: Floors, floors: Floors) -> None:
-        """Raises the floors of known values, as the rows of ``one_by_one`` did; the last floor of a value counts."""
-        self.floors[slots] = floors
+    def rise(self, values: pa.Array, floors: Floors) -> None:
+        """Raises the floors of known values to those that are in ``one_by_one`` already; the last of a value counts."""
+        self._put(self.find(values), floors)
 
     def one_by_one(self) -> list[timedelta | None]:
         """Returns a list in which rows that come one by one keep the floors of their values, by slot.
@@ -120,9 +123,8 @@ class KeyFloors:
     def set_one(self, value: Any, floor: int) -> None:
         """Sets the floor of one value."""
         slot = self.slots[value] if value in self.slots else self._place([value])[0]
-        self.floors[slot] = floor
+        self._put(np.array([slot]), np.array([floor]))
         self._forget([slot])
-        self._look_at(np.array([slot]))
 
     def let_go(self, slots: Any) -> None:
         """Lets values go, which are no longer known."""
@@ -175,6 +177,7 @@ class KeyFloors:
         self._place(values.take(pa.array(numbers)).to_pylist())
         slots = slice(len(numbers))
         self.floors[slots], self._numbers[slots] = floors[numbers], numbers
+        self.peak = int(floors[numbers].max(initial=0))
         self._stored, self._restored = self.floors.copy(), self.floors.copy()
         self._weakest, self._count = (0, -1), len(values)
         self._grow([len(part) for part in parts], whole=True)
@@ -185,6 +188,8 @@ class KeyFloors:
         return [pair for pair in pairs if pair[1] != UNKNOWN]
 
     def _find_by_one(self, values: pa.Array) -> Floors:
+        if len(values) < FEW:
+            return np.fromiter(map(self.slots.get, values.to_pylist(), repeat(-1)), np.int64, len(values))
         coded = values.dictionary_encode(null_encoding="encode")
         distinct = coded.dictionary
         slots = np.fromiter(map(self.slots.get, distinct.to_pylist(), repeat(-1)), np.int64, len(distinct))
@@ -192,14 +197,16 @@ class KeyFloors:
         return found
 
     def _forget(self, slots: Any) -> None:
-        if len(slots) >= FEW:
+        if FORGOTTEN_SHARE * len(slots) >= len(self._one_by_one):
             self.forget_one_by_one()
         for slot in slots if self._one_by_one else ():
             self._one_by_one[slot] = None
 
-    def _look_at(self, slots: Floors) -> None:
-        """Makes the least of ``slots`` the weakest, if it is below: a value that becomes known may be."""
-        if len(slots):
+    def _put(self, slots: Floors, floors: Floors) -> None:
+        """Sets floors. The least of them becomes the weakest, if it is below: a value that becomes known may be."""
+        self.floors[slots] = floors
+        self.peak = max(self.peak, int(floors.max(initial=0)))
+        if floors.min(initial=UNKNOWN) < self._weakest[1]:
             slot = int(slots[self.floors[slots].argmin()])
             self._weakest = min(self._weakest, (slot, int(self.floors[slot])), key=lambda place: place[1])
 
@@ -208,7 +215,7 @@ class KeyFloors:
         numbers = self._numbers[slots].astype(np.int64)
         new = np.flatnonzero(numbers < 0)
         numbers[new] = np.arange(self._count, self._count + len(new))
-        if not (numbers[1:] > numbers[:-1]).all():
+        if np.diff(numbers).min(initial=1) < 1:
             order = np.argsort(numbers)
             slots, numbers = slots[order], numbers[order]
         return self._packed(slots, numbers, slots[len(slots) - len(new) :], whole=False)

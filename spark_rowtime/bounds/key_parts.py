@@ -46,7 +46,9 @@ class KeyParts:
     def pack(self, values: pa.Array, numbers: Floors, floors: Floors) -> bytes:
         """Returns a part: the values that are new, and the floors of the values with these numbers, which ascend."""
         least = int(floors.min(initial=UNKNOWN))
-        above = np.where(floors == UNKNOWN, 0, floors - (least - 1))
+        above = floors - (least - 1)
+        if floors.max(initial=0) == UNKNOWN:
+            above[floors == UNKNOWN] = 0
         columns = [
             pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values),
             pa.array([len(numbers)], pa.int32()),

@@ -13,6 +13,7 @@ CHUNK_ROWS = 32_768
 _ROOM = 4
 """The tables have at least so many times as many places as there are values."""
 _ONE, _OTHER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
+_HALF = np.uint64(32)
 _WORD = 8
 _KEEPS = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
 """By number of bytes: what remains of a word if only so many of its first bytes count."""
@@ -30,12 +31,12 @@ class _Words(NamedTuple):
 
     hashes: Any
     heads: Any
-    rows: Any = None
-    """The positions of the values, if these are only some of the values."""
+    some_long: bool = False
+    """Whether some values may be longer than their heads."""
 
     def at(self, rows: Any) -> "_Words":
         """The values at ``rows``."""
-        return _Words(self.hashes[rows], self.heads[rows], rows)
+        return _Words(self.hashes[rows], self.heads[rows], self.some_long)
 
     def have_length(self, length: int) -> Any:
         """For each value whether this stands in the place of its length."""
@@ -61,7 +62,8 @@ class ValueIndex:
             self._tables = self._empty(1 << (_ROOM * len(every)).bit_length())
         slots, words = np.arange(self.count, len(every), dtype=np.int32), _words(every.slice(self.count))
         left = ~words.have_length(_NULL)
-        for table, places in zip(self._tables, self._places(words.hashes), strict=True):
+        for table, factor in zip(self._tables, (_ONE, _OTHER), strict=True):
+            places = self._places(words.hashes, factor)
             free = left & (table[places] < 0)
             table[places[free]] = slots[free]
             left &= table[places] != slots
@@ -78,28 +80,34 @@ class ValueIndex:
 
     def _find(self, values: pa.Array, every: pa.Array) -> Any:
         words = _words(values)
-        one, other = self._places(words.hashes)
-        found = self._checked(self._tables[0].take(one), words, values, every)
-        left = np.flatnonzero(found < 0)
+        found = self._tables[0].take(self._places(words.hashes, _ONE))
+        left = self._unlike(found, words, values, every)
         if len(left):
-            found[left] = self._checked(self._tables[1].take(other[left]), words.at(left), values, every)
+            words = words.at(left)
+            again = self._tables[1].take(self._places(words.hashes, _OTHER))
+            again[self._unlike(again, words, values, every, left)] = -1
+            found[left] = again
         return found
 
-    def _places(self, hashes: Any) -> tuple[Any, Any]:
-        """The place of each hash in both tables: the highest bits of products, which all bits of the hash decide."""
-        unused = np.uint64(65 - self._tables.shape[1].bit_length())
-        return (hashes * _ONE >> unused).view(np.int64), (hashes * _OTHER >> unused).view(np.int64)
+    def _places(self, hashes: Any, factor: Any) -> Any:
+        """The place of each hash in a table: the highest bits of a product, which all bits of the hash decide."""
+        products = hashes * factor
+        products >>= np.uint64(65 - self._tables.shape[1].bit_length())
+        return products.view(np.int64)
 
-    def _checked(self, slots: Any, words: _Words, values: pa.Array, every: pa.Array) -> Any:
-        """The slots whose value is the one that is looked for; -1 in place of all others."""
-        known, asked = self._heads.take(slots, axis=0, mode="clip"), words.heads
-        same = (known[:, 0] == asked[:, 0]) & (known[:, 1] == asked[:, 1]) & (slots >= 0)
-        long = np.flatnonzero(same & words.have_length(_LONG))
-        if len(long):
-            rows = long if words.rows is None else words.rows[long]
-            equal = pc.equal(every.take(pa.array(slots[long])), values.take(pa.array(rows)))
-            same[long] = equal.to_numpy(zero_copy_only=False)
-        return np.where(same, slots, np.int32(-1))
+    def _unlike(self, slots: Any, words: _Words, values: pa.Array, every: pa.Array, rows: Any = None) -> Any:
+        """The positions of the slots whose value is not the one that is looked for. Where a slot is -1, it may be.
+
+        ``rows``: the positions of the values looked for, if these are only some of ``values``.
+        """
+        known = self._heads.take(slots, axis=0, mode="clip")
+        differ = (known != words.heads).view(np.uint16).ravel() != 0  # either word does
+        if words.some_long:
+            long = np.flatnonzero(~differ & words.have_length(_LONG) & (slots >= 0))
+            asked = long if rows is None else rows[long]
+            equal = pc.equal(every.take(pa.array(slots[long])), values.take(pa.array(asked)))
+            differ[long] = ~equal.to_numpy(zero_copy_only=False)
+        return np.flatnonzero(differ)
 
     @staticmethod
     def _empty(size: int) -> npt.NDArray[np.int32]:
@@ -128,19 +136,22 @@ def _texts(values: pa.Array) -> _Words:
     limits, words = _content(values)
     at, lengths = limits[:-1], np.diff(limits)
     longest = int(lengths.max(initial=0))
-    alike = longest == lengths.min(initial=longest)  # then the words lie at equal distances
-    hashes = lengths.astype(np.uint64) * _ONE
+    if longest == lengths.min(initial=longest):  # then the words lie at equal distances, and one number is enough
+        lengths, places = np.array([longest]), [words[start::longest][: len(at)] for start in range(0, longest, _WORD)]
+    else:
+        places = [words[np.minimum(at + start, len(words) - 1)] for start in range(0, longest, _WORD)]
+    hashes = np.full(len(values), lengths.astype(np.uint64) * _ONE)
     heads = np.zeros((len(values), 2), np.uint64)
-    for number in range(-(-longest // _WORD)):
-        done = _WORD * number
-        found = words[done::longest][: len(at)] if alike else words[np.minimum(at + done, len(words) - 1)]
-        word = found & _KEEPS.take((longest if alike else lengths) - done, mode="clip")
-        hashes = _mixed((hashes ^ word) * _OTHER)
+    for number, found in enumerate(places):
+        word = found & _KEEPS.take(lengths - _WORD * number, mode="clip")
         if number < 2:
             heads[:, number] = word
+        hashes ^= word
+        hashes *= _OTHER
+        hashes ^= hashes >> _HALF
     heads[:, 1] &= _KEEPS[_WORD - 1]
     heads[:, 1] |= np.minimum(lengths, _LONG).astype(np.uint64) << _LENGTH_BITS
-    return _Words(hashes, heads)
+    return _Words(hashes, heads, longest >= _LONG)
 
 
 def _content(values: pa.Array) -> tuple[Any, Any]:
@@ -154,4 +165,4 @@ def _content(values: pa.Array) -> tuple[Any, Any]:
 
 
 def _mixed(hashes: Any) -> Any:
-    return hashes ^ (hashes >> np.uint64(32))
+    return hashes ^ (hashes >> _HALF)

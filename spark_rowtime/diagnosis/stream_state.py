@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from spark_rowtime.bounds.clock import COUNTING, Status
-from spark_rowtime.bounds.key_order import declares_keys, weakest_first
+from spark_rowtime.bounds.key_order import declares_keys, weakest_known
 from spark_rowtime.store.base import READER, WRITER, Account, LastSeen, ProducerInfo, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.query_account import QueryAccount
@@ -95,4 +95,4 @@ class StreamState:
 
 
 def _weakest(store: Store, info: ProducerInfo) -> list[tuple[object, int]]:
-    return weakest_first(info.declaration, store.schema, store.keys(info.name))[:2]
+    return weakest_known(info.declaration, store.schema, store.keys(info.name), 2)[1]

@@ -47,7 +47,10 @@ class Outbox:
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
         self._keys = disorder if isinstance(disorder, InOrderPer) else None
-        self.rows = RowBuffer(store.schema, rises=disorder.implies, naive=naive, keys=self._keys)
+        self.interrupt_guard = InterruptGuard()
+        self.rows = RowBuffer(
+            store.schema, rises=disorder.implies, naive=naive, keys=self._keys, guard=self.interrupt_guard
+        )
         """The rows that came one by one since the last batch."""
         self._batches: list[Timed] = []
         self._count = 0
@@ -60,7 +63,6 @@ class Outbox:
         self._largest: int | None = None
         self.checkpoint = info.checkpoint
         """The checkpoint that was stored last."""
-        self.interrupt_guard = InterruptGuard()
         self.failing = False
         """Whether the last commit in the background failed, that is, one outside of ``flush`` and ``close``."""
 
@@ -116,6 +118,12 @@ class Outbox:
         except IndexError:  # another thread has just taken the rows out
             last = None
         return stronger(self.floors.in_force, last)
+
+    def floor_after_rows(self) -> int | None:
+        """The floor in force behind all rows that were taken."""
+        if not self.broken:
+            self.record_implied_floor()
+        return self.floor_in_force()
 
     def add_batch(self, batch: Timed, floor: int | None = None) -> None:
         """Adds checked rows after all earlier ones. Their types are the stream's; nullability may differ.

@@ -1,15 +1,14 @@
 """RowBuffer: rows of plain Python values, checked one by one on arrival and converted to Arrow by column."""
 
-from array import array
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from spark_rowtime.bounds.key_order import InOrderPer
+from spark_rowtime.producer.interrupt_guard import InterruptGuard
 from spark_rowtime.types.schema import ROWTIME, TIMESTAMP
 from spark_rowtime.types.timestamps import EPOCH, LARGEST, LEAST
 from spark_rowtime.types.values import LARGEST_FLOAT
@@ -26,21 +25,33 @@ class RowBuffer:
     the same result as the slow path. ``rises``: no row may have a rowtime below that of the row before it.
     ``naive``: a time without a zone is in UTC; if False, such a time needs the slow path.
 
-    ``keys``: no row may have a rowtime below the floor of its value of a column, which its rowtime then becomes.
+    ``keys``: no row may have a rowtime below the floor of its value of a column, which its rowtime then becomes. While
+    no row is below the largest floor, nothing else is looked at, and the floors are raised later, many at a time. From
+    the first row that is, until the buffer is opened again, the floor of each row's value is looked up. ``guard``
+    encloses what must not be interrupted.
     """
 
-    def __init__(self, schema: pa.Schema, *, rises: bool, naive: bool = True, keys: InOrderPer | None = None) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        *,
+        rises: bool,
+        naive: bool = True,
+        keys: InOrderPer | None = None,
+        guard: InterruptGuard | None = None,
+    ) -> None:
         self._schema, self._at = schema, schema.get_field_index(ROWTIME)
         self._columns: list[list[Any]] = [[] for _ in schema]
         self._times = self._columns[self._at]
         self.take: Callable[[Any], bool]
-        self._keys = keys
-        self._slots = array("q")
-        """The slot of each row's value in ``keys``."""
-        self._settled: list[pa.Array] = []
-        """The rowtimes of the first rows, which are in the floors of ``keys``."""
+        self._keys, self._guard = keys, guard or InterruptGuard()
+        self._limits = timedelta.max, timedelta.max, 0
+        self._by_value = False
+        """Whether the floor of each row's value is looked up, and is in the list ``one_by_one`` of ``keys``."""
+        self._settled: tuple[list[pa.Array], list[pa.Array]] = [], []
+        """The rowtimes and the values of the first rows, which are in the floors of ``keys``."""
         make = _maker(schema, rises, naive, keys.index if keys else None)
-        self.take, self._set = make(schema.names, self._columns, self._slots)
+        self.take, self._set = make(schema.names, self._columns, self._go_by_value)
 
     def __len__(self) -> int:
         return len(self._times)
@@ -48,29 +59,34 @@ class RowBuffer:
     def open(self, floor: int | None, ceiling: int | None, rows: int) -> None:
         """Takes rows of [floor, ceiling] (microseconds; None: the legal limit) until the buffer holds ``rows`` rows."""
         latest = LARGEST if ceiling is None else ceiling
-        if self._keys is None:
-            self._set(_since_epoch(floor or LEAST), _since_epoch(latest), rows)
-            return
-        latest = min(latest, LARGEST if (most := self._keys.latest()) is None else most)
-        keys = self._keys.keys
-        self._set(
-            _since_epoch(floor or LEAST), _since_epoch(latest), rows, keys.slots, keys.one_by_one(), keys.floors.data
-        )
+        most = None if self._keys is None else self._keys.latest()
+        latest = latest if most is None else min(latest, most)
+        self._limits = _since_epoch(floor or LEAST), _since_epoch(latest), rows
+        self._by_value = False
+        self._set(*self._limits, _since_epoch(self._keys.keys.peak if self._keys else 0))
+
+    def _go_by_value(self) -> bool:
+        """From now on, looks up the floor of each row's value; returns True."""
+        self.settle()
+        assert self._keys is not None
+        keys, self._by_value = self._keys.keys, True
+        self._set(*self._limits, timedelta.max, keys.slots, keys.one_by_one(), keys.floors.data)
+        return True
 
     def shut(self) -> None:
         """Takes no rows until the buffer is opened again."""
-        self._set(timedelta.max, timedelta.max, 0)
+        self._limits = timedelta.max, timedelta.max, 0
+        self._set(*self._limits)
 
     def mend(self) -> None:
         """Repairs the buffer after an interrupt in ``take``: removes a row that is not in all columns, and shuts it."""
         self.shut()
-        columns: list[Any] = self._columns if self._keys is None else [*self._columns, self._slots]
-        rows = min(map(len, columns))
-        for column in columns:
+        rows = min(map(len, self._columns))
+        for column in self._columns:
             del column[rows:]
-        self._settled.clear()
         if self._keys is not None:
             self._keys.keys.forget_one_by_one()
+            self._by_value = False
 
     def last(self) -> int | None:
         """The rowtime of the last row taken, in microseconds; None while there is none."""
@@ -78,33 +94,43 @@ class RowBuffer:
 
     def settle(self) -> None:
         """Raises the floors of ``keys`` to the rowtimes of the rows; until then they do not have the latest rows."""
-        done = sum(map(len, self._settled))
-        if self._keys is None or done == len(self._times):
+        if self._keys is None or (done := sum(map(len, self._settled[0]))) == len(self._times):
             return
+        at, keys = self._keys.index, self._keys.keys
         times = pa.array(self._times[done:], pa.duration("us"))
-        self._keys.keys.rise(np.frombuffer(self._slots[done:], np.int64), times.view(pa.int64()).to_numpy())
-        self._settled.append(times)
+        chunks, floors = _chunks(self._columns[at][done:], self._schema.field(at).type), times.view(pa.int64())
+        with self._guard:
+            for values in chunks:
+                first, floors = floors[: len(values)].to_numpy(), floors[len(values) :]
+                if self._by_value:
+                    keys.rise(values, first)
+                else:
+                    keys.set(values, keys.find(values), first)
+            self._settled[0].append(times)
+            self._settled[1].extend(chunks)
 
     def drain(self) -> list[pa.RecordBatch]:
         """Removes and returns all rows, in their order: one batch, unless a column is larger than Arrow's 2 GB."""
         self.settle()
-        arrays = [
-            self._rowtimes() if i == self._at else pa.array(column, field.type)
-            for i, (column, field) in enumerate(zip(self._columns, self._schema, strict=True))
-        ]
+        arrays = [self._array(i, field.type) for i, field in enumerate(self._schema)]
         batches: list[pa.RecordBatch] = pa.Table.from_arrays(arrays, schema=self._schema).to_batches()
         self.clear()
         return batches
 
     def clear(self) -> None:
         """Drops the rows."""
-        columns: list[Any] = [*self._columns, self._slots, self._settled]
+        columns: list[Any] = [*self._columns, *self._settled]
         for column in columns:
             del column[:]
 
-    def _rowtimes(self) -> pa.Array:
-        pieces = self._settled or [pa.array(self._times, pa.duration("us"))]
-        return pa.concat_arrays(pieces).view(TIMESTAMP)
+    def _array(self, index: int, kind: pa.DataType) -> Any:
+        """A column as Arrow; it is converted here, unless ``settle`` has done so."""
+        if index == self._at:
+            times = self._settled[0] or [pa.array(self._times, pa.duration("us"))]
+            return _joined(times, times[0].type).view(TIMESTAMP)
+        if self._keys is not None and index == self._keys.index:
+            return _joined(self._settled[1], kind)
+        return pa.array(self._columns[index], kind)
 
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -128,14 +154,14 @@ _SURE = {
 """By type of the column: the condition under which a value certainly fits. Other types always use the slow path."""
 
 _TEMPLATE = """
-def make(names, columns, rows_slots):
+def make(names, columns, go_by_value):
     {names}, = names
     {columns}, = columns
-    least = latest = slots = times = floors = None
+    least = latest = peak = slots = times = floors = None
     most = 0
 
     def take(row):
-        nonlocal least
+        nonlocal {moved}
         try:
             kind = type(row)
             if kind is tuple or kind is list:
@@ -158,18 +184,22 @@ def make(names, columns, rows_slots):
             pass
         return False
 
-    def set_(floor, ceiling, rows, slots_=None, times_=None, floors_=None):
-        nonlocal least, latest, most, slots, times, floors
-        least, latest, most, slots, times, floors = floor, ceiling, rows, slots_, times_, floors_
+    def set_(floor, ceiling, rows, peak_=None, slots_=None, times_=None, floors_=None):
+        nonlocal least, latest, most, peak, slots, times, floors
+        least, latest, most, peak, slots, times, floors = floor, ceiling, rows, peak_, slots_, times_, floors_
 
     set_(never, never, 0)
     return take, set_
 """
 """The source of a function for one schema; straight-line code is fast. No name or value of a user gets into it."""
 _KEY_CHECK = (
-    "and (last <= time if (last := times[slot := slots[v{key}]]) is not None else floors[slot] <= time // microsecond)"
+    "and (slots is None and (peak <= time or not go_by_value()) or slots is not None and "
+    "(last <= time if (last := times[slot := slots[v{key}]]) is not None else floors[slot] <= time // microsecond))"
 )
-_KEY_TAKES = "rows_slots.append(slot); times[slot] = time"
+_KEY_TAKES = """if slots is None:
+                    peak = time
+                else:
+                    times[slot] = time"""
 
 
 @lru_cache(maxsize=64)
@@ -178,8 +208,8 @@ def _maker(
 ) -> Callable[..., tuple[Callable[[Any], bool], Callable[..., None]]]:
     """``make`` of the template for ``schema``: column i is ``v<i>``, its name ``n<i>``, its list ``c<i>``.
 
-    ``key``: the column whose values have slots; a value without one is a KeyError. A value's floor is in ``times``, or,
-    where None is there, in ``floors``.
+    ``key``: the column whose values have slots, once ``go_by_value`` has set these; a value without one is a KeyError.
+    A value's floor is in ``times``, or, where None is there, in ``floors``.
     """
     at, count = schema.get_field_index(ROWTIME), len(schema)
     checks = [f"and ({_sure(field, f'v{i}', naive)})" for i, field in enumerate(schema) if i != at]
@@ -196,6 +226,7 @@ def _maker(
         epoch=f"(naive_epoch if v{at}.tzinfo is None else epoch)" if naive else "epoch",
         times=f"c{at}",
         checks="\n                ".join(checks),
+        moved="least" if key is None else "peak",
         rise="least = time" if rises else "",
         key=_KEY_TAKES if key is not None else "",
         appends="\n                ".join(appends),
@@ -215,6 +246,20 @@ def _maker(
     exec(compile(source, "<rows of one schema>", "exec"), scope)  # noqa: S102
     make: Callable[..., Any] = scope["make"]  # type: ignore[assignment]
     return make
+
+
+def _chunks(values: list[Any], kind: pa.DataType) -> list[pa.Array]:
+    """The values as Arrow: one array, unless they are larger than its 2 GB."""
+    found = pa.array(values, kind)
+    return found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+
+
+def _joined(pieces: list[pa.Array], kind: pa.DataType) -> Any:
+    """The pieces of a column in one, unless they are larger than Arrow's 2 GB."""
+    try:
+        return pa.concat_arrays(pieces)
+    except pa.ArrowInvalid:
+        return pa.chunked_array(pieces, kind)
 
 
 def _each(form: str, count: int) -> str:

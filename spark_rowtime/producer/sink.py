@@ -330,7 +330,7 @@ class StreamSink(SinkLifecycle):
             RowtimeBound('2026-01-05T14:30:00Z')
         """
         with self._lock:
-            return as_bound(self._outbox.floor_in_force())
+            return as_bound(self._outbox.floor_after_rows())
 
     def flush(self, checkpoint: str | None = None) -> str:
         """Commits all that was sent, durably, in one commit.

@@ -15,7 +15,7 @@ from unit_support import HOUR, HandClock, accepted, new_sink, new_stream, us, wh
 import spark_rowtime as rt
 from spark_rowtime.bounds import key_floors
 from spark_rowtime.bounds.key_floors import MOST_PARTS, KeyFloors
-from spark_rowtime.bounds.key_order import InOrderPer
+from spark_rowtime.bounds.key_order import InOrderPer, weakest_known
 from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 from spark_rowtime.types.timestamps import from_micros
@@ -105,7 +105,7 @@ def test_it_does_what_the_rules_say(calls, idle, arrow):
     assert open_store(path).producer("fleet").floor == (model.floor or None)
 
 
-@given(st.lists(st.tuples(TIMES, DEVICES), max_size=25), IDLE, st.integers(1, 4))
+@given(st.lists(st.tuples(TIMES, DEVICES), max_size=25), IDLE, st.integers(1, 30))
 def test_one_by_one_is_call_by_call(rows, idle, linger):
     """The fast path for single rows says of each row what a call with this row says."""
     path, model, kept = new_stream(SCHEMA), Model(idle), []
@@ -289,6 +289,36 @@ def test_a_bound_of_a_value_is_not_taken_back():
     assert bound(again) == "10:00"
 
 
+def test_a_late_row_takes_no_bound_of_a_value_back():
+    """Rows that came before the bound stay below it, also where the call after it raises."""
+    sink = fleet(linger=HOUR)
+    sink.sendRows([(when("9:00"), "a"), (when("8:00"), "b")])
+    sink.sendRow((when("9:10"), "a"))
+    sink.sendRow((when("9:20"), "a"))
+    sink.sendRowtimeBound(when("10:00"), key="a")
+    with pytest.raises(rt.LateRowError):
+        sink.sendRow((when("7:00"), "b"))
+    with pytest.raises(rt.LateRowError):
+        sink.sendRow((when("9:50"), "a"))
+    assert dict(known(sink)) == {"a": us("10:00"), "b": us("8:00")}
+
+
+def test_rows_of_unknown_values_ahead_of_all_others():
+    """They are taken without a look at their value; it is known when it is asked for, and from the next row below."""
+    sink = fleet(linger=HOUR)
+    sink.sendRows([(when("9:00"), "a"), (when("8:00"), "b")])
+    for minute in range(40):
+        sink.sendRow((when(f"10:{minute:02}"), f"new {minute % 20}"))
+    sink.sendRow((when("8:30"), "b"))
+    with pytest.raises(rt.LateRowError, match="its own 'device'"):
+        sink.sendRow((when("10:38"), "new 19"))
+    sink.sendRow((when("10:38"), "new 18"))
+    sink.flush()
+    assert bound(sink) == "08:30"
+    assert len(known(sink)) == 22
+    assert dict(known(sink))["new 0"] == us("10:20")
+
+
 def test_what_a_sink_without_keys_refuses():
     sink = new_sink(new_stream(SCHEMA))
     with pytest.raises(rt.InvalidOptionError, match="inOrderPer"):
@@ -340,6 +370,18 @@ def test_describe_shows_the_weakest_values():
     assert [(value, f"{floor.time:%H:%M}") for value, floor in producer.weakestKeys] == [
         ("d0", "10:00"), ("d1", "10:01"), ("d2", "10:02"),
     ]  # fmt: skip
+
+
+@given(st.dictionaries(DEVICES, TIMES), st.integers(0, 5))
+def test_the_weakest_values_known(floors, most):
+    keys = KeyFloors(pa.string())
+    for device, floor in floors.items():
+        keys.set_one(device, floor)
+    made = keys.changes()
+    declaration = InOrderPer(ARROW, "device").declaration
+    found = weakest_known(declaration, ARROW, [] if made is None else [made.content], most)
+    first = sorted(floors.items(), key=lambda pair: (pair[1], str(pair[0])))[:most]
+    assert found == (len(floors), first)
 
 
 # ---- what it costs

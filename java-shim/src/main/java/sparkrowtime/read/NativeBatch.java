@@ -13,7 +13,6 @@ import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.util.ArrowUtils;
-import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import sparkrowtime.support.Rowtime;
@@ -38,7 +37,7 @@ final class NativeBatch {
         if (rows.getRowCount() != train.rows()) {
           throw train.corrupt(rows.getRowCount() + " rows instead of " + train.rows(), null);
         }
-        ColumnVector[] columns = columns(rows, schema);
+        ColumnVector[] columns = columns(rows, schema, train);
         return train.isWhole() ? new ColumnarBatch(columns, rows.getRowCount()) : part(rows, columns, train);
       } catch (RuntimeException | Error e) {
         rows.close();
@@ -75,12 +74,12 @@ final class NativeBatch {
   }
 
   /** The columns of {@code schema}; null where the train does not have them yet. */
-  private static ColumnVector[] columns(VectorSchemaRoot rows, Schema schema) {
+  private static ColumnVector[] columns(VectorSchemaRoot rows, Schema schema, NativeTrain train) {
     StructField[] types = ArrowUtils.fromArrowSchema(schema).fields();
     ColumnVector[] columns = new ColumnVector[types.length];
     for (int i = 0; i < columns.length; i++) {
       boolean known = i < rows.getFieldVectors().size();
-      columns[i] = known ? new ArrowColumnVector(rows.getVector(i)) : nulls(rows.getRowCount(), types[i]);
+      columns[i] = known ? FlatColumn.of(rows.getVector(i), train) : nulls(rows.getRowCount(), types[i]);
     }
     return columns;
   }
