@@ -2,7 +2,8 @@
 
     python -m tests.kafka.jars          fetches both; says what is missing, and why
 
-ROWTIME_JARS names another folder than ~/.cache/spark-rowtime/jars. Tests fetch nothing that is there already.
+ROWTIME_JARS names another folder than ~/.cache/spark-rowtime/jars. Tests fetch nothing that is there already. Only the
+command asks again for PySpark's own version of the source where the tests use SPARK_KAFKA_NEWEST.
 """
 
 import fcntl
@@ -49,16 +50,30 @@ def spark_jars() -> str:
     """The jars of Spark's Kafka source as a list with commas, for ``spark.jars``."""
     from pyspark import __version__
 
-    try:
-        folder = _spark_jars(__version__)
-    except MissingJarsError:
-        folder = _spark_jars(SPARK_KAFKA_NEWEST)
+    there = (_root() / _name(version) for version in (__version__, SPARK_KAFKA_NEWEST))
+    folder = next(filter(Path.is_dir, there), None) or _fetched_for(__version__)
     return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")) if "spark-tags" not in jar.name)
+
+
+def _fetched_for(pyspark: str) -> Path:
+    """The folder of PySpark's own version; of the newest one if there is no such version."""
+    try:
+        return _spark_jars(pyspark)
+    except MissingJarsError:
+        return _spark_jars(SPARK_KAFKA_NEWEST)
 
 
 def _spark_jars(version: str) -> Path:
     source = _dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, _IN_PYSPARK)
-    return _fetched(f"spark-kafka-{version}", source)
+    return _fetched(_name(version), source)
+
+
+def _name(version: str) -> str:
+    return f"spark-kafka-{version}"
+
+
+def _root() -> Path:
+    return Path(os.environ.get("ROWTIME_JARS") or Path.home() / ".cache" / "spark-rowtime" / "jars")
 
 
 def _dependency(group: str, artifact: str, version: str, without: tuple[str, ...] = ()) -> str:
@@ -68,7 +83,7 @@ def _dependency(group: str, artifact: str, version: str, without: tuple[str, ...
 
 def _fetched(name: str, dependencies: str) -> Path:
     """The folder of these jars. One process fetches at a time; a folder that is there is whole."""
-    root = Path(os.environ.get("ROWTIME_JARS") or Path.home() / ".cache" / "spark-rowtime" / "jars")
+    root = _root()
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -100,7 +115,9 @@ def _run(command: list[str], name: str) -> None:
 
 
 if __name__ == "__main__":
+    from pyspark import __version__
+
     try:
-        print(broker_jars(), spark_jars(), sep="\n")
+        print(broker_jars(), _fetched_for(__version__), sep="\n")
     except MissingJarsError as missing:
         sys.exit(f"The tests with Kafka are skipped: {missing}")
