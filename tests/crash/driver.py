@@ -16,11 +16,8 @@ from tests.crash.killing import IN_TASK, Hit, KillingDataSource
 from tests.crash.places import stream_in
 from tests.sparksession import NATIVE_WRITE, make_session, settle
 
-SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.master": "local[2,2]",
-}
-"""Settings for a JVM that lives a few seconds, and for tasks that are tried twice."""
+SETTINGS = {"spark.master": "local[2,2]"}
+"""Tasks are tried twice."""
 
 
 def counts(spark: SparkSession, folder: Path) -> DataFrame:
