@@ -35,9 +35,14 @@ def dependency(group: str, artifact: str, version: str, without: tuple[str, ...]
     return _DEPENDENCY.format(group=group, artifact=artifact, version=version, exclusions=exclusions)
 
 
+def kept(name: str) -> Path:
+    """The folder of these jars, which need not be there yet."""
+    return Path(os.environ.get("ROWTIME_JARS") or Path.home() / ".cache" / "spark-rowtime" / "jars") / name
+
+
 def fetched(name: str, dependencies: str) -> Path:
     """The folder of these jars. One process fetches at a time; a folder that is there is whole."""
-    root = Path(os.environ.get("ROWTIME_JARS") or Path.home() / ".cache" / "spark-rowtime" / "jars")
+    root = kept(name).parent
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

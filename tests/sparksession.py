@@ -23,18 +23,11 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.rowtime.adapters": ", ".join(ADAPTERS),
     "spark.ui.showConsoleProgress": "false",
-    # Short runs: the second compiler costs more than it gains. Without it the code cache has 48 MB: in a run of many
-    # queries the JVM would sweep it and compile again. A concurrent collector would compete for the two cores of CI.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     STATE_PROVIDER: ROCKSDB,
 }
-
-
-QUICK_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
-"""The environment that restricts the JVM to the first compiler, for a program in a process of its own."""
 
 NATIVE_READ, NATIVE_WRITE = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
 """The switches of the native paths. With "false", rows go through Python."""

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.javaoptions import OF_ALL
 from tests.postgresserver import NO_SERVER, programs
-from tests.sparksession import QUICK_JVM
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 IN_THIS_PROCESS = ["05_late_report.py", "06_join.py", "07_sql.py", "09_notebook.py"]
@@ -30,7 +30,7 @@ CONNECT = ("grpc", "grpc_status", "zstandard")
 def output_of(example: str, *arguments: str) -> str:
     """What an example prints in a process of its own."""
     command = [sys.executable, str(EXAMPLES / example), *arguments]
-    environment = {**os.environ, **QUICK_JVM}
+    environment = {**os.environ, **OF_ALL}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout

@@ -13,12 +13,12 @@ from typing import Self
 import pyspark
 
 from tests.cluster.machines import Machine, Network
+from tests.javaoptions import QUICK
 from tests.sparksession import wait_for
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "spark_rowtime"
 SPARK_HOME = Path(pyspark.__file__).parent
-SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 WORKERS = 2
 START_SECONDS = 120.0
 
@@ -56,7 +56,7 @@ class Cluster:
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": machine.address,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
+            "SPARK_DAEMON_JAVA_OPTS": QUICK,
             "PYTHONPATH": str(self.site),
             **self.environment,
         }
@@ -77,7 +77,7 @@ class Cluster:
             "spark.driver.bindAddress": self.network.address,
             "spark.driver.memory": "600m",
             "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": SMALL_JVM,
+            "spark.executor.extraJavaOptions": QUICK,
             "spark.python.worker.reuse": "false",  # a worker keeps what it has imported
         }
 

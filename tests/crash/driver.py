@@ -18,11 +18,8 @@ from tests.sparksession import NATIVE_WRITE, make_session, settle
 
 FAT = 150_000
 """How long a text of the output is where it has a location: more than travels in a task's message."""
-SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.master": "local[2,2]",
-}
-"""Settings for a JVM that lives a few seconds, and for tasks that are tried twice."""
+SETTINGS = {"spark.master": "local[2,2]"}
+"""Tasks are tried twice."""
 
 
 def counts(spark: SparkSession, folder: Path) -> DataFrame:

@@ -13,12 +13,12 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.cli import main as command
 from tests.documents.blocks import ROOT, blocks
-from tests.sparksession import QUICK_JVM, wait_for
+from tests.sparksession import wait_for
 
 DOCS = ROOT / "docs"
 TUTORIAL, HOW_TO = ["tutorial.md", "coming-from.md", "cli.md", "metrics.md"], sorted((DOCS / "howto").glob("*.md"))
 PAGES = [*(DOCS / name for name in TUTORIAL), *(page for page in HOW_TO if blocks(page))]
-ENVIRONMENT = {**os.environ, **QUICK_JVM, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.fixture(scope="module")

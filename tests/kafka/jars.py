@@ -1,12 +1,15 @@
 """The jars of Apache Kafka's broker and of Spark's Kafka source; see tests/mavenjars.py for where they are kept.
 
-python -m tests.kafka.jars          fetches both; says what is missing, and why
+    python -m tests.kafka.jars          fetches both; says what is missing, and why
+
+Tests fetch nothing that is there already. Only the command asks again for PySpark's own version of the source where the
+tests use SPARK_KAFKA_NEWEST.
 """
 
 import sys
 from pathlib import Path
 
-from tests.mavenjars import MissingJarsError, dependency, fetched
+from tests.mavenjars import MissingJarsError, dependency, fetched, kept
 
 KAFKA = "4.1.1"
 SPARK_KAFKA_NEWEST = "4.2.0"
@@ -25,20 +28,32 @@ def spark_jars() -> str:
     """The jars of Spark's Kafka source as a list with commas, for ``spark.jars``."""
     from pyspark import __version__
 
-    try:
-        folder = _spark_jars(__version__)
-    except MissingJarsError:
-        folder = _spark_jars(SPARK_KAFKA_NEWEST)
+    there = (kept(_name(version)) for version in (__version__, SPARK_KAFKA_NEWEST))
+    folder = next(filter(Path.is_dir, there), None) or _fetched_for(__version__)
     return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")) if "spark-tags" not in jar.name)
+
+
+def _fetched_for(pyspark: str) -> Path:
+    """The folder of PySpark's own version; of the newest one if there is no such version."""
+    try:
+        return _spark_jars(pyspark)
+    except MissingJarsError:
+        return _spark_jars(SPARK_KAFKA_NEWEST)
 
 
 def _spark_jars(version: str) -> Path:
     source = dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, _IN_PYSPARK)
-    return fetched(f"spark-kafka-{version}", source)
+    return fetched(_name(version), source)
+
+
+def _name(version: str) -> str:
+    return f"spark-kafka-{version}"
 
 
 if __name__ == "__main__":
+    from pyspark import __version__
+
     try:
-        print(broker_jars(), spark_jars(), sep="\n")
+        print(broker_jars(), _fetched_for(__version__), sep="\n")
     except MissingJarsError as missing:
         sys.exit(f"The tests with Kafka are skipped: {missing}")

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, open_store
 from tests.spark.query_output import refused, rows_of
-from tests.sparksession import QUICK_JVM, wait_for
+from tests.sparksession import wait_for
 from tests.streams import Pipe, at, bound, opened, send
 
 ROWS, MANY = 30_000, 6_000
@@ -147,9 +147,7 @@ print("saved")
 
 def program(path: str, gate: Path, kind: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", PROGRAM, path, str(gate), kind]
-    return subprocess.Popen(
-        command, env={**os.environ, **QUICK_JVM}, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_count_once(tmp_path: Path) -> None:

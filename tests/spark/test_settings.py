@@ -89,8 +89,10 @@ def test_twice_is_once() -> None:
 
 
 RUNNING = """
+import sys
 from pyspark.sql import SparkSession
 import spark_rowtime as rt
+from tests.sparksession import wait_for
 
 session = SparkSession.builder.master("local[1]").getOrCreate()
 try:
@@ -101,18 +103,26 @@ session.stop()
 session = rt.configure(SparkSession.builder.master("local[1]")).getOrCreate()
 assert rt.configure(SparkSession.builder).getOrCreate() is session
 print(session.conf.get("spark.sql.extensions"))
+query = session.readStream.format("rowtime").load(sys.argv[1]).writeStream.format("noop").start()
+query.processAllAvailable()
+session._jsc.stop()
+wait_for(lambda: not query._jsq.isActive(), "the query of the stopped session to end")
+error = query._jsq.exception()
+print(repr(error.get().getMessage()) if error.isDefined() else "no error")
 """
 
 
 def test_a_running_session_without_the_extension_is_not_returned(tmp_path: Path) -> None:
-    """Its JVM has the jar: a session after stop() gets the extension."""
+    """Its JVM has the jar: a session after stop() gets the extension. A query that still runs blames no version."""
+    rt.createStream(str(tmp_path / "s.rowtime"), "rowtime TIMESTAMP NOT NULL, x INT")
     words = f"--jars {rt.jarPath()} --conf spark.ui.enabled=false pyspark-shell"
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": words, "PYTHONPATH": os.pathsep.join(sys.path)}
-    program = [sys.executable, "-c", RUNNING]
+    program = [sys.executable, "-c", RUNNING, str(tmp_path / "s.rowtime")]
     run = subprocess.run(program, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
-    refused, extensions = run.stdout.splitlines()
+    refused, extensions, stopped = run.stdout.splitlines()
     assert f"without {EXTENSION}, and getOrCreate would return that session. Call spark.stop() first" in refused
     assert extensions == EXTENSION
+    assert "ShimMismatchError" not in stopped
 
 
 def test_where_spark_runs_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkContext$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
@@ -64,9 +66,10 @@ public final class BoundedQuery {
     return ours == null ? null : ours.query();
   }
 
+  /** Whether the query was stopped, or its session, which then is not the active session of this thread any more. */
   private static boolean isStopping() {
-    SparkSession session = Scala.orNull(SparkSession.getActiveSession());
-    return Thread.currentThread().isInterrupted() || session != null && session.sparkContext().isStopped();
+    SparkContext context = Scala.orNull(SparkContext$.MODULE$.getActive());
+    return Thread.currentThread().isInterrupted() || context == null || context.isStopped();
   }
 
   private static MicroBatchExecution execution() {

@@ -1,0 +1,21 @@
+"""Options of the JVMs that tests start: most of them live for seconds, and share two cores with the test."""
+
+import os
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=128m"
+"""Only the first compiler, since the second one costs more than it gains. Without that one the code cache has 48 MB:
+in a run of many queries the JVM would sweep it and compile again. No concurrent collector. Spark's classes fit in the
+first 128 MB; with the default, the JVM would collect all garbage several times while it loads them."""
+
+OF_DRIVERS = {"SPARK_SUBMIT_OPTS": QUICK, "SPARK_LAUNCHER_OPTS": QUICK}
+"""Variables that Spark's scripts read: for a driver, and for the JVM that puts its command together. What a session
+sets takes precedence."""
+
+OF_ALL = {"JDK_JAVA_OPTIONS": QUICK}
+"""The variable that every JVM reads, also a master, a worker and an executor. Each JVM prints that it read it."""
+
+
+def set_driver_options() -> None:
+    """For the drivers of this process and of those that it starts. What the caller of the tests has set stays."""
+    for name, options in OF_DRIVERS.items():
+        os.environ.setdefault(name, options)
