@@ -3,8 +3,8 @@
 import json
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
