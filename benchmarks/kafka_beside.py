@@ -24,7 +24,10 @@ from tests.kafka.broker import KafkaBroker
 from tests.kafka.jars import broker_jars, spark_jars
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+SPAN = timedelta(minutes=10)
 PARTITIONS = 3
+SENT_TOGETHER = 90_000
+"""The rows that the benchmark gives the client at once, whose buffer has room for 100,000."""
 WARM = 3
 """Rounds after a query's start that do not count."""
 BASE = "withWatermark, heartbeat record"
@@ -90,8 +93,9 @@ class Lane:
 
     def fill(self, rows: int) -> None:
         for partition in range(PARTITIONS):
-            step = timedelta(seconds=600 * PARTITIONS / rows)
-            self.send([START + n * step for n in range(rows // PARTITIONS)], partition)
+            for first in range(0, rows // PARTITIONS, SENT_TOGETHER):
+                last = min(first + SENT_TOGETHER, rows // PARTITIONS)
+                self.send([START + n * SPAN * PARTITIONS / rows for n in range(first, last)], partition)
         with closing(rt.openSink(self.bounds, producer="feed")) as sink:
             sink.sendRowtimeBound(START + timedelta(minutes=20), cut={self.topic: self.ends})
 
@@ -125,7 +129,7 @@ def rows_per_second(spark: SparkSession, broker: KafkaBroker, root: Path, rows: 
     return report("rows per second over Kafka", lanes[0].took, lanes[1].took, "rows/s", BASE)
 
 
-def main(rounds: int = 8, rows: int = 300_000) -> None:
+def main(rounds: int = 8, rows: int = 1_500_000) -> None:
     broker = KafkaBroker(broker_jars())
     try:
         spark = session(**{"spark.jars": spark_jars()})

@@ -10,6 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,8 @@ RESOLVED = "resolved"
 _TEXT = pa.large_string()
 _NOT_IN_STRINGS = '["\\\\\\x00-\\x1f]'
 """The characters that JSON does not allow within a string as they are."""
+_NOT_PLAIN = np.isin(np.arange(256), [*range(0x20), *b'"\\'])
+"""The same, by byte of UTF-8."""
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _types = pa.types
 
@@ -52,11 +55,23 @@ def _require_type(kind: pa.DataType, column: str) -> None:
 def json_rows(rows: pa.RecordBatch) -> list[bytes]:
     """Each row as a JSON object in UTF-8, with all columns in their order."""
     parts: list[Any] = []
+    between = "{"
     for field, column in zip(rows.schema, rows.columns, strict=True):
-        name = json.dumps(field.name, ensure_ascii=False)
-        parts += [_text(f"{',' if parts else '{'}{name}:"), json_texts(column, field.name)]
-    joined = pc.binary_join_element_wise(*parts, _text("}"), _text(""))
+        opening, text, closing = _value(column, field.name)
+        parts += [_text(f"{between}{json.dumps(field.name, ensure_ascii=False)}:{opening}"), text]
+        between = f"{closing},"
+    joined = pc.binary_join_element_wise(*parts, _text(between[:-1] + "}"), _text(""))
     return list(joined.cast(pa.large_binary()).to_pylist())
+
+
+def _value(column: pa.Array, name: str) -> tuple[str, pa.Array, str]:
+    """A column's values as JSON texts, between what is the same before and behind each of them."""
+    kind = column.type
+    if column.null_count or _types.is_nested(kind) or _types.is_binary(kind) or not _has_quotes(kind):
+        return "", json_texts(column, name), ""
+    if _types.is_timestamp(kind):
+        return '"', _local_time_texts(column), 'Z"' if kind.tz else '"'
+    return '"', _characters(column), '"'
 
 
 def json_texts(column: pa.Array, name: str) -> pa.Array:
@@ -64,12 +79,24 @@ def json_texts(column: pa.Array, name: str) -> pa.Array:
     kind = column.type
     if _types.is_nested(kind) or _types.is_binary(kind):
         return pa.array([_dump(_plain(value, kind, name)) for value in column.to_pylist()], _TEXT)
-    text = plain_texts(column)
     if _types.is_floating(kind):
-        text = _finite(text)
-    elif not (_types.is_integer(kind) or _types.is_boolean(kind)):
-        text = _quoted(_escaped(text) if _types.is_string(kind) else text)
+        text = _finite(column)
+    elif _has_quotes(kind):
+        text = _quoted(_characters(column))
+    else:
+        text = plain_texts(column)
     return text.fill_null("null")
+
+
+def _has_quotes(kind: pa.DataType) -> bool:
+    """Whether the values of a type that is neither nested nor binary are strings in JSON."""
+    return not (_types.is_integer(kind) or _types.is_boolean(kind) or _types.is_floating(kind))
+
+
+def _characters(column: pa.Array) -> pa.Array:
+    """What stands between the quotation marks."""
+    text = plain_texts(column)
+    return _escaped(text) if _types.is_string(column.type) else text
 
 
 def plain_texts(column: pa.Array) -> pa.Array:
@@ -83,11 +110,16 @@ def plain_texts(column: pa.Array) -> pa.Array:
 
 
 def _time_texts(column: pa.Array) -> pa.Array:
-    """ISO 8601, with a fraction only where it is not zero; with Z if the type has a zone, which is UTC."""
+    """ISO 8601, with Z if the type has a zone, which is UTC."""
+    text = _local_time_texts(column)
+    return pc.binary_join_element_wise(text, _text("Z"), _text("")) if column.type.tz else text
+
+
+def _local_time_texts(column: pa.Array) -> pa.Array:
+    """ISO 8601 without a zone, with a fraction only where it is not zero."""
     text = column.cast(pa.timestamp("us")).cast(_TEXT)
     text = pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
-    text = pc.replace_substring(text, " ", "T", max_replacements=1)
-    return pc.binary_join_element_wise(text, _text("Z"), _text("")) if column.type.tz else text
+    return pc.replace_substring(text, " ", "T", max_replacements=1)
 
 
 def _decimal_texts(column: pa.Array) -> pa.Array:
@@ -97,19 +129,31 @@ def _decimal_texts(column: pa.Array) -> pa.Array:
     return text
 
 
-def _finite(text: pa.Array) -> pa.Array:
+def _finite(column: pa.Array) -> pa.Array:
     """Numbers as they are; what JSON has no number for as a text."""
+    text = column.cast(_TEXT)
+    if pc.all(pc.is_finite(column)).as_py() is not False:
+        return text
     for arrow, name in _NOT_FINITE.items():
         text = pc.if_else(pc.equal(text, _text(arrow)), _text(f'"{name}"'), text)
     return text
 
 
 def _escaped(text: pa.Array) -> pa.Array:
-    special = pc.match_substring_regex(text, _NOT_IN_STRINGS).fill_null(False)
-    if not pc.any(special).as_py():
+    if not _may_need_escapes(text):
         return text
+    special = pc.match_substring_regex(text, _NOT_IN_STRINGS).fill_null(False)
     whole = [_dump(value)[1:-1] for value in text.filter(special).to_pylist()]
     return pc.replace_with_mask(text, special, pa.array(whole, _TEXT))
+
+
+def _may_need_escapes(text: pa.LargeStringArray) -> bool:
+    """Whether one of the characters is not allowed within a string; sooner known than by a regular expression."""
+    _, offsets, characters = text.buffers()
+    if not len(text) or characters is None:
+        return False
+    first, end = np.frombuffer(offsets, np.int64)[[text.offset, text.offset + len(text)]]
+    return bool(_NOT_PLAIN[np.frombuffer(characters, np.uint8)[first:end]].any())
 
 
 def _quoted(text: pa.Array) -> pa.Array:

@@ -25,7 +25,7 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import Options
-from spark_rowtime.store import open_carried, open_store
+from spark_rowtime.store import open_carried, open_kept_store
 from spark_rowtime.store.admission import admit, whose_bound
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store
 from spark_rowtime.types.ddl import from_spark_json
@@ -199,7 +199,7 @@ def _schema_and_objects(path: str, wanted: pa.Schema, creates: bool) -> tuple[pa
     The schema is ``wanted`` if there is no stream yet that the write creates.
     """
     try:
-        store = open_store(path)
+        store = open_kept_store(path)
     except StreamNotFoundError:
         if creates:
             return wanted, None

@@ -14,7 +14,7 @@ from spark_rowtime.spark.output_bound import ACCOUNT, floors_said, local_propert
 from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.spark.task_output import TaskOutput
-from spark_rowtime.store import create_store, in_database, open_store
+from spark_rowtime.store import create_store, in_database, open_kept_store
 from spark_rowtime.store.base import ProducerInfo, Store, StreamSettings
 
 
@@ -80,7 +80,7 @@ class RowtimeStreamWriter(Shipped, DataSourceStreamArrowWriter):
 
     def _go_on(self) -> Store:
         try:
-            return open_store(self._path)
+            return open_kept_store(self._path)
         except StreamNotFoundError as error:
             raise DataLostError(
                 f"There is no stream at {self._path}, but this query has written to it before: it was deleted or "
@@ -113,14 +113,14 @@ def _account() -> str | None:
 
 def _open_or_create(path: str, wanted: pa.Schema) -> Store:
     try:
-        return open_store(path)
+        return open_kept_store(path)
     except StreamNotFoundError:
         pass
     try:
         create_store(path, wanted, StreamSettings())
     except StreamExistsError as something:
         try:
-            return open_store(path)  # another query has created it meanwhile
+            return open_kept_store(path)  # another query has created it meanwhile
         except StreamNotFoundError:
             raise something from None  # what exists there is not a stream
-    return open_store(path)
+    return open_kept_store(path)

@@ -87,6 +87,27 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
         return shared
 
 
+_KEPT: "list[Store]" = []
+"""The store that :func:`open_kept_store` keeps open."""
+
+
+def open_kept_store(path: str) -> Store:
+    """Does what :func:`open_store` does, but keeps the last stream in a database open for the next call.
+
+    So a process that opens a stream for each batch connects once. A stream that was deleted and created again, and a
+    connection that was lost, are opened anew.
+    """
+    if not in_database(path):
+        return open_store(path)
+    store = cast("PostgresStore", open_shared_store(path))
+    with _SHARING:
+        if store not in _KEPT and store.hold():
+            for before in _KEPT:
+                before.close()
+            _KEPT[:] = [store]
+    return store
+
+
 def open_carried(path: str, schema: pa.Schema, objects: Any) -> "AbstractContextManager[CarriedTrains]":
     """Returns what stages and reads rows of a stream ``in_database`` without the database, as a Spark task does.
 

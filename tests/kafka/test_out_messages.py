@@ -3,6 +3,7 @@
 import json
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,15 @@ def test_rows_of_all_kinds_in_one_batch() -> None:
         (None, None, None),
         ("c", "0.0000000001", "NaN"),
     ]
+
+
+def test_the_escapes_of_each_slice_of_a_batch() -> None:
+    """A slice shares its memory with rows that it does not have."""
+    texts = ["plain", 'a"b', "", "c\\d", "e\x1f", "é", None, "\n"]
+    whole = rows_to_batch([(AT, text) for text in texts], stream_schema("rowtime TIMESTAMP NOT NULL, s STRING"))
+    for start, end in combinations(range(len(texts) + 1), 2):
+        found = json_rows(whole.slice(start, end - start))
+        assert [json.loads(text)["s"] for text in found] == texts[start:end]
 
 
 @pytest.mark.parametrize(
