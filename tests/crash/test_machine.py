@@ -73,6 +73,8 @@ class Streams(RuleBasedStateMachine):
         self.store = open_store(self.path)
         self.store.now = lambda: self.time
         self.desks = [self.new_desk(), self.new_desk()]
+        self.dead: list[Desk] = []
+        """The models of desks that were killed. If they were garbage collected, their sinks would commit what they have."""
         self.readers: list[Position | None] = [None] * len(RELEASES)
         self.defaults = {"onLate": "reject", "linger": HOUR, "lease": None, "maxTrainRows": 100}
 
@@ -120,6 +122,7 @@ class Streams(RuleBasedStateMachine):
     def kill(self, which: int) -> None:
         """kill -9; what the process had not committed is gone, and another sits down at its desk."""
         assert self.desks[which][0].kill()
+        self.dead.append(self.desks[which][1])
         self.desks[which] = self.new_desk()
         expected = rows_of(visible(self.model))
         line = FAULTS.setdefault("kill -9 of a process under the state machine", Tally())

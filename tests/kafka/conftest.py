@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.crash.conftest import pytest_terminal_summary, tally  # noqa: F401  (the table of faults)
+from tests.crash.conftest import pytest_terminal_summary as show_faults
+from tests.crash.conftest import tally  # noqa: F401  (a fixture)
 from tests.kafka.jars import broker_jars, spark_jars
 from tests.mavenjars import MissingJarsError
 
@@ -66,7 +67,8 @@ def spark(spark_kafka_jars: str) -> Iterator[Any]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Prints what the cases of law 7 contained."""
+    """Prints the table of faults, and what the cases of law 7 contained."""
     from tests.law7.statistics import show
 
+    show_faults(terminalreporter)
     show(terminalreporter, config, "law 7 beside topics")
