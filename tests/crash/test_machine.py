@@ -74,7 +74,7 @@ class Streams(RuleBasedStateMachine):
         self.store.now = lambda: self.time
         self.desks = [self.new_desk(), self.new_desk()]
         self.dead: list[Desk] = []
-        """The models of desks that were killed. If they were garbage collected, their sinks would commit what they have."""
+        """The models of desks that were killed. If they were garbage collected, their sinks would commit."""
         self.readers: list[Position | None] = [None] * len(RELEASES)
         self.defaults = {"onLate": "reject", "linger": HOUR, "lease": None, "maxTrainRows": 100}
 
