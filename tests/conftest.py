@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.javaoptions import set_driver_options
+from tests.sparkhome import set_spark_home
 
 settings.register_profile(
     "explore", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -22,6 +23,7 @@ EXTRACT = Path(__file__).parent / "data" / "usgs-quakes-2025-05-extract.csv"
 # A job that a shell starts with & ignores SIGINT, and so do the processes that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 set_driver_options()
+set_spark_home()
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from tests.sparksession import wait_for
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "spark_rowtime"
-SPARK_HOME = Path(pyspark.__file__).parent
+SPARK_HOME = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 WORKERS = 2
 START_SECONDS = 120.0
 
