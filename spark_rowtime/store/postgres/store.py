@@ -61,7 +61,7 @@ from spark_rowtime.store.views import bounds_table, rejected_table
 from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import END, wall_clock
 
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.01, 1.5
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.014, 1.5
 """The pauses between two looks at the stream's head, while a reader waits. A look costs about 0.15 ms."""
 _KEEP = (
     "INSERT INTO rowtime.readers SELECT stream, %s::text, %s::bigint, %s::bigint, %s::bigint FROM rowtime.heads "
