@@ -7,6 +7,8 @@ NEWEST := pyspark[sql]>=4.2.1,<4.4
 OLDEST := pyspark[sql]==4.2.1
 SOURCES := pyproject.toml hatch_build.py $(shell find java-shim -name '*.java' -o -name '*.py')
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
+# Containers often set it. Then each of the hundreds of Python processes of the tests would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-quick lint docs bench clean
 
