@@ -5,7 +5,6 @@ and later, and the one for 4.1 fails in 4.3 (IncompatibleClassChangeError).
 """
 
 import json
-import os
 import subprocess
 import sys
 from typing import Any
@@ -14,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import spark_rowtime as rt
-from tests.sparksession import QUICK_JVM
 from tests.tables.jars import MissingJarsError, table_jars
 from tests.tables.lake import Lake
 from tests.tables.test_drain import wide_stream
@@ -39,7 +37,7 @@ def read_by_spark(lake: Lake, kind: str, jars: str) -> tuple[pa.Table, dict[str,
     """The rows, sorted by rowtime, and what Spark says of the table's commits."""
     out = lake.folder / "read.arrow"
     command = [sys.executable, "-m", "tests.tables.spark_reader", kind, str(lake.folder), jars, str(out)]
-    subprocess.run(command, env={**os.environ, **QUICK_JVM}, check=True, timeout=SECONDS)
+    subprocess.run(command, check=True, timeout=SECONDS)
     with pa.memory_map(str(out)) as file:
         rows = pa.ipc.open_file(file).read_all()
     return rows, json.loads(rows.schema.metadata[b"said"])
