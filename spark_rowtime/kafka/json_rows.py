@@ -67,7 +67,7 @@ def json_rows(rows: pa.RecordBatch) -> list[bytes]:
 def _value(column: pa.Array, name: str) -> tuple[str, pa.Array, str]:
     """A column's values as JSON texts, between what is the same before and behind each of them."""
     kind = column.type
-    if column.null_count or _types.is_nested(kind) or _types.is_binary(kind) or not _has_quotes(kind):
+    if column.null_count or not _is_quoted(kind):
         return "", json_texts(column, name), ""
     if _types.is_timestamp(kind):
         return '"', _local_time_texts(column), 'Z"' if kind.tz else '"'
@@ -81,16 +81,17 @@ def json_texts(column: pa.Array, name: str) -> pa.Array:
         return pa.array([_dump(_plain(value, kind, name)) for value in column.to_pylist()], _TEXT)
     if _types.is_floating(kind):
         text = _finite(column)
-    elif _has_quotes(kind):
+    elif _is_quoted(kind):
         text = _quoted(_characters(column))
     else:
         text = plain_texts(column)
     return text.fill_null("null")
 
 
-def _has_quotes(kind: pa.DataType) -> bool:
-    """Whether the values of a type that is neither nested nor binary are strings in JSON."""
-    return not (_types.is_integer(kind) or _types.is_boolean(kind) or _types.is_floating(kind))
+def _is_quoted(kind: pa.DataType) -> bool:
+    """Whether quotation marks make Arrow's texts of such values the strings that JSON has."""
+    bare = _types.is_integer(kind) or _types.is_boolean(kind) or _types.is_floating(kind)
+    return not (bare or _types.is_nested(kind) or _types.is_binary(kind))
 
 
 def _characters(column: pa.Array) -> pa.Array:

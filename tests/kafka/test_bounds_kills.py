@@ -52,6 +52,17 @@ def test_processes_killed_at_random_moments(kafka: Any, tmp_path: Path, tally: C
         check_floors(store, topic, found, min(bounds.values()))
 
 
+def check_killed(victim: Victim, broker: Any, topic: str, path: str, line: Tally) -> None:
+    """Kills a process that is all that writes, and checks its rows and its bounds."""
+    assert victim.kill()
+    acknowledged = [value for what, value in victim.heard if what == "row"]
+    found = read(broker, topic)
+    values = [value for _, _, value in found]
+    line.account(values, acknowledged, set(values))
+    with open_store(path) as store:
+        check_floors(store, topic, found, max(value for what, value in victim.heard if what == "bound"))
+
+
 def check_floors(store: Store, topic: str, found: list[tuple[int, int, str]], reached: int) -> None:
     """At any offsets, as of any event, no row at or beyond them is below the bound that a query is told there."""
     rows = [(partition, offset, int(value.split()[0])) for partition, offset, value in found]
@@ -82,10 +93,4 @@ def test_a_broker_that_is_killed_holds_the_bounds_until_it_is_back(
     kafka.start()
     line.fault()
     assert victim.listen(60, len(victim.heard) + 60)
-    assert victim.kill()
-    acknowledged = [value for what, value in victim.heard if what == "row"]
-    found = read(kafka, topic)
-    values = [value for _, _, value in found]
-    line.account(values, acknowledged, set(values))
-    with open_store(path) as store:
-        check_floors(store, topic, found, max(value for what, value in victim.heard if what == "bound"))
+    check_killed(victim, kafka, topic, path, line)

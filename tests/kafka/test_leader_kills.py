@@ -14,12 +14,11 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.kafka.topic_state import topic_state
-from spark_rowtime.store import open_store
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
 from tests.kafka.beside import Beside, hourly, promise
 from tests.kafka.feeds import SCHEMA, Host, eventually, hosts, message, numbers
-from tests.kafka.test_bounds_kills import check_floors
+from tests.kafka.test_bounds_kills import check_killed
 from tests.kafka.test_out_kills import Pipeline, kill_brokers
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
@@ -56,7 +55,6 @@ def test_bounds_beside_go_on_with_the_new_leaders(
 ) -> None:
     """A client that would ask the broker that has died asks the other one."""
     from tests.kafka import bounded
-    from tests.kafka.test_bounds_beside import read
 
     line, topic = tally("kill -9 of the leader of partitions under rt.KafkaBounds"), two_brokers.topic()
     path = str(tmp_path / "bounds")
@@ -71,13 +69,7 @@ def test_bounds_beside_go_on_with_the_new_leaders(
         two_brokers.moved()
         assert victim.listen(60, len(victim.heard) + 100)
         two_brokers.start()
-    assert victim.kill()
-    acknowledged = [value for what, value in victim.heard if what == "row"]
-    found = read(two_brokers, topic)
-    values = [value for _, _, value in found]
-    line.account(values, acknowledged, set(values))
-    with open_store(path) as store:
-        check_floors(store, topic, found, max(value for what, value in victim.heard if what == "bound"))
+    check_killed(victim, two_brokers, topic, path, line)
 
 
 def test_a_query_beside_reads_on_from_the_new_leaders(spark: Any, two_brokers: Any, tmp_path: Path) -> None:
