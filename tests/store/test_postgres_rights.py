@@ -18,9 +18,10 @@ GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
 
 @pytest.fixture(scope="module")
 def database(postgres: PostgresServer) -> str:
-    """A database with a stream, and the roles of the guide."""
+    """A database with a stream and the roles of the guide, where nobody may call a function without being granted."""
     postgres.execute("CREATE DATABASE rights", database="postgres")
     rt.createStream(postgres.url("orders", database="rights"), SCHEMA)
+    postgres.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA rowtime FROM PUBLIC", database="rights")
     (grants,) = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     for statement in filter(str.strip, grants.split(";")):
         postgres.execute(statement, database="rights")
