@@ -85,7 +85,7 @@ def test_the_connection_is_cut_at_each_message(
 def test_the_connection_is_cut_in_plain_commits(
     postgres: PostgresServer, proxy: CuttingProxy, tally: Callable[[str], Tally]
 ) -> None:
-    """Each is one call of the database's function; the store repeats the commit, and finds out whether it had landed."""
+    """Each is one call of the database's function. The store repeats it, and finds out whether it had landed."""
     line, sent = tally("connection to PostgreSQL cut"), [float(n) for n in range(8)]
     for at, delivered in [(cut, late) for cut in range(1, 6) for late in (False, True)]:
         path = f"cut/plain/{at}/{delivered}"
