@@ -11,6 +11,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,18 @@ class PostgresServer:
         with self.connect(database=database) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def login(self, role: str, password: str) -> Iterator[None]:
+        """Makes a superuser who logs in with a password, as long as the block runs."""
+        rules = self.data / "pg_hba.conf"
+        before = rules.read_text()
+        rules.write_text(f"host all {role} 127.0.0.1/32 scram-sha-256\n" + before)
+        self.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD '{password}'")
+        self.execute("SELECT pg_reload_conf()")
+        yield
+        rules.write_text(before)
+        self.execute("SELECT pg_reload_conf()")
 
     @property
     def pid(self) -> int:

@@ -9,6 +9,9 @@ from tests.cluster.machines import Network
 from tests.cluster.standalone import Cluster
 from tests.s3server import S3Server, environment
 
+PASSWORD = "s3cret-of-the-database"
+"""In the environment of the driver, and of no executor."""
+
 
 @pytest.fixture(scope="session")
 def network() -> Iterator[Network]:
@@ -33,8 +36,14 @@ def cluster(
 
 @pytest.fixture(scope="session")
 def driver(cluster: Cluster) -> Iterator[Driver]:
-    once = {"spark.task.maxFailures": "1"}  # a task that fails is not tried again
-    with Driver(cluster, **once) as driver:
+    """A task that fails is not tried again. The driver has its web interface, and writes what that shows to a file."""
+    (events := cluster.driver / "events").mkdir()
+    ui = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
+    log = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{events}"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSWORD", PASSWORD)
+        started = Driver(cluster, **{"spark.task.maxFailures": "1"}, **ui, **log)
+    with started as driver:
         yield driver
 
 

@@ -60,9 +60,10 @@ class Network:
         return Machine(folder, address, ("ip", "netns", "exec", namespace, *_APART), hidden)
 
     def close(self) -> None:
-        """Removes the network."""
+        """Removes the network. A namespace goes only after its last process, and its cable would stay until then."""
         if self.apart:
             for number in range(2, self._machines + 1):
+                _ip("link", "del", f"{self._name}n{number}")
                 _ip("netns", "del", f"{self._name}n{number}")
             _ip("link", "del", self._name)
 

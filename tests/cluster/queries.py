@@ -25,6 +25,11 @@ def sights(spark: SparkSession, paths: list[str], port: int) -> list[dict[str, A
     return spark.sparkContext.parallelize(range(2), 2).mapPartitions(look).collect()
 
 
+def web_interface(spark: SparkSession) -> list[str]:
+    """The URL of the driver's web interface, and the id of its application."""
+    return [spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId]
+
+
 def hourly(spark: SparkSession, source: str, sink: str, checkpoint: str, settings: dict[str, str]) -> None:
     """Counts of hours of a stream, written into another, until all available data are processed."""
     counts = _read(spark, source).groupBy(window("rowtime", "1 hour"), "x").agg(count("*").alias("n"))

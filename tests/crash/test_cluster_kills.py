@@ -73,7 +73,7 @@ def test_machines_of_a_cluster_killed_at_random_moments(
     with ExitStack() as stack:
         cluster = stack.enter_context(Cluster(tmp_path, stack.enter_context(Network())))
         location = f"file://{cluster.shared}/rows" if place == "folder" else None
-        folder = in_database(cluster.shared / "killed", postgres.url(), location)
+        folder = in_database(cluster.shared / place, postgres.url(), location)
         feed, run = Feed(folder, seed), Run(cluster, folder, seed)
         stack.callback(run.close)
         accounts = [Account(folder, tally(f"kill -9 of {who}{OBJECTS[place]}")) for who in (WORKER, DRIVER)]

@@ -82,13 +82,13 @@ def test_the_connection_is_cut_at_each_message(
         assert check_store(postgres.url(path)).damage == []
 
 
-def test_the_connection_is_cut_in_commits_that_were_foreseen(
+def test_the_connection_is_cut_in_plain_commits(
     postgres: PostgresServer, proxy: CuttingProxy, tally: Callable[[str], Tally]
 ) -> None:
-    """They take one message each; the call repeats the commit, and finds out whether it had landed."""
+    """Each is one call of the database's function. The store repeats it, and finds out whether it had landed."""
     line, sent = tally("connection to PostgreSQL cut"), [float(n) for n in range(8)]
     for at, delivered in [(cut, late) for cut in range(1, 6) for late in (False, True)]:
-        path = f"cut/foreseen/{at}/{delivered}"
+        path = f"cut/plain/{at}/{delivered}"
         store, beside = twins(postgres, proxy, path)
         writer = Writer(store, "a")
         for second in sent[:3]:

@@ -91,7 +91,7 @@ def killed_with_objects(folder: Path, feed: Feed, point: str) -> None:
     feed.send(5)
     with Driver(folder) as driver, open_store(stream_in(folder, "counts")) as counts:
         named = named_objects(counts)
-        Hit(point + WITH_OBJECTS, 0, driver.process.pid).lay(driver.sink)
+        Hit(point + WITH_OBJECTS, logged(folder, "offsets") + 1, driver.process.pid).lay(driver.sink)
         driver.tell("go")
         assert driver.ended() == -signal.SIGKILL
         assert named_objects(counts) >= named

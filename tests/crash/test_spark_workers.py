@@ -89,7 +89,7 @@ def test_workers_killed_at_each_point_of_a_batch(
         account.killed()
     for point in (IN_TASK, IN_COMMIT) if location_of(folder) else ():
         feed.send(5)
-        Hit(point + WITH_OBJECTS, 0).lay(stream_in(folder, "counts"))
+        Hit(point + WITH_OBJECTS, logged(folder, "offsets") + 1).lay(stream_in(folder, "counts"))
         with running(go_on(spark, folder)) as hit, pytest.raises(StreamingQueryException):
             hit.processAllAvailable()
         assert phase(folder) == MID_BATCH

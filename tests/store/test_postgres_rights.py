@@ -18,9 +18,10 @@ GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
 
 @pytest.fixture(scope="module")
 def database(postgres: PostgresServer) -> str:
-    """A database with a stream, and the roles of the guide."""
+    """A database with a stream and the roles of the guide, where nobody may call a function without being granted."""
     postgres.execute("CREATE DATABASE rights", database="postgres")
     rt.createStream(postgres.url("orders", database="rights"), SCHEMA)
+    postgres.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA rowtime FROM PUBLIC", database="rights")
     (grants,) = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     for statement in filter(str.strip, grants.split(";")):
         postgres.execute(statement, database="rights")
@@ -76,30 +77,24 @@ def test_an_owner_creates_alters_removes_and_deletes(postgres: PostgresServer, d
 def test_a_password_comes_from_the_environment_or_a_file_and_is_shown_nowhere(
     postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    postgres.execute("CREATE ROLE secretive LOGIN SUPERUSER PASSWORD 's3cret-pass'")
-    rules = postgres.data / "pg_hba.conf"
-    before = rules.read_text()
-    rules.write_text("host all secretive 127.0.0.1/32 scram-sha-256\n" + before)
-    postgres.execute("SELECT pg_reload_conf()")
     path = postgres.url("secretive/orders", user="secretive")
-    monkeypatch.setenv("PGPASSWORD", "wrong-pass")
-    with pytest.raises(rt.StoreUnavailableError, match="password authentication failed") as caught:
+    with postgres.login("secretive", "s3cret-pass"):
+        monkeypatch.setenv("PGPASSWORD", "wrong-pass")
+        with pytest.raises(rt.StoreUnavailableError, match="password authentication failed") as caught:
+            rt.createStream(path, SCHEMA)
+        assert "wrong-pass" not in f"{caught.value}{caught.value.values}"
+        monkeypatch.setenv("PGPASSWORD", "s3cret-pass")
         rt.createStream(path, SCHEMA)
-    assert "wrong-pass" not in f"{caught.value}{caught.value.values}"
-    monkeypatch.setenv("PGPASSWORD", "s3cret-pass")
-    rt.createStream(path, SCHEMA)
-    monkeypatch.delenv("PGPASSWORD")
-    file = tmp_path / "pgpass"
-    file.write_text(f"127.0.0.1:{postgres.port}:*:secretive:s3cret-pass\n")
-    file.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(file))
-    with rt.openSink(path, producer="shop") as sink, rt.openReader(path) as reader:
-        send(sink, ("10:00", 1))
-        listed = rt.listStreams(postgres.url("secretive/"))
-        shown = f"{sink!r} {reader!r} {reader.position} {rt.describeStream(path)} {listed}"
-    assert "s3cret" not in shown
-    rules.write_text(before)
-    postgres.execute("SELECT pg_reload_conf()")
+        monkeypatch.delenv("PGPASSWORD")
+        file = tmp_path / "pgpass"
+        file.write_text(f"127.0.0.1:{postgres.port}:*:secretive:s3cret-pass\n")
+        file.chmod(0o600)
+        monkeypatch.setenv("PGPASSFILE", str(file))
+        with rt.openSink(path, producer="shop") as sink, rt.openReader(path) as reader:
+            send(sink, ("10:00", 1))
+            listed = rt.listStreams(postgres.url("secretive/"))
+            shown = f"{sink!r} {reader!r} {reader.position} {rt.describeStream(path)} {listed}"
+        assert "s3cret" not in shown
 
 
 @pytest.fixture
