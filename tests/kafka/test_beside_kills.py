@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import spark_rowtime as rt
 from tests.crash.drivers import ROOT, logged
 from tests.crash.tally import Tally
@@ -82,7 +80,6 @@ def killed(beside: Beside, folder: Path, dice: random.Random) -> None:
         process.wait()
 
 
-@pytest.mark.smoke  # its Sparks are processes of their own, with the jars of Spark's Kafka source
 def test_each_row_of_a_topic_counts_once_or_is_rejected_once(
     kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]
 ) -> None:
