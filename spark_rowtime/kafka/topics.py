@@ -52,6 +52,8 @@ class Topics:
     def describe(self, name: str) -> TopicState:
         """The topic of this name; KafkaTopicError if there is none."""
         future = describe_topics(self._admin, [name], self._seconds)[name]
+        if _is_unknown(error := future.exception()):
+            raise self._no_topic(name) from error
         found = self._result(future, name, "state")
         return TopicState(name, str(found.topic_id), len(found.partitions))
 
@@ -82,13 +84,9 @@ class Topics:
         return {part: result.offset for part, result in found.items()}
 
     def _result(self, future: Any, topic: str, what: str) -> Any:
-        confluent = library()
         try:
             return future.result(self._seconds + 1)
-        except (confluent.KafkaException, TimeoutError) as error:
-            code = error.args[0].code() if isinstance(error, confluent.KafkaException) else None
-            if code == confluent.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise self._no_topic(topic) from error
+        except (library().KafkaException, TimeoutError) as error:
             raise self._failed(error, f"The look at the {what} of topic {topic!r}") from error
 
     def _no_topic(self, name: str) -> KafkaTopicError:
@@ -102,3 +100,9 @@ class Topics:
 
 def _admin() -> Any:
     return library("confluent_kafka.admin")
+
+
+def _is_unknown(error: Any) -> bool:
+    """Whether the brokers know no such topic. Asked for offsets, they say the same of a partition that is new."""
+    unknown = library().KafkaError.UNKNOWN_TOPIC_OR_PART
+    return isinstance(error, library().KafkaException) and error.args[0].code() == unknown
