@@ -3,14 +3,16 @@
 import threading
 import time
 from datetime import timedelta, tzinfo
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.topic_cut import require_same_topics
 from spark_rowtime.errors import KafkaUnavailableError
+from spark_rowtime.kafka.client import admin_of, library, unavailable
 from spark_rowtime.kafka.deliveries import Deliveries, OnDelivery
-from spark_rowtime.kafka.topic_state import admin_of, topic_state
+from spark_rowtime.kafka.topics import Topics
 from spark_rowtime.producer.late_log import late_before_sent
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.types.arguments import known_keywords
@@ -20,6 +22,7 @@ CONTACT_SECONDS = 0.05
 """For so long rows are judged by the bound in force that was seen last."""
 POLL_SECONDS = 0.1
 """How long one wait for deliveries takes at most."""
+_ADMIN = " If they ask for TLS or a user, give rt.KafkaBounds(admin=AdminClient(...)) with them."
 
 
 class KafkaBounds:
@@ -62,8 +65,8 @@ class KafkaBounds:
         """
         self._producer, self.topic, self._sink = producer, topic, sink
         self._seconds = to_required_interval(timeout, "timeout") / 1e6
-        self._admin = admin_of(producer, topic, self._seconds) if admin is None else admin
-        self._id = topic_state(self._admin, topic, self._seconds).id
+        self._topics = self._asked(admin)
+        self._id = self._topics.describe(topic).id
         self._deliveries, self._follows_all = Deliveries(), False
         self._lock, self._one_bound = threading.Lock(), threading.Lock()
         self._floor = self._promising = 0
@@ -176,6 +179,16 @@ class KafkaBounds:
         else:
             self.abandon()
 
+    def _asked(self, admin: Any) -> Topics:
+        """Asks the brokers about the topic with the caller's client, or with one of its own."""
+        failed = partial(unavailable, "", advice=_ADMIN, topic=self.topic)
+        if admin is None:
+            try:
+                admin = admin_of(self._producer, self.topic, self._seconds)
+            except library().KafkaException as error:
+                raise failed(error, f"The look at topic {self.topic!r}") from error
+        return Topics(admin, failed, seconds=self._seconds)
+
     def _produced(self, micros: int, on_delivery: OnDelivery | None, message: dict[str, Any]) -> bool:
         """Gives a message to the client; returns False if its queue is full."""
         with self._lock:
@@ -208,9 +221,10 @@ class KafkaBounds:
         """Returns the cut behind all messages up to ``generation``, once the broker has them."""
         self._await(generation)
         if not self._follows_all or self._deliveries.take_back():
-            now = topic_state(self._admin, self.topic, self._seconds)
+            now = self._topics.describe(self.topic)
             require_same_topics({self.topic: self._id}, {self.topic: now.id})
-            self._deliveries.reach(now.ends)
+            ends = self._topics.ends(now.parts, committed=False)  # messages of open transactions may be committed later
+            self._deliveries.reach({part.number: end for part, end in ends.items()})
             self._follows_all = True
         return {self.topic: self._deliveries.ends()}
 

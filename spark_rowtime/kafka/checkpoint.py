@@ -4,7 +4,7 @@ import json
 from typing import NamedTuple
 
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
-from spark_rowtime.kafka.topics import Part, Topic
+from spark_rowtime.kafka.topics import Part, TopicState
 
 
 class Checkpoint(NamedTuple):
@@ -31,7 +31,7 @@ class Checkpoint(NamedTuple):
             producer=producer,
         )
 
-    def require_of(self, topic: Topic, part: Part) -> None:
+    def require_of(self, topic: TopicState, part: Part) -> None:
         """Raises KafkaTopicError unless the checkpoint is of this topic, not of an earlier one of the same name."""
         if self.topic_id != topic.id:
             raise replaced(part, self, topic.id)

@@ -102,14 +102,41 @@ def _may_pass(error: Any) -> bool:
     return isinstance(error, library().KafkaException) and error.args[0].name() in _PASSING
 
 
-def unavailable(servers: str, error: Any, what: str) -> KafkaUnavailableError:
-    """The error for a KafkaError, or an exception around one, of a broker that cannot be used."""
+class Told:
+    """Listens to the errors of a client's connections: the last one says more than that a request has timed out."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+
+    def __call__(self, error: Any) -> None:
+        """Keeps a KafkaError. That all brokers are down says less than the one before."""
+        if self.last is None or error.code() != library().KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+            self.last = error
+
+
+def admin_of(producer: Any, topic: str, seconds: float) -> Any:
+    """A client for questions to the brokers that ``producer`` knows, without TLS and without a user."""
+    brokers = producer.list_topics(topic, seconds).brokers.values()
+    return made("admin", {"bootstrap.servers": ",".join(f"{broker.host}:{broker.port}" for broker in brokers)})
+
+
+def unavailable(servers: str, error: Any, what: str, *, advice: str = "", **values: Any) -> KafkaUnavailableError:
+    """The error for a KafkaError, or an exception around one, of a broker that cannot be used.
+
+    ``servers`` is empty where the client is the caller's own.
+    """
     inner = error.args[0] if isinstance(error, library().KafkaException) else error
     name = inner.name() if hasattr(inner, "name") else type(inner).__name__
     said = inner.str() if hasattr(inner, "str") else str(inner)
     return KafkaUnavailableError(
-        f"{what} failed at Kafka's brokers {servers}: {name} ({said}). Look whether they run and can be reached, and "
-        "whether the options for TLS and SASL (security.protocol, ssl.*, sasl.*) are theirs.",
-        servers=servers,
+        f"{what} failed at {brokers(servers)}: {name} ({said}). Look whether they run and can be reached, and "
+        f"whether the options for TLS and SASL (security.protocol, ssl.*, sasl.*) are theirs.{advice}",
+        **({"servers": servers} if servers else {}),
+        **values,
         code=name,
     )
+
+
+def brokers(servers: str) -> str:
+    """How an error names the brokers; ``servers`` may be empty."""
+    return f"Kafka's brokers {servers}".rstrip()

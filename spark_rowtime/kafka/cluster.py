@@ -1,10 +1,9 @@
 """Cluster: what a drain asks and tells the brokers besides messages, and how their errors are told."""
 
-import logging
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from spark_rowtime.errors import (
     InvalidOptionError,
@@ -14,24 +13,15 @@ from spark_rowtime.errors import (
     SchemaMismatchError,
 )
 from spark_rowtime.kafka.address import TopicAddress
-from spark_rowtime.kafka.client import describe_topics, list_offsets
+from spark_rowtime.kafka.client import LOG, Told
 from spark_rowtime.kafka.settings import of_connections, redacted
+from spark_rowtime.kafka.topics import Topics, TopicState
 from spark_rowtime.tables.table import required
 
 REQUEST_SECONDS = 30.0
 """How long the brokers may take to answer."""
 _POLL_SECONDS = 0.05
 """The pause between two looks whether a topic that was just made is there."""
-
-
-_LOG = logging.getLogger("spark_rowtime.kafka")
-
-
-class TopicState(NamedTuple):
-    """A topic as it is now: the id that it was given when it was made, and the number of its partitions."""
-
-    id: str
-    partitions: int
 
 
 class Cluster:
@@ -42,14 +32,14 @@ class Cluster:
         self.library = required("confluent_kafka", "kafka", self.target)
         self._admins = required("confluent_kafka.admin", "kafka", self.target)
         self.settings, self._servers, self._topic = dict(settings), *address
-        self._noticed = ""
-        """What the client has last told of a connection."""
+        self._told = Told()
         self._admin: Any = self.client(self._admins.AdminClient, {})
+        self.topics = Topics(self._admin, self._not_asked, self._servers, REQUEST_SECONDS)
 
     def client(self, kind: Any, own: Mapping[str, Any], defaults: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """A client with the settings, and with its ``own``; a producer has all of the former."""
         settings = self.settings if kind is self.library.Producer else of_connections(self.settings)
-        fixed = {"bootstrap.servers": self._servers, "error_cb": self._notice, "logger": _LOG, **own}
+        fixed = {"bootstrap.servers": self._servers, "error_cb": self._told, "logger": LOG, **own}
         settings = {**defaults, **settings, **fixed}
         try:
             return kind(settings)
@@ -60,16 +50,6 @@ class Cluster:
                 option="options",
             ) from None
 
-    def topic(self, name: str) -> TopicState | None:
-        """The topic as the brokers have it now; None if there is none."""
-        try:
-            found = describe_topics(self._admin, [name], REQUEST_SECONDS)[name].result()
-        except self.library.KafkaException as error:
-            if error.args[0].code() == self.library.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                return None
-            raise self.failure(error) from error
-        return TopicState(str(found.topic_id), len(found.partitions))
-
     def make(self, name: str, partitions: int, settings: Mapping[str, str]) -> TopicState:
         """Makes a topic, if no other process does so at the same time, and waits until it is there."""
         new = self._admins.NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(settings))
@@ -79,29 +59,11 @@ class Cluster:
             if error.args[0].code() != self.library.KafkaError.TOPIC_ALREADY_EXISTS:
                 raise self.failure(error, f"The topic {name} is not there, and cannot be made.") from error
         deadline = time.monotonic() + REQUEST_SECONDS
-        while (found := self.topic(name)) is None or not found.partitions:
+        while (found := self.topics.find(name)) is None or not found.partitions:
             if time.monotonic() > deadline:
                 raise self.unavailable(f"The topic {name} was made, but is not there after {REQUEST_SECONDS:.0f} s.")
             time.sleep(_POLL_SECONDS)
         return found
-
-    def setting(self, topic: str, name: str) -> str:
-        """A setting of a topic."""
-        resource = self._admins.ConfigResource(self._admins.ConfigResource.Type.TOPIC, topic)
-        try:
-            found = self._admin.describe_configs([resource], request_timeout=REQUEST_SECONDS)[resource].result()
-        except self.library.KafkaException as error:
-            raise self.failure(error) from error
-        return str(found[name].value)
-
-    def end(self, topic: str) -> int:
-        """The offset after the last message of the topic's first partition, whether it is committed or not."""
-        place = self.library.TopicPartition(topic, 0)
-        latest = {place: self._admins.OffsetSpec.latest()}
-        try:
-            return int(list_offsets(self._admin, latest, REQUEST_SECONDS)[place].result().offset)
-        except self.library.KafkaException as error:
-            raise self.failure(error) from error
 
     def failure(self, error: Any, what: str = "") -> RowtimeError:
         """The error of the tree for one of Kafka's client, which may be an exception or its KafkaError."""
@@ -126,7 +88,7 @@ class Cluster:
     def unavailable(self, what: str, code: str | None = None) -> KafkaUnavailableError:
         """The error for brokers that cannot be reached, or refuse."""
         self._admin.poll(0)
-        noticed = f" The client has told: {self._shown(self._noticed)}." if self._noticed else ""
+        noticed = f" The client has told: {self._shown(self._told.last.str())}." if self._told.last else ""
         return KafkaUnavailableError(
             f"{self.target}: {what}{noticed} Run the drain again once that is mended; it continues from the topic's "
             "position.",
@@ -135,10 +97,10 @@ class Cluster:
             code=code,
         )
 
-    def _notice(self, error: Any) -> None:
-        down = self.library.KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
-        if error.code() != down or not self._noticed:
-            self._noticed = error.str()
+    def _not_asked(self, error: Any, what: str) -> RowtimeError:
+        if isinstance(error, TimeoutError):
+            return self.unavailable(f"{what} has timed out.")
+        return self.failure(error, f"{what} failed.")
 
     def _shown(self, text: Any) -> str:
         return redacted(str(text), self.settings)

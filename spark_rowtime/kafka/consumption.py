@@ -6,12 +6,12 @@ from contextlib import suppress
 from operator import methodcaller
 from typing import Any
 
-from spark_rowtime.errors import DataLostError, KafkaTopicError, ProducerFencedError, RowtimeError
+from spark_rowtime.errors import DataLostError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, library, made, unavailable
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
-from spark_rowtime.kafka.topics import Part, Topic, Topics
+from spark_rowtime.kafka.topics import Part, Topics, TopicState
 
 BATCH_MESSAGES = 20_000
 POLL_SECONDS = 0.05
@@ -40,7 +40,7 @@ class Consumption:
         self,
         options: Mapping[str, Any],
         topics: Topics,
-        known: dict[str, Topic],
+        known: dict[str, TopicState],
         open_feed: Callable[[Part], PartitionFeed],
         quiet: QuietPartitions,
         *,
@@ -225,10 +225,8 @@ class Consumption:
         """Raises KafkaTopicError if a topic was deleted, or deleted and created anew."""
         for name in names:
             known, feeds = self._known[name], [feed for part, feed in self._feeds.items() if part.topic == name]
-            try:
-                found = self._topics.describe([name])[name].id
-            except KafkaTopicError:
-                found = None
+            state = self._topics.find(name)
+            found = None if state is None else state.id
             if found != known.id:
                 part, offset = (feeds[0].part, feeds[0].next) if feeds else (known.parts[0], 0)
                 raise replaced(part, Checkpoint(known.id, offset), found)

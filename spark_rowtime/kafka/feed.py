@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from spark_rowtime.adapter.sinks import Sinks
-from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
+from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, ProducerFencedError
 from spark_rowtime.kafka.avro import REGISTRY, AvroRecords
 from spark_rowtime.kafka.checkpoint import Checkpoint
-from spark_rowtime.kafka.client import PREFIX, client_options
+from spark_rowtime.kafka.client import PREFIX, REQUEST_SECONDS, Told, client_options, made, unavailable
 from spark_rowtime.kafka.consumption import Consumption
 from spark_rowtime.kafka.decoding import (
     MESSAGE_TIME,
@@ -25,7 +25,7 @@ from spark_rowtime.kafka.decoding import (
 from spark_rowtime.kafka.malformed import MalformedMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
-from spark_rowtime.kafka.topics import Part, Topic, Topics
+from spark_rowtime.kafka.topics import Part, Topics, TopicState
 from spark_rowtime.kafka.watermarks import FORMATS
 from spark_rowtime.store import open_store
 from spark_rowtime.types.arguments import to_choice, to_flag, to_text, unknown_option
@@ -169,8 +169,8 @@ class KafkaFeed:
             schema, stream = store.schema, store.stream
         decode = self._decode(schema)
         base = {"bootstrap.servers": self._servers, **self._client}
-        topics = Topics(self._servers, _of_admin(base))
-        known = topics.describe(self._topics)
+        topics = _topics(self._servers, _of_admin(base))
+        known = {name: topics.describe(name) for name in self._topics}
         self._require_append_time(topics)
         self._store_starts(sinks, topics, known)
         consumption = Consumption(
@@ -207,7 +207,8 @@ class KafkaFeed:
         return AvroRecords(self._registry)
 
     def _require_append_time(self, topics: Topics) -> None:
-        wrong = [name for name in self._topics if self._bounds == APPEND_TIME and not topics.stamps_at_append(name)]
+        asked = self._topics if self._bounds == APPEND_TIME else []
+        wrong = [name for name in asked if topics.setting(name, _STAMPED_BY) != "LogAppendTime"]
         if wrong:
             raise InvalidOptionError(
                 f"bounds='append-time' needs topics whose messages the broker stamps, and {wrong} have the times of "
@@ -216,7 +217,7 @@ class KafkaFeed:
                 value=APPEND_TIME,
             )
 
-    def _store_starts(self, sinks: Sinks, topics: Topics, known: dict[str, Topic]) -> None:
+    def _store_starts(self, sinks: Sinks, topics: Topics, known: dict[str, TopicState]) -> None:
         """Attaches all partitions before the first row, each with the offset where it begins.
 
         So the stream waits for the partitions that another host, or a later assignment, will read.
@@ -239,7 +240,7 @@ class KafkaFeed:
             found = store.producer(Part(topic, 0).producer)
         return found is not None and found.checkpoint is not None
 
-    def _unknown(self, sinks: Sinks, topic: Topic) -> list[Part]:
+    def _unknown(self, sinks: Sinks, topic: TopicState) -> list[Part]:
         with open_store(sinks.path) as store:
             infos = {part: store.producer(part.producer) for part in topic.parts}
         return [part for part, info in infos.items() if info is None or info.checkpoint is None]
@@ -249,11 +250,12 @@ class KafkaFeed:
         with open_store(sinks.path) as store:
             info = store.producer(part.producer)
         if info is None or info.checkpoint is None:
-            self._store_starts(sinks, topics, topics.describe([part.topic]))
+            self._store_starts(sinks, topics, {part.topic: topics.describe(part.topic)})
         kept = MalformedMessages(self._malformed, part.producer) if self._malformed is not None else None
         return PartitionFeed(part, partial(sinks.open, part.producer), decode, kept)
 
 
+_STAMPED_BY = "message.timestamp.type"
 _CONSUMER_DEFAULTS = {"topic.metadata.refresh.interval.ms": 30_000, "session.timeout.ms": 10_000}
 _CONSUMER = {
     "enable.auto.commit": False,
@@ -270,6 +272,18 @@ def _of_client(more: Mapping[str, str]) -> dict[str, str]:
         if not name.startswith((PREFIX, REGISTRY)):
             raise unknown_option(name, _KNOWN, f"KafkaFeed has no argument {name!r}.")
     return {name: value for name, value in more.items() if name.startswith(PREFIX)}
+
+
+def _topics(servers: str, options: Mapping[str, Any]) -> Topics:
+    """Asks the brokers with a client of its own, whose errors of connections say why a question has failed."""
+    told = Told()
+    admin = made("admin", {**options, "error_cb": told})
+
+    def failed(error: Any, what: str) -> KafkaUnavailableError:
+        admin.poll(0)
+        return unavailable(servers, told.last or error, what)
+
+    return Topics(admin, failed, servers, REQUEST_SECONDS)
 
 
 def _of_admin(options: Mapping[str, Any]) -> dict[str, Any]:

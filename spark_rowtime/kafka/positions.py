@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.client import LOG
-from spark_rowtime.kafka.cluster import Cluster, TopicState
+from spark_rowtime.kafka.cluster import Cluster
+from spark_rowtime.kafka.topics import Part, TopicState
 
 POSITIONS = "rowtime-positions"
 """The default name of that topic."""
@@ -46,9 +47,9 @@ class Positions:
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster, self.name = cluster, name
-        if cluster.topic(name) is None:
+        if cluster.topics.find(name) is None:
             cluster.make(name, 1, _SETTINGS)
-        policy = cluster.setting(name, CLEANUP)
+        policy = cluster.topics.setting(name, CLEANUP)
         if policy != "compact":
             raise InvalidOptionError(
                 f"The topic {name}, which keeps the positions of drains, has cleanup.policy={policy}, so a position "
@@ -68,12 +69,12 @@ class Positions:
         The transactions of this drain's predecessors must have ended. Those of drains into other topics are waited
         for, as a message behind them cannot be read before.
         """
-        end = self._cluster.end(self.name)
+        [end] = self._cluster.topics.ends([Part(self.name, 0)], committed=False).values()
         found = self._last(topic.encode(), end) if end else None
         if found is None:
             return None
         fields = json.loads(found)
-        state = TopicState(fields.pop(_ID), fields.pop(_PARTITIONS))
+        state = TopicState(topic, fields.pop(_ID), fields.pop(_PARTITIONS))
         del fields[_TOPIC]
         return KeptPosition(state, fields)
 

@@ -6,9 +6,10 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
 from spark_rowtime.kafka.address import TopicAddress
-from spark_rowtime.kafka.cluster import Cluster, TopicState
+from spark_rowtime.kafka.cluster import Cluster
 from spark_rowtime.kafka.messages import RowMessages, bound_headers, resolved_message
 from spark_rowtime.kafka.positions import CLEANUP, KeptPosition, Positions
+from spark_rowtime.kafka.topics import TopicState
 from spark_rowtime.kafka.transactions import Transactions
 from spark_rowtime.tables.properties import bound_in
 
@@ -34,7 +35,7 @@ class Topic:
         self._cluster, self._messages = cluster, messages
         self._transactions = Transactions(cluster, self._topic)
         self._positions = Positions(cluster, positions)
-        found = cluster.topic(self._topic)
+        found = cluster.topics.find(self._topic)
         if found is not None:
             self._require_whole()
         self._transactions.open()
@@ -98,14 +99,14 @@ class Topic:
 
     def _checked(self) -> TopicState:
         """The topic as it is now. KafkaTopicError if it is no longer the one that was opened."""
-        found = self._cluster.topic(self._topic)
+        found = self._cluster.topics.find(self._topic)
         if found is None or found.id != self._state.id:
             raise self._replaced(self._state.id, found, "while this drain ran")
         return found
 
     def _require_whole(self) -> None:
         """Raises InvalidOptionError for a compacted topic: it has no messages without a key, as those of bounds are."""
-        policy = self._cluster.setting(self._topic, CLEANUP)
+        policy = self._cluster.topics.setting(self._topic, CLEANUP)
         if "compact" in policy:
             raise InvalidOptionError(
                 f"{self.target} has {CLEANUP}={policy}. Compaction would remove all rows of a key but the last, and "

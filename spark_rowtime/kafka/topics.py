@@ -1,10 +1,13 @@
-"""Topics: what the broker says about topics: their ids, partitions, offsets and settings."""
+"""Topics: what the brokers say about topics: their ids, partitions, offsets and settings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from spark_rowtime.errors import KafkaTopicError, KafkaUnavailableError
-from spark_rowtime.kafka.client import REQUEST_SECONDS, describe_topics, library, list_offsets, made, unavailable
+from spark_rowtime.errors import KafkaTopicError, RowtimeError
+from spark_rowtime.kafka.client import REQUEST_SECONDS, brokers, describe_topics, library, list_offsets
+
+Failed = Callable[[Any, str], RowtimeError]
+"""Makes the error for one of the client's, and for what has failed."""
 
 
 class Part(NamedTuple):
@@ -19,27 +22,40 @@ class Part(NamedTuple):
         return f"{self.topic}-{self.number}"
 
 
-class Topic(NamedTuple):
-    """A topic. A topic that is deleted and created anew has another id."""
+class TopicState(NamedTuple):
+    """A topic as it is now. One that is deleted and created anew has another id."""
 
     name: str
     id: str
-    parts: tuple[Part, ...]
+    partitions: int
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its partitions."""
+        return tuple(Part(self.name, number) for number in range(self.partitions))
 
 
 class Topics:
-    """Asks the broker about topics."""
+    """Asks the brokers about topics. ``servers`` is empty where ``admin`` is the caller's own client."""
 
-    def __init__(self, servers: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, admin: Any, failed: Failed, servers: str = "", seconds: float = REQUEST_SECONDS) -> None:
         self.servers = servers
-        self._heard: Any = None
-        """The last error of a connection, which says more than that a request has timed out."""
-        self._admin = made("admin", {**options, "error_cb": self._hear})
+        self._admin, self._failed, self._seconds = admin, failed, seconds
 
-    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
-        """The topics of these names; KafkaTopicError if one does not exist."""
-        futures = describe_topics(self._admin, names, REQUEST_SECONDS)
-        return {name: self._topic(name, future) for name, future in futures.items()}
+    def find(self, name: str) -> TopicState | None:
+        """The topic of this name; None if there is none."""
+        try:
+            return self.describe(name)
+        except KafkaTopicError:
+            return None
+
+    def describe(self, name: str) -> TopicState:
+        """The topic of this name; KafkaTopicError if there is none."""
+        future = describe_topics(self._admin, [name], self._seconds)[name]
+        if _is_unknown(error := future.exception()):
+            raise self._no_topic(name) from error
+        found = self._result(future, name, "state")
+        return TopicState(name, str(found.topic_id), len(found.partitions))
 
     def ends(self, parts: Iterable[Part], *, committed: bool) -> dict[Part, int]:
         """The offset behind the last message of each partition.
@@ -54,56 +70,39 @@ class Topics:
         """The offset of the first message that each partition still has."""
         return self._offsets(parts, "earliest")
 
-    def stamps_at_append(self, name: str) -> bool:
-        """Whether the broker gives the messages of the topic their time when it appends them."""
-        resource = _admin().ConfigResource(_admin().ConfigResource.Type.TOPIC, name)
-        futures = self._admin.describe_configs([resource], request_timeout=REQUEST_SECONDS)
-        settings = self._result(futures[resource], "The look at a topic's settings")
-        return bool(settings["message.timestamp.type"].value == "LogAppendTime")
+    def setting(self, topic: str, name: str) -> str:
+        """A setting of a topic."""
+        resource = _admin().ConfigResource(_admin().ConfigResource.Type.TOPIC, topic)
+        future = self._admin.describe_configs([resource], request_timeout=self._seconds)[resource]
+        return str(self._result(future, topic, "settings")[name].value)
 
     def _offsets(self, parts: Iterable[Part], which: str, **options: Any) -> dict[Part, int]:
         partition, spec = library().TopicPartition, getattr(_admin().OffsetSpec, which)()
         asked = {partition(*part): spec for part in parts}
-        futures = list_offsets(self._admin, asked, REQUEST_SECONDS, **options) if asked else {}
-        found = {Part(at.topic, at.partition): self._result(f, "The look at offsets") for at, f in futures.items()}
+        futures = list_offsets(self._admin, asked, self._seconds, **options) if asked else {}
+        found = {Part(at.topic, at.partition): self._result(f, at.topic, "offsets") for at, f in futures.items()}
         return {part: result.offset for part, result in found.items()}
 
-    def _topic(self, name: str, future: Any) -> Topic:
-        confluent = library()
+    def _result(self, future: Any, topic: str, what: str) -> Any:
         try:
-            found = future.result(REQUEST_SECONDS + 1)
-        except (confluent.KafkaException, TimeoutError) as error:
-            code = error.args[0].code() if isinstance(error, confluent.KafkaException) else None
-            if code == confluent.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise no_topic(name, self.servers) from error
-            raise self._unavailable(error, "The look at a topic") from error
-        parts = (Part(name, partition.id) for partition in found.partitions)
-        return Topic(name, str(found.topic_id), tuple(parts))
-
-    def _result(self, future: Any, what: str) -> Any:
-        try:
-            return future.result(REQUEST_SECONDS + 1)
+            return future.result(self._seconds + 1)
         except (library().KafkaException, TimeoutError) as error:
-            raise self._unavailable(error, what) from error
+            raise self._failed(error, f"The look at the {what} of topic {topic!r}") from error
 
-    def _unavailable(self, error: Exception, what: str) -> KafkaUnavailableError:
-        self._admin.poll(0)
-        return unavailable(self.servers, self._heard or error, what)
-
-    def _hear(self, error: Any) -> None:
-        if error.code() != library().KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001  (the one before it says why)
-            self._heard = error
+    def _no_topic(self, name: str) -> KafkaTopicError:
+        return KafkaTopicError(
+            f"There is no topic {name!r} at {brokers(self.servers)}. Create it, or look at the name and at what this "
+            "client may see.",
+            topic=name,
+            **({"servers": self.servers} if self.servers else {}),
+        )
 
 
 def _admin() -> Any:
     return library("confluent_kafka.admin")
 
 
-def no_topic(name: str, servers: str) -> KafkaTopicError:
-    """The error for a topic that does not exist."""
-    return KafkaTopicError(
-        f"There is no topic {name!r} at Kafka's brokers {servers}. Create it, or look at the name and at what this "
-        "client may see.",
-        topic=name,
-        servers=servers,
-    )
+def _is_unknown(error: Any) -> bool:
+    """Whether the brokers know no such topic. Asked for offsets, they say the same of a partition that is new."""
+    unknown = library().KafkaError.UNKNOWN_TOPIC_OR_PART
+    return isinstance(error, library().KafkaException) and error.args[0].code() == unknown

@@ -57,21 +57,30 @@ CHANGES: dict[str, tuple[Callable[[Path, str], str], str]] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_changed_spark_is_refused(kafka: Any, spark_kafka_jars: str, tmp_path: Path, what: str) -> None:
     change, expected = CHANGES[what]
-    bounds, topic = str(tmp_path / "bounds.rowtime"), kafka.topic()
+    error = said(kafka, change(tmp_path / "classes", spark_kafka_jars), tmp_path)
+    assert "ShimMismatchError" in error
+    assert expected in error
+
+
+@pytest.mark.smoke  # its Spark is a process of its own, with the jars of Spark's Kafka source
+def test_the_same_query_runs_on_the_spark_that_is_there(kafka: Any, spark_kafka_jars: str, tmp_path: Path) -> None:
+    assert said(kafka, spark_kafka_jars, tmp_path) == ""
+    assert rt.describeStream(str(tmp_path / "bounds.rowtime")).rejected == 2, "all rows but that of the first batch"
+
+
+def said(kafka: Any, jars: str, folder: Path) -> str:
+    """Runs a query over a topic in a process of its own; returns its error, or an empty text."""
+    bounds, topic = str(folder / "bounds.rowtime"), kafka.topic()
     rt.createStream(bounds, "rowtime TIMESTAMP NOT NULL")
     with rt.openSink(bounds) as sink:
         sink.sendRowtimeBound(at("11:00"))
     kafka.send(topic, [{"value": at("10:00"), "partition": 0} for _ in range(3)])
-    said, classes = tmp_path / "said", tmp_path / "classes"
-    jars = change(classes, spark_kafka_jars)
     program = [sys.executable, "-m", "tests.kafka.changed_spark", bounds, kafka.bootstrap, topic]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [*program, str(classes), jars, str(said)]
+    command = [*program, str(folder / "classes"), jars, str(folder / "said")]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert ran.returncode == 0, ran.stderr
-    error = said.read_text()
-    assert "ShimMismatchError" in error
-    assert expected in error
+    return (folder / "said").read_text()
 
 
 @pytest.mark.parametrize("json", ["7", '[["orders", 0, 4711]]', '{"orders": 4711}', '{"orders": {"0": "4711"}}'])

@@ -7,13 +7,15 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka.topic_state import topic_state
+from spark_rowtime.kafka.client import unavailable
+from spark_rowtime.kafka.topics import Topics
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
 from tests.kafka.beside import Beside, hourly, promise
@@ -65,7 +67,8 @@ def test_bounds_beside_go_on_with_the_new_leaders(
         admin = two_brokers.asks_the_second()
         two_brokers.kill()
         line.fault()
-        assert len(topic_state(admin, topic, 30).ends) == 3
+        topics = Topics(admin, partial(unavailable, two_brokers.bootstrap), seconds=30)
+        assert len(topics.ends(topics.describe(topic).parts, committed=False)) == 3
         two_brokers.moved()
         assert victim.listen(60, len(victim.heard) + 100)
         two_brokers.start()
