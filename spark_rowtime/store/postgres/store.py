@@ -253,7 +253,11 @@ class PostgresStore(Store):
             raise
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
-        return self.carried.stage(rows, ends)
+        try:
+            return self.carried.stage(rows, ends)
+        except StoreUnavailableError:
+            self.head()  # a stream that was deleted has no folder: this raises DataLostError
+            raise
 
     def commit(self, commit: Commit) -> Receipt:
         self._settle(commit.producer, commit)
