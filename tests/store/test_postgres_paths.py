@@ -80,6 +80,26 @@ def test_a_stream_that_is_not_there(postgres: Any) -> None:
         rt.openReader(postgres.url("orders", database="no_such"))
 
 
+def test_a_stream_is_not_renamed_into_another_database(postgres: Any) -> None:
+    """However the paths name the server. Before, it got the other name in its own database."""
+    path = postgres.url("paths/renamed")
+    rt.createStream(path, SCHEMA)
+    with pytest.raises(rt.InvalidOptionError, match="another database"):
+        rt.renameStream(path, postgres.url("paths/elsewhere", database="postgres"))
+    to = path.replace("127.0.0.1", "localhost") + "2"
+    rt.renameStream(path, to)
+    assert path + "2" in [stream.path for stream in rt.listStreams(postgres.url("paths/"))]
+
+
+def test_a_name_that_is_too_long_for_the_database(postgres: Any) -> None:
+    path, name = postgres.url("paths/long"), "".join(map(str, range(3000)))
+    rt.createStream(path, SCHEMA)
+    with pytest.raises(rt.InvalidOptionError, match="2,600 bytes"):
+        rt.openSink(path, producer=name)
+    with pytest.raises(rt.InvalidOptionError, match="2,600 bytes"):
+        rt.createStream(path + name, SCHEMA)
+
+
 def test_no_server(postgres: Any) -> None:
     with pytest.raises(rt.StoreUnavailableError, match="refused"):
         rt.openReader(postgres.url("orders", port=1))

@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from spark_rowtime.errors import DataLostError, RowtimeError, SinkClosedError, StoreUnavailableError
+from spark_rowtime.errors import (
+    DataLostError,
+    InvalidOptionError,
+    RowtimeError,
+    SinkClosedError,
+    StoreUnavailableError,
+)
 from spark_rowtime.store.postgres.address import Address
 
 WAIT_SECONDS = 10
@@ -198,6 +204,19 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
             "PostgreSQL lists what readers, writers and owners need.",
             path=path,
             lacks="privilege",
+        )
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return StoreUnavailableError(
+            f"The connection of {path} may only read: {what}. Nothing of this call has landed. The server is a "
+            "standby, or default_transaction_read_only is set. Name the server that writes, or unset it.",
+            path=path,
+            lacks="privilege",
+        )
+    if isinstance(error, errors.ProgramLimitExceeded):
+        return InvalidOptionError(
+            f"The database of {path} cannot store this: {what}. Names of streams, producers and readers may have up to "
+            "2,600 bytes.",
+            path=path,
         )
     if isinstance(error, errors.LockNotAvailable):
         return StoreUnavailableError(

@@ -348,10 +348,14 @@ class PostgresStore(Store):
         self._for_producer(producer, run)
 
     def alter(self, add: pa.Schema) -> None:
+        made: list[bytes] = []
+
         def run(transaction: Transaction, _log: Log, found: list[list[tuple[Any, ...]]]) -> None:
-            schema = altered(pa.ipc.read_schema(pa.py_buffer(found[0][0][0])), add, self.path)
-            value = schema.serialize().to_pybytes()
-            transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", value, self._id)
+            before = found[0][0][0]
+            if before in made:  # an attempt that was cut off has landed
+                return
+            made.append(altered(pa.ipc.read_schema(pa.py_buffer(before)), add, self.path).serialize().to_pybytes())
+            transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", made[-1], self._id)
 
         self._transact(run, (_SCHEMA, (self._id,)))
 
@@ -410,10 +414,11 @@ class PostgresStore(Store):
         """Reads the bytes of a train, and of those that follow it in the last ``slices``, in one round trip."""
         if (ready := self._prefetch.take(piece.seq)) is not None:
             return ready
-        self._prefetch.keep(self.carry(self._prefetch.next(piece)))
-        if (ready := self._prefetch.take(piece.seq)) is not None:
-            return ready
-        raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
+        found = self.carry(self._prefetch.next(piece))
+        if not found or found[0].seq != piece.seq:
+            raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
+        self._prefetch.keep(found[1:])
+        return found[0]
 
     def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
         queries = trains.contents(self._id, pieces, in_objects=self.objects is not None)
