@@ -100,6 +100,23 @@ def test_a_name_that_is_too_long_for_the_database(postgres: Any) -> None:
         rt.createStream(path + name, SCHEMA)
 
 
+def test_a_text_that_the_encoding_of_the_database_lacks(postgres: Any) -> None:
+    """The commit is refused. If it counted as one whose outcome is not known, the sink could never go on."""
+    postgres.execute(
+        "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", "postgres"
+    )
+    path = postgres.url("Zürich", database="latin")
+    rt.createStream(path, SCHEMA)
+    with pytest.raises(rt.InvalidOptionError, match="has no equivalent in encoding"):
+        rt.createStream(postgres.url("東京", database="latin"), SCHEMA)
+    with rt.openSink(path, producer="Bär") as sink:
+        sink.sendRowtimeBound("2026-01-05T10:00Z")
+        with pytest.raises(rt.InvalidOptionError, match="encoding UTF8"):
+            sink.flush(checkpoint="東京")
+        sink.flush(checkpoint="Köln")
+    assert [known.checkpoint for known in rt.describeStream(path).producers] == ["Köln"]
+
+
 def test_no_server(postgres: Any) -> None:
     with pytest.raises(rt.StoreUnavailableError, match="refused"):
         rt.openReader(postgres.url("orders", port=1))

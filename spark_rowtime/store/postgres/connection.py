@@ -29,6 +29,8 @@ SETTINGS = (
 
 Every query reads a range of an index, in its order. A server that lacks statistics would read whole tables, and sort.
 """
+_NO_SUCH_TEXT = (errors.ProgramLimitExceeded, errors.UntranslatableCharacter)
+"""Errors of a text that no repetition stores."""
 _ATTEMPTS = 2
 _Result = TypeVar("_Result")
 Statement = tuple[str, Sequence[Any]]
@@ -212,10 +214,10 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
             path=path,
             lacks="privilege",
         )
-    if isinstance(error, errors.ProgramLimitExceeded):
+    if isinstance(error, _NO_SUCH_TEXT):
         return InvalidOptionError(
             f"The database of {path} cannot store this: {what}. Names of streams, producers and readers may have up to "
-            "2,600 bytes.",
+            "2,600 bytes, and only characters that the encoding of the database has. Create it with the encoding UTF8.",
             path=path,
         )
     if isinstance(error, errors.LockNotAvailable):
