@@ -118,3 +118,33 @@ def test_a_stream_of_that_name_that_is_created_meanwhile_waits_for_the_copy(
         with pytest.raises(StreamExistsError):
             again()
     assert check_store(to).damage == []
+
+
+def test_retention_leaves_a_copy_and_a_check_the_objects_that_they_read(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They read the stream as of one moment. What they kept back is removed afterwards."""
+    path, to = postgres.url("copies/kept"), str(tmp_path / "copy")
+    create_store(path, SCHEMA, StreamSettings(location=to_location(str(tmp_path / "objects"))))
+    with open_store(path) as store, open_store(path) as collector:
+        writer, there = Writer(store, "a"), store.objects.sizes
+        for start in (0, 5000, 10_000):
+            writer.send([start + row for row in ROWS], floor=start + 5000)
+        read_object, removed = Objects.read, list[int]()
+
+        def read_late(*arguments: Any) -> Any:
+            removed.append(collector.gc(age=0, force=True).rows)
+            return read_object(*arguments)
+
+        monkeypatch.setattr(Objects, "read", read_late)
+        copy_store(path, to)
+        assert (removed, len(there())) == ([15_000, 0, 0], 3)
+        store.gc()
+        assert len(there()) == 0
+        writer.send([15_000 + row for row in ROWS], floor=20_000)
+        assert check_store(path).damage == []
+        assert (removed[3:], len(there())) == ([5000], 1)
+        store.gc()
+        assert len(there()) == 0
+    with open_store(to) as copy:
+        assert read(copy) == list(range(15_000))

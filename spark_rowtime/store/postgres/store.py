@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -43,6 +43,7 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
+from spark_rowtime.store.postgres.gate import snapshot
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
 from spark_rowtime.store.postgres.log import Log
@@ -515,7 +516,7 @@ class PostgresStore(Store):
         """Runs ``function`` on the connection, with the stream's number. All its queries see one state."""
 
         def run(connection: psycopg.Connection[Any]) -> _Result:
-            with _one_state(connection):
+            with self._one_state(connection):
                 return function(connection, self._id)
 
         return self._connection.call(run)
@@ -523,8 +524,16 @@ class PostgresStore(Store):
     @contextmanager
     def state(self) -> Iterator[tuple[psycopg.Connection[Any], int]]:
         """Yields the connection and the stream's number. All queries of the block see one state."""
-        with self._connection.lent() as connection, _one_state(connection):
+        with self._connection.lent() as connection, self._one_state(connection):
             yield connection, self._id
+
+    @contextmanager
+    def _one_state(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
+        kept = nullcontext() if self.objects is None else _objects_kept(connection, self._id)
+        with kept, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield
 
     def raised(self, bound: int) -> BoundOrigin | None:
         head = self._head_row()[0]
@@ -593,8 +602,11 @@ def refused(error: RowtimeError) -> bool:
 
 
 @contextmanager
-def _one_state(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+def _objects_kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
+    """Keeps the objects of the stream from being removed; see ``gate.snapshot``."""
+    connection.execute("SELECT pg_advisory_lock_shared(%s)", (snapshot(stream),))
+    try:
         yield
+    finally:
+        with suppress(psycopg.Error):  # of a connection that is lost, which holds no lock
+            connection.execute("SELECT pg_advisory_unlock_shared(%s)", (snapshot(stream),))
