@@ -192,6 +192,25 @@ def test_what_became_of_an_object_is_said_with_its_name(store: Store, path: str)
         store.read(piece)
 
 
+def test_a_shared_folder_that_is_not_mounted_takes_no_rows(postgres: PostgresServer, tmp_path: Path) -> None:
+    """Written under the mount point, they would be on this machine alone, although their commit is acknowledged."""
+    path, mount = postgres.url("objects/unmounted"), tmp_path / "mnt"
+    create_store(path, SCHEMA, StreamSettings(location=to_location(f"{mount}/rowtime")))
+    with open_store(path) as store:
+        writer = Writer(store, "a")
+        mount.rename(tmp_path / "away")
+        mount.mkdir()
+        with pytest.raises(StoreUnavailableError, match="mount it on this machine"):
+            writer.send(large(10), floor=20_000)
+        mount.rmdir()
+        (tmp_path / "away").rename(mount)
+        writer.send(large(10), floor=20_000)
+        assert read(store) == list(large(10))
+        delete_store(path, force=True)
+        with pytest.raises(DataLostError, match="was deleted or renamed"):
+            store.stage(batch(*large(10)))
+
+
 def test_deleting_a_stream_removes_its_objects_alone(store: Store, path: str, location: str) -> None:
     create_store(f"{path}-other", SCHEMA, StreamSettings(location=to_location(location)))
     with open_store(f"{path}-other") as other:

@@ -1,14 +1,18 @@
-"""A commit whose connection is lost while the server waits to make it: the server makes it later, or never."""
+"""A transaction whose connection is lost while the server waits to make it: the server makes it later, or never."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any
+
+import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store
 from spark_rowtime.store.postgres.gate import gate
 from tests.postgresserver import PostgresServer
+from tests.store.gate import OPEN, Gate
 
 ATTEMPTS = 2
 """How often a call tries to commit."""
@@ -40,6 +44,56 @@ def test_what_a_sink_sends_after_such_a_commit_is_there_once(postgres: PostgresS
         assert [n for train in reader for n in train.rows.column("n").to_pylist()] == [1, 2, 3]
     assert rt.describeStream(path).producers[0].accepted == 3
     assert check_store(path).damage == []
+
+
+SLOW_COMMIT = (
+    """CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NULL; END'""",
+    """CREATE CONSTRAINT TRIGGER slow AFTER INSERT OR UPDATE ON rowtime.streams DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION public.slow()""",
+)
+"""Makes the server wait at COMMIT for a lock."""
+
+
+@pytest.fixture
+def far(postgres: PostgresServer) -> Iterator[Gate]:
+    """A gate before a server whose commits of new and altered streams are slow, in the database ``slow``."""
+    postgres.execute("CREATE DATABASE slow", database="postgres")
+    rt.createStream(postgres.url("orders", database="slow"), "rowtime TIMESTAMP NOT NULL, n INT")
+    for statement in SLOW_COMMIT:
+        postgres.execute(statement, database="slow")
+    far = Gate(postgres.port)
+    yield far
+    far.close()
+    postgres.execute("DROP DATABASE slow WITH (FORCE)", database="postgres")
+
+
+@pytest.mark.parametrize("call", ["copy", "alter"])
+def test_a_copy_and_a_new_column_that_landed_are_there(
+    postgres: PostgresServer, far: Gate, tmp_path: Path, call: str
+) -> None:
+    """The objects of the copy are not removed, and the column is not taken for one that was there before."""
+    source, folder = str(tmp_path / "source"), str(tmp_path / "objects")
+    rt.createStream(source, "rowtime TIMESTAMP NOT NULL, text STRING")
+    with rt.openSink(source, producer="shop") as sink:
+        sink.sendRow(("2026-01-05T10:00Z", "x" * 100_000))
+    path = postgres.url(call if call == "copy" else "orders", database="slow", port=far.port)
+    errors = list[Exception | None]()
+    calls: dict[str, Callable[[], Any]] = {
+        "copy": lambda: rt.copyStream(source, path, location=folder),
+        "alter": lambda: rt.alterStream(path, add="coupon STRING"),
+    }
+    with postgres.connect(database="slow") as other:
+        other.execute("SELECT pg_advisory_lock(4711)")
+        thread = started(lambda: errors.append(raised(calls[call])))
+        until_waiting(other, 1, thread, errors)
+        far.turn(OPEN)  # ends the connections
+        until_waiting(other, 2, thread, errors)
+    thread.join(30)
+    assert errors == [None]
+    assert check_store(path).damage == []
+    assert rt.describeStream(path).rows == (call == "copy")
+    assert ("coupon" in str(rt.describeStream(path).schema)) == (call == "alter")
 
 
 def started(function: Callable[[], Any]) -> Thread:

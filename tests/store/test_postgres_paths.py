@@ -80,6 +80,43 @@ def test_a_stream_that_is_not_there(postgres: Any) -> None:
         rt.openReader(postgres.url("orders", database="no_such"))
 
 
+def test_a_stream_is_not_renamed_into_another_database(postgres: Any) -> None:
+    """However the paths name the server. Before, it got the other name in its own database."""
+    path = postgres.url("paths/renamed")
+    rt.createStream(path, SCHEMA)
+    with pytest.raises(rt.InvalidOptionError, match="another database"):
+        rt.renameStream(path, postgres.url("paths/elsewhere", database="postgres"))
+    to = path.replace("127.0.0.1", "localhost") + "2"
+    rt.renameStream(path, to)
+    assert path + "2" in [stream.path for stream in rt.listStreams(postgres.url("paths/"))]
+
+
+def test_a_name_that_is_too_long_for_the_database(postgres: Any) -> None:
+    path, name = postgres.url("paths/long"), "".join(map(str, range(3000)))
+    rt.createStream(path, SCHEMA)
+    with pytest.raises(rt.InvalidOptionError, match="2,600 bytes"):
+        rt.openSink(path, producer=name)
+    with pytest.raises(rt.InvalidOptionError, match="2,600 bytes"):
+        rt.createStream(path + name, SCHEMA)
+
+
+def test_a_text_that_the_encoding_of_the_database_lacks(postgres: Any) -> None:
+    """The commit is refused. If it counted as one whose outcome is not known, the sink could never go on."""
+    postgres.execute(
+        "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", "postgres"
+    )
+    path = postgres.url("Zürich", database="latin")
+    rt.createStream(path, SCHEMA)
+    with pytest.raises(rt.InvalidOptionError, match="has no equivalent in encoding"):
+        rt.createStream(postgres.url("東京", database="latin"), SCHEMA)
+    with rt.openSink(path, producer="Bär") as sink:
+        sink.sendRowtimeBound("2026-01-05T10:00Z")
+        with pytest.raises(rt.InvalidOptionError, match="encoding UTF8"):
+            sink.flush(checkpoint="東京")
+        sink.flush(checkpoint="Köln")
+    assert [known.checkpoint for known in rt.describeStream(path).producers] == ["Köln"]
+
+
 def test_no_server(postgres: Any) -> None:
     with pytest.raises(rt.StoreUnavailableError, match="refused"):
         rt.openReader(postgres.url("orders", port=1))

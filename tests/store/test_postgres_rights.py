@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.store import open_store
 from tests.postgresserver import PostgresServer, programs
 from tests.streams import send
 
@@ -40,6 +41,24 @@ def test_a_reader_reads_and_registers_and_cannot_write(postgres: PostgresServer,
     assert [stream.error for stream in rt.listStreams(postgres.url(user="reader_ann", database=database))] == [None]
     with pytest.raises(rt.StoreUnavailableError, match="lacks a privilege: permission denied"):
         rt.openSink(path, producer="other")
+
+
+def test_who_may_only_read_by_a_setting_reads_on_when_a_lease_has_ended(
+    postgres: PostgresServer, database: str
+) -> None:
+    """As on a standby. Some process that writes notes the end of the lease."""
+    path = (
+        postgres.url("orders", user="reader_ann", database=database) + "?options=-cdefault_transaction_read_only%3Don"
+    )
+    with rt.openReader(path, order="arrival") as reader, open_store(path) as store:
+        with open_store(postgres.url("orders", database=database)) as writer:
+            writer.attach("silent", "holder", "{}", 1)
+        before = store.head()
+        assert [event.producer for event in store.due()] == ["silent"]
+        assert not store.expire()
+        assert (list(reader) != [], store.head()) == (before.rows > 0, before)
+    with pytest.raises(rt.StoreUnavailableError, match="may only read"):
+        rt.detachProducer(path, "silent")
 
 
 def test_a_writer_writes_and_cannot_create_or_delete(postgres: PostgresServer, database: str) -> None:

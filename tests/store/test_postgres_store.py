@@ -71,6 +71,17 @@ def test_trains_are_read_ahead_and_in_any_order(path: str, monkeypatch: pytest.M
             store.read(pieces[3])
 
 
+def test_threads_that_read_one_store(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one has read ahead is forgotten when the other one asks, at whatever moment; no train is taken for lost."""
+    with open_store(path) as store:
+        writer = Writer(store, "a")
+        for second in range(1, 6):
+            writer.send([second], floor=second)
+        keep = store._prefetch.keep
+        monkeypatch.setattr(store._prefetch, "keep", lambda pieces: (keep(pieces), store.slices(EMPTY, WHOLE)))
+        assert read(store) == list(range(1, 6))
+
+
 def test_damage_is_found(path: str, postgres: PostgresServer) -> None:
     with open_store(path) as store:
         writer = Writer(store, "a")

@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from spark_rowtime.errors import DataLostError, RowtimeError, SinkClosedError, StoreUnavailableError
+from spark_rowtime.errors import (
+    DataLostError,
+    InvalidOptionError,
+    RowtimeError,
+    SinkClosedError,
+    StoreUnavailableError,
+)
 from spark_rowtime.store.postgres.address import Address
 
 WAIT_SECONDS = 10
@@ -23,6 +29,8 @@ SETTINGS = (
 
 Every query reads a range of an index, in its order. A server that lacks statistics would read whole tables, and sort.
 """
+_NO_SUCH_TEXT = (errors.ProgramLimitExceeded, errors.UntranslatableCharacter)
+"""Errors of a text that no repetition stores."""
 _ATTEMPTS = 2
 _Result = TypeVar("_Result")
 Statement = tuple[str, Sequence[Any]]
@@ -198,6 +206,19 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
             "PostgreSQL lists what readers, writers and owners need.",
             path=path,
             lacks="privilege",
+        )
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return StoreUnavailableError(
+            f"The connection of {path} may only read: {what}. Nothing of this call has landed. The server is a "
+            "standby, or default_transaction_read_only is set. Name the server that writes, or unset it.",
+            path=path,
+            lacks="privilege",
+        )
+    if isinstance(error, _NO_SUCH_TEXT):
+        return InvalidOptionError(
+            f"The database of {path} cannot store this: {what}. Names of streams, producers and readers may have up to "
+            "2,600 bytes, and only characters that the encoding of the database has. Create it with the encoding UTF8.",
+            path=path,
         )
     if isinstance(error, errors.LockNotAvailable):
         return StoreUnavailableError(

@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.errors import StoreUnavailableError, StreamBusyError, StreamExistsError, StreamNotFoundError
+from spark_rowtime.errors import (
+    InvalidOptionError,
+    StoreUnavailableError,
+    StreamBusyError,
+    StreamExistsError,
+    StreamNotFoundError,
+)
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres import heads, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
@@ -28,6 +34,8 @@ _STREAM = "SELECT id, name, uuid, schema, settings, ancestors FROM rowtime.strea
 _CREATE = (
     "INSERT INTO rowtime.streams (name, uuid, schema, settings, ancestors) VALUES (%s, %s, %s, %s, %s) RETURNING id"
 )
+_DATABASE = "SELECT current_database(), pg_postmaster_start_time()"
+"""What tells databases apart, however a path names their server."""
 _Result = TypeVar("_Result")
 
 
@@ -57,12 +65,16 @@ def is_there(cursor: psycopg.Cursor[Any], where: Address, name: str) -> bool:
     """
     row = cursor.execute(_STREAM, (where.stream,)).fetchone()
     if row is not None and row[2] != name:
-        raise StreamExistsError(
-            f"There is a stream at {where.path} already. Choose another path; createStream(..., existOk=True) uses the "
-            "stream that is there.",
-            path=where.path,
-        )
+        raise _exists(where)
     return row is not None
+
+
+def _exists(where: Address) -> StreamExistsError:
+    return StreamExistsError(
+        f"There is a stream at {where.path} already. Choose another path; createStream(..., existOk=True) uses the "
+        "stream that is there.",
+        path=where.path,
+    )
 
 
 def insert_stream(
@@ -73,9 +85,15 @@ def insert_stream(
     settings: StreamSettings,
     ancestors: Mapping[str, int],
 ) -> int:
-    """Adds a stream with the id ``name``, without events. Call it in a transaction under the lock of the tables."""
+    """Adds a stream with the id ``name``, without events.
+
+    Raises StreamExistsError if a copy, which does not hold the lock of the tables, has made a stream of that name.
+    """
     values = (schema.serialize().to_pybytes(), json.dumps(asdict(settings)), json.dumps(dict(ancestors)))
-    row = cursor.execute(_CREATE, (where.stream, name, *values)).fetchone()
+    try:
+        row = cursor.execute(_CREATE, (where.stream, name, *values)).fetchone()
+    except psycopg.errors.UniqueViolation:
+        raise _exists(where) from None
     assert row is not None
     cursor.execute("INSERT INTO rowtime.heads (stream, name) VALUES (%s, %s)", (row[0], where.stream))
     return int(row[0])
@@ -160,10 +178,14 @@ def list_postgres(path: str) -> list[str]:
 
 
 def rename_postgres(path: str, to: str) -> None:
-    """Renames a stream. Raises StreamBusyError if a producer is attached, StreamExistsError if ``to`` exists."""
+    """Renames a stream within its database.
+
+    Raises StreamBusyError if a producer is attached, StreamExistsError if ``to`` exists.
+    """
     where, target = address(path), address(to)
     with open_postgres(path) as store:
         store.expire()
+    _require_same_database(where, target)
 
     def run(cursor: psycopg.Cursor[Any]) -> None:
         stream = _locked(cursor, where)
@@ -174,6 +196,18 @@ def rename_postgres(path: str, to: str) -> None:
             cursor.execute(f"UPDATE rowtime.{table} SET name = %s WHERE {column} = %s", (target.stream, stream))  # noqa: S608
 
     under_lock(where, run, repeats=False)
+
+
+def _require_same_database(where: Address, target: Address) -> None:
+    if where.conninfo == target.conninfo:
+        return
+    here, there = (once(one, lambda made: made.execute(_DATABASE).fetchone()) for one in (where, target))
+    if here != there:
+        raise InvalidOptionError(
+            f"{where.path} cannot be renamed to {target.path}, which is in another database. Copy the stream there "
+            "with `rowtime copy`, and delete the original.",
+            path=where.path,
+        )
 
 
 def delete_postgres(path: str) -> None:

@@ -9,11 +9,21 @@ from spark_rowtime.store.postgres.connection import Statement
 
 GATES = 0x726F7774 << 32
 """The advisory locks ``rowt`` in ASCII, and then the stream's number."""
+SNAPSHOTS = 0x726F7773 << 32
+"""The advisory locks ``rows``, and then the stream's number: see :func:`snapshot`."""
 
 
 def gate(stream: int) -> int:
     """Returns the number of the advisory lock."""
     return GATES + stream
+
+
+def snapshot(stream: int) -> int:
+    """Returns the number of the lock that is shared by those who read the whole stream as of one moment.
+
+    They take it before that moment. While one of them has it, no object is removed that was named at that moment.
+    """
+    return SNAPSHOTS + stream
 
 
 def enter(stream: int) -> Statement:

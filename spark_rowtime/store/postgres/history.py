@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.errors import RowtimeError, StoreCorruptError
+from spark_rowtime.errors import RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import WRITER, Position, Slice, Staged
 from spark_rowtime.store.history import (
     About,
@@ -24,9 +24,10 @@ from spark_rowtime.store.history import (
     LoggedEvent,
 )
 from spark_rowtime.store.postgres import accounts, cuts, heads, records, rejections, trains
-from spark_rowtime.store.postgres.address import address
+from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.connection import run
-from spark_rowtime.store.postgres.database import insert_stream, is_there, open_postgres, under_lock
+from spark_rowtime.store.postgres.database import insert_stream, is_there, once, open_postgres, under_lock
+from spark_rowtime.store.postgres.gate import enter
 from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.store import PostgresStore
@@ -51,6 +52,7 @@ _HEAD_COLUMNS = (
     "horizon_floor, horizon_largest, horizon_rows"
 )
 _HEAD = f"UPDATE rowtime.heads SET ({_HEAD_COLUMNS}) = ({', '.join(['%s'] * 21)}) WHERE stream = %s"  # noqa: S608
+_THERE = "SELECT 1 FROM rowtime.streams WHERE id = %s"
 COPIED = "copied"
 """Stands for the run of the clock in the head of a copy: the uptime goes on when the copy is first written to."""
 
@@ -134,33 +136,45 @@ class _Exported(History):
 def import_postgres(history: History, to: str, location: str | None) -> None:
     """Writes the history as a new stream at ``to``, in one transaction. Raises StreamExistsError if there is one.
 
-    ``location`` is that of the new stream; None: that of the old one.
+    ``location`` is that of the new stream; None: that of the old one. The transaction does not hold the lock of the
+    tables, and may stand still while objects are read or written: it keeps nobody waiting but those who want the name.
     """
     where, name, settings = address(to), str(uuid.uuid4()), history.about.settings
     settings = replace(settings, location=location or settings.location)
     objects = None if settings.location is None else Objects(to, settings.location, name)
+    streams: list[int] = []
 
-    def write(cursor: psycopg.Cursor[Any]) -> None:
-        if is_there(cursor, where, name):
-            return
-        if objects is not None:
-            objects.create(history.about.schema)
-        stream = insert_stream(cursor, where, name, history.about.schema, settings, {})
-        _Import(cursor, stream, history, objects).run()
+    def write(connection: psycopg.Connection[Any]) -> None:
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            streams.append(insert_stream(cursor, where, name, history.about.schema, settings, {}))
+            cursor.execute(*enter(streams[-1]))
+            if objects is not None:
+                objects.create(history.about.schema)
+            _Import(cursor, streams[-1], history, objects).run()
 
-    with _removed_if_it_fails(objects):
-        under_lock(where, write, creates=True, repeats=False)
-
-
-@contextmanager
-def _removed_if_it_fails(objects: Objects | None) -> Iterator[None]:
+    under_lock(where, lambda cursor: is_there(cursor, where, name), creates=True)
     try:
-        yield
-    except BaseException:
-        if objects is not None:
+        once(where, write, repeats=False)
+    except BaseException as error:
+        landed = _landed(where, streams)
+        if landed is False and objects is not None:
             with suppress(RowtimeError):
                 objects.remove_all()
-        raise
+        if not (landed and isinstance(error, StoreUnavailableError)):
+            raise
+
+
+def _landed(where: Address, streams: Sequence[int]) -> bool | None:
+    """Returns whether the copy is there although its connection was lost; None: the database cannot be asked.
+
+    The gate is free once the server has ended the transaction of the copy.
+    """
+    statements = [statement for stream in streams for statement in (enter(stream), (_THERE, (stream,)))]
+    try:
+        return any(once(where, lambda connection: run(connection, statements))[1:]) if streams else False
+    except RowtimeError:
+        return None
 
 
 class _Import:

@@ -44,11 +44,15 @@ class Objects:
         self.path, self.location, self.stream = path, location, stream
 
     def create(self, schema: pa.Schema) -> None:
-        """Writes the object without rows."""
+        """Makes the folder, and writes the object without rows."""
         self._write(SCHEMA_OBJECT, [schema.serialize(), _END])
 
     def write(self, schema: pa.Schema, message: pa.Buffer) -> InObject:
-        """Writes rows of ``schema``, as a ``message`` of Arrow IPC. No reader sees them until a commit names them."""
+        """Writes rows of ``schema``, as a ``message`` of Arrow IPC. No reader sees them until a commit names them.
+
+        Raises StoreUnavailableError if the folder is not there: an object of a shared folder that is not mounted would
+        be on this machine alone.
+        """
         name, header = f"{os.urandom(16).hex()}.arrow", schema.serialize()
         self._write(name, [header, message, _END])
         return InObject(name, header.size, message.size, crc32(message))
@@ -128,12 +132,14 @@ class Objects:
         try:
             system, folder = file_system(self.location)
             if isinstance(system, fs.LocalFileSystem):
-                _write_file(Path(folder) / self.stream / name, parts)
+                _write_file(Path(folder) / self.stream / name, parts, makes_folder=name == SCHEMA_OBJECT)
                 return
             with system.open_output_stream(f"{folder}/{self.stream}/{name}") as file:
                 for part in parts:
                     file.write(part)
         except STORAGE_ERRORS as error:
+            if isinstance(error, FileNotFoundError) and name != SCHEMA_OBJECT:
+                raise self._no_folder(name) from None
             self._raise_unavailable(error, name)
 
     @staticmethod
@@ -142,14 +148,9 @@ class Objects:
         return file.read_buffer(place.length)
 
     def _gone(self, name: str, train: str) -> DataLostError | StoreUnavailableError:
-        url = self.url(name)
         if not self._has_folder():
-            return StoreUnavailableError(
-                f"The folder {self.url()} of the stream at {self.path} is not there. If it is a shared folder, mount "
-                "it on this machine; if it was removed, restore it from a copy.",
-                path=self.path,
-                object=url,
-            )
+            return self._no_folder(name)
+        url = self.url(name)
         return DataLostError(
             f"The object {url} is gone, although a commit names it; so {train} of {self.path} cannot be read. If "
             "`rowtime gc` has not removed it, restore the object from a copy. `rowtime check` says what is still "
@@ -157,6 +158,14 @@ class Objects:
             path=self.path,
             object=url,
             train=train,
+        )
+
+    def _no_folder(self, name: str) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"The folder {self.url()} of the stream at {self.path} is not there. If it is a shared folder, mount it on "
+            "this machine; if it was removed, restore it from a copy.",
+            path=self.path,
+            object=self.url(name),
         )
 
     def _has_folder(self) -> bool:
@@ -176,17 +185,17 @@ class Objects:
         ) from None
 
 
-def _write_file(file: Path, parts: Iterable[pa.Buffer | bytes]) -> None:
+def _write_file(file: Path, parts: Iterable[pa.Buffer | bytes], *, makes_folder: bool) -> None:
     """Writes a new file that survives a power failure, as the commit that will name it does."""
-    made = not file.parent.exists()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("xb" if file.name != SCHEMA_OBJECT else "wb", buffering=0) as target:
+    if makes_folder:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb" if makes_folder else "xb", buffering=0) as target:
         for part in parts:
             rest = memoryview(part)
             while rest:
                 rest = rest[target.write(rest) :]
         os.fsync(target.fileno())
-    for folder in (file.parent, *([file.parent.parent] if made else [])):
+    for folder in (file.parent, *([file.parent.parent] if makes_folder else [])):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(fd)

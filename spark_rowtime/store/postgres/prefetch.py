@@ -9,7 +9,10 @@ PREFETCH_BYTES, PREFETCH_TRAINS = 4 << 20, 256
 
 
 class Prefetch:
-    """The trains of the last ``slices``, and those of them whose bytes were read but not handed out yet."""
+    """The trains of the last ``slices``, and those of them whose bytes were read but not handed out yet.
+
+    If several threads read, one makes another forget what was read ahead, which then costs a round trip more.
+    """
 
     def __init__(self) -> None:
         self._pieces: list[Slice] = []

@@ -25,11 +25,13 @@ _VALUES = attrgetter(*PRODUCER_NAMES)
 _TICKING = "SELECT name, status, floor, lease, seen, sent FROM rowtime.producers WHERE stream = %s AND "
 MEMBERS = f"{_TICKING} status IN ('attached', 'idle', 'expected')"
 _MEMBER = "SELECT name, status, floor FROM rowtime.producers WHERE stream = %s AND "
+_FIRST = "ORDER BY floor NULLS FIRST, name LIMIT 1"
 WEAKEST = (
-    f"SELECT name, status, floor FROM (({_MEMBER} status = 'expected' AND name <> %s ORDER BY name LIMIT 1) UNION ALL "  # noqa: S608
-    f"({_MEMBER} status = 'attached' AND name <> %s ORDER BY floor NULLS FIRST, name LIMIT 1)) found "
-    "ORDER BY status DESC LIMIT 1"
+    f"SELECT name, status, floor FROM (({_MEMBER} status = 'expected' AND name <> %s {_FIRST}) UNION ALL "  # noqa: S608
+    f"({_MEMBER} status = 'attached' AND name <> %s {_FIRST})) found ORDER BY status DESC LIMIT 1"
 )
+"""An expected producer has no floor. The order is that of the index ``floors``; by name alone, the server may choose to
+read all producers in the order of the primary key."""
 STRONGEST = f"{_MEMBER} status = 'attached' AND name <> %s ORDER BY floor DESC NULLS LAST, name DESC LIMIT 1"
 IDLE = f"{_MEMBER} status = 'idle' AND name <> %s LIMIT 1"
 _OVERDUE = f"{_TICKING} ((status IN ('attached', 'idle') AND seen + lease < %s) OR (status = 'attached' AND sent < %s))"

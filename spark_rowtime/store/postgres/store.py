@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -43,6 +43,7 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
+from spark_rowtime.store.postgres.gate import snapshot
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
 from spark_rowtime.store.postgres.log import Log
@@ -253,7 +254,11 @@ class PostgresStore(Store):
             raise
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
-        return self.carried.stage(rows, ends)
+        try:
+            return self.carried.stage(rows, ends)
+        except StoreUnavailableError:
+            self.head()  # a stream that was deleted has no folder: this raises DataLostError
+            raise
 
     def commit(self, commit: Commit) -> Receipt:
         self._settle(commit.producer, commit)
@@ -344,10 +349,14 @@ class PostgresStore(Store):
         self._for_producer(producer, run)
 
     def alter(self, add: pa.Schema) -> None:
+        made: list[bytes] = []
+
         def run(transaction: Transaction, _log: Log, found: list[list[tuple[Any, ...]]]) -> None:
-            schema = altered(pa.ipc.read_schema(pa.py_buffer(found[0][0][0])), add, self.path)
-            value = schema.serialize().to_pybytes()
-            transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", value, self._id)
+            before = found[0][0][0]
+            if before in made:  # an attempt that was cut off has landed
+                return
+            made.append(altered(pa.ipc.read_schema(pa.py_buffer(before)), add, self.path).serialize().to_pybytes())
+            transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", made[-1], self._id)
 
         self._transact(run, (_SCHEMA, (self._id,)))
 
@@ -406,10 +415,11 @@ class PostgresStore(Store):
         """Reads the bytes of a train, and of those that follow it in the last ``slices``, in one round trip."""
         if (ready := self._prefetch.take(piece.seq)) is not None:
             return ready
-        self._prefetch.keep(self.carry(self._prefetch.next(piece)))
-        if (ready := self._prefetch.take(piece.seq)) is not None:
-            return ready
-        raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
+        found = self.carry(self._prefetch.next(piece))
+        if not found or found[0].seq != piece.seq:
+            raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
+        self._prefetch.keep(found[1:])
+        return found[0]
 
     def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
         queries = trains.contents(self._id, pieces, in_objects=self.objects is not None)
@@ -506,7 +516,7 @@ class PostgresStore(Store):
         """Runs ``function`` on the connection, with the stream's number. All its queries see one state."""
 
         def run(connection: psycopg.Connection[Any]) -> _Result:
-            with _one_state(connection):
+            with self._one_state(connection):
                 return function(connection, self._id)
 
         return self._connection.call(run)
@@ -514,8 +524,16 @@ class PostgresStore(Store):
     @contextmanager
     def state(self) -> Iterator[tuple[psycopg.Connection[Any], int]]:
         """Yields the connection and the stream's number. All queries of the block see one state."""
-        with self._connection.lent() as connection, _one_state(connection):
+        with self._connection.lent() as connection, self._one_state(connection):
             yield connection, self._id
+
+    @contextmanager
+    def _one_state(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
+        kept = nullcontext() if self.objects is None else _objects_kept(connection, self._id)
+        with kept, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield
 
     def raised(self, bound: int) -> BoundOrigin | None:
         head = self._head_row()[0]
@@ -584,8 +602,11 @@ def refused(error: RowtimeError) -> bool:
 
 
 @contextmanager
-def _one_state(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+def _objects_kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
+    """Keeps the objects of the stream from being removed; see ``gate.snapshot``."""
+    connection.execute("SELECT pg_advisory_lock_shared(%s)", (snapshot(stream),))
+    try:
         yield
+    finally:
+        with suppress(psycopg.Error):  # of a connection that is lost, which holds no lock
+            connection.execute("SELECT pg_advisory_unlock_shared(%s)", (snapshot(stream),))
