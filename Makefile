@@ -33,11 +33,13 @@ job-%:
 	@$(if $(filter oldest,$*),$(OLD_VENV),$(VENV))/bin/python -m pytest --durations=20 $(JOB_$*) >$(VENV)/$*.log 2>&1; \
 	passed=$$?; echo "$*:"; cat $(VENV)/$*.log; exit $$passed
 
-# In parts, so that both jobs take as long; in memory, where there is room, since a disk's syncs take most of the time.
+# Without servers and without the searches through many cases. In parts, so that both jobs take as long; in memory, where
+# there is room, since a disk's syncs take most of the time.
+LONG := postgres or s3 or object or location or oracle or exhaustive
 test-quick: export TMPDIR := $(or $(TMPDIR),$(shell scripts/memory-folder.sh))
 test-quick: $(VENV)/.installed
 	@printf '%s\n' tests/store 'tests/unit/test_[a-c]*.py' 'tests/unit/test_[d-r]*.py' 'tests/unit/test_[s-z]*.py' \
-	| xargs -P 2 -I {} $(SHELL) -c '$(PY) -m pytest {}'
+	| xargs -P 2 -I {} $(SHELL) -c '$(PY) -m pytest -k "not ($(LONG))" {}'
 
 lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .

@@ -436,7 +436,7 @@ class KafkaUnavailableError(RowtimeError):
 
     ``values`` has those of these that the message is about:
 
-    - ``servers``: the addresses of the brokers that were tried.
+    - ``servers``: the addresses of the brokers that were tried; None where the client is the caller's own.
     - ``code``: the name of Kafka's error.
     - ``topic``: the name of the topic.
     """
@@ -451,7 +451,7 @@ class KafkaTopicError(RowtimeError):
     - ``topicId``: the id of the topic that the position, or the cut, belongs to.
     - ``foundId``: the id of the topic that has this name now; None if there is none.
     - ``partition``: the number of the partition.
-    - ``servers``: the addresses of the brokers.
+    - ``servers``: the addresses of the brokers; None where the client is the caller's own.
     - ``producer``: the producer of the stream that has the position.
     """
 

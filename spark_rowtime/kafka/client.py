@@ -131,7 +131,7 @@ def unavailable(servers: str, error: Any, what: str, *, advice: str = "", **valu
     return KafkaUnavailableError(
         f"{what} failed at {brokers(servers)}: {name} ({said}). Look whether they run and can be reached, and "
         f"whether the options for TLS and SASL (security.protocol, ssl.*, sasl.*) are theirs.{advice}",
-        **({"servers": servers} if servers else {}),
+        servers=servers or None,
         **values,
         code=name,
     )

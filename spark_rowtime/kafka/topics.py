@@ -94,7 +94,7 @@ class Topics:
             f"There is no topic {name!r} at {brokers(self.servers)}. Create it, or look at the name and at what this "
             "client may see.",
             topic=name,
-            **({"servers": self.servers} if self.servers else {}),
+            servers=self.servers or None,
         )
 
 
