@@ -129,7 +129,7 @@ def rows_per_second(spark: SparkSession, broker: KafkaBroker, root: Path, rows: 
     return report("rows per second over Kafka", lanes[0].took, lanes[1].took, "rows/s", BASE)
 
 
-def main(rounds: int = 8, rows: int = 1_500_000) -> None:
+def main(rounds: int = 8, rows: int = 4_500_000) -> None:
     broker = KafkaBroker(broker_jars())
     try:
         spark = session(**{"spark.jars": spark_jars()})

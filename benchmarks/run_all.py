@@ -26,12 +26,14 @@ PROGRAMS = (
     "drain_rate",
     "kafka_out",
     "kafka_in",
+    "kafka_beside",
     "growth",
     "page",
     "sliding",
     "postgres_commits",
     "postgres_reads",
     "postgres_growth",
+    "objects_throughput",
 )
 
 

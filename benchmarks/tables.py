@@ -29,6 +29,7 @@ CPU = ", by CPU time"
 TOPIC, TOPIC_ALONE = "drain into a topic of Kafka", "transactional producer alone"
 KAFKA_IN = ("a topic into a stream, one process", "a topic into a stream, two processes")
 BARE_CONSUMER = "bare Kafka consumer that decodes the same"
+RECORD = "withWatermark, heartbeat record"
 BESIDE, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
 PAGE = (
     ("first lanes drawn", "500 ms"),
@@ -71,6 +72,8 @@ LINES = (
     *(Line(f"{what}{by}", base, "0.8", "") for by in ("", CPU) for what, base in DRAINS.items()),
     Line(TOPIC, TOPIC_ALONE, "0.7", ""),
     *(Line(what, BARE_CONSUMER, "0.5", "") for what in KAFKA_IN),
+    Line("bound to result over Kafka", RECORD, "0.5", ""),
+    Line("rows per second over Kafka", RECORD, "0.95", ""),
     *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),
     Line("sliding hour, 100 keys", "SQL window function in batch", "", ""),
     Line("sliding hour, 10,000 keys", "SQL window function in batch", "0.5", ""),
@@ -79,6 +82,7 @@ LINES = (
     Line("PostgreSQL, core of an idle reader", None, "3 %", ""),
     Line("PostgreSQL, poll, 1,000,000 trains", "10,000 trains", "flat", ""),
     Line("PostgreSQL, plan, 1,000,000 trains", "10,000 trains", "flat", ""),
+    Line("rows of a location, minute count and sum", "local stream", "1.1", ""),
     Line("PostgreSQL, bound to result", "streams in folders", "1.3", ""),
 )
 Results = dict[tuple[str, str | None], dict[str, Any]]
