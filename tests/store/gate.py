@@ -22,8 +22,9 @@ class Gate:
         """Sets the mode, and ends the connections that there are."""
         self.mode = mode
         self.asked.clear()
-        while self._kept:
-            _shut(self._kept.pop())
+        kept, self._kept = self._kept, []  # a client may connect again at once
+        for one in kept:
+            _shut(one)
 
     def close(self) -> None:
         self._listener.close()
