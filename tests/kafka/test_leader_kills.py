@@ -1,7 +1,7 @@
 """kill -9 of one of two brokers, which leads partitions, under each way of use: 0 lost, 0 twice, and the leaders move.
 
-Once in CI, but for the query beside a topic; ``ROWTIME_KILLS=100 python -m pytest tests/kafka/test_leader_kills.py`` for
-many.
+Once in CI, without the query beside a topic; many, and that:
+``ROWTIME_KILLS=100 python -m pytest tests/kafka/test_leader_kills.py``.
 """
 
 import os
