@@ -26,7 +26,8 @@ JOB_store := tests/store
 JOB_kafka := tests/kafka tests/cluster
 JOB_quick := $(filter-out $(JOB_streams) $(JOB_store) $(JOB_kafka) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
 JOBS := streams spark kafka oldest quick store
-test: $(VENV)/.installed $(OLD_VENV)/.installed lint docs
+test: $(VENV)/.installed $(OLD_VENV)/.installed
+	@$(MAKE) --no-print-directory -j 2 lint docs $(VENV)/spark-classes.jsa $(OLD_VENV)/spark-classes.jsa
 	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
 
 job-%:
@@ -40,6 +41,10 @@ test-quick: export TMPDIR := $(or $(TMPDIR),$(shell scripts/memory-folder.sh))
 test-quick: $(VENV)/.installed
 	@printf '%s\n' tests/store 'tests/unit/test_[a-c]*.py' 'tests/unit/test_[d-r]*.py' 'tests/unit/test_[s-z]*.py' \
 	| xargs -P 2 -I {} $(SHELL) -c '$(PY) -m pytest -k "not ($(LONG))" {}'
+
+# What the drivers of the tests share, to start in half of the time; see tests/javaoptions.py.
+%/spark-classes.jsa: %/.installed
+	@$*/bin/python -m tests.classarchive
 
 lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .

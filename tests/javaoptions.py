@@ -1,17 +1,26 @@
 """Options of the JVMs that tests start: most of them live for seconds, and share two cores with the test."""
 
 import os
+import sys
+from pathlib import Path
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=128m"
 """Only the first compiler, since the second one costs more than it gains. Without that one the code cache has 48 MB:
 in a run of many queries the JVM would sweep it and compile again. No concurrent collector. Spark's classes fit in the
 first 128 MB; with the default, the JVM would collect all garbage several times while it loads them."""
 
-OF_DRIVERS = {"SPARK_SUBMIT_OPTS": QUICK, "SPARK_LAUNCHER_OPTS": QUICK}
+CLASSES = Path(sys.prefix) / "spark-classes.jsa"
+"""The archive of Spark's classes that tests/classarchive.py makes. With it a driver starts with half of the CPU time,
+since it neither unpacks nor verifies these classes. A JVM ignores an archive of another JDK, or of other jars."""
+
+SHARING = f"{QUICK} -XX:SharedArchiveFile={CLASSES} -Xlog:cds*=off"
+"""For the JVMs of Spark: drivers, masters, workers, executors. One that cannot use the archive says nothing."""
+
+OF_DRIVERS = {"SPARK_SUBMIT_OPTS": SHARING, "SPARK_LAUNCHER_OPTS": QUICK}
 """Variables that Spark's scripts read: for a driver, and for the JVM that puts its command together. What a session
 sets takes precedence."""
 
-OF_ALL = {"JDK_JAVA_OPTIONS": QUICK}
+OF_ALL = {"JDK_JAVA_OPTIONS": SHARING}
 """The variable that every JVM reads, also a master, a worker and an executor. Each JVM prints that it read it."""
 
 

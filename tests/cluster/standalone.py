@@ -13,7 +13,7 @@ from typing import Self
 import pyspark
 
 from tests.cluster.machines import Machine, Network
-from tests.javaoptions import QUICK
+from tests.javaoptions import SHARING
 from tests.sparksession import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ class Cluster:
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": machine.address,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": QUICK,
+            "SPARK_DAEMON_JAVA_OPTS": SHARING,
             "PYTHONPATH": str(self.site),
             **self.environment,
         }
@@ -77,7 +77,7 @@ class Cluster:
             "spark.driver.bindAddress": self.network.address,
             "spark.driver.memory": "600m",
             "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": QUICK,
+            "spark.executor.extraJavaOptions": SHARING,
             "spark.python.worker.reuse": "false",  # a worker keeps what it has imported
         }
 
