@@ -145,6 +145,10 @@ def watermarked(beside: Beside) -> DataFrame:
     return rt.punctuate(beside.parsed().withWatermark("ts", "1 hour"), "ts", bounds=beside.bounds)
 
 
+def twice(beside: Beside) -> DataFrame:
+    return rt.punctuate(beside.rows(), "ts", bounds=beside.bounds)
+
+
 def kept_not_null(beside: Beside) -> DataFrame:
     path = beside.bounds + ".other"
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, shop STRING NOT NULL")
@@ -155,7 +159,8 @@ REFUSED = [
     (joined, "Join is below it.*Call punctuate on the parsed topic"),
     (nullable, "this time can be NULL.*WHERE ts IS NOT NULL"),
     (of_a_rate, r"format\(\"rate(-v2)?\"\) is below it"),
-    (watermarked, "withWatermark is below it"),
+    (watermarked, "withWatermark, or another punctuate, is below it"),
+    (twice, "withWatermark, or another punctuate, is below it"),
     (kept_not_null, "the column shop NOT NULL"),
 ]
 

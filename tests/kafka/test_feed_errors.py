@@ -34,6 +34,12 @@ def test_no_topic(kafka: Any, tmp_path: Path) -> None:
         read(kafka, tmp_path / "s", "nowhere")
 
 
+@pytest.mark.parametrize("name", ["^orders.*", "a b", "x" * 250])
+def test_what_is_no_name_of_a_topic(kafka: Any, tmp_path: Path, name: str) -> None:
+    with pytest.raises(rt.KafkaTopicError, match=r"cannot be the name of a topic.*Patterns are not taken"):
+        read(kafka, tmp_path / "s", name)
+
+
 def test_a_topic_that_was_deleted_and_made_anew(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=1)
     kafka.send(topic, [message(n) for n in range(3)])
@@ -82,6 +88,8 @@ WRONG = {
     "kafka.security.protocol": ("geheim", "security.protocol"),
     "lateness_": ("1 hour", "Did you mean 'lateness'"),
     "decoder": ("nothing:here", "names no function"),
+    "topics": (" , ", "names no topic"),
+    "servers": ("rowtime:geheim@127.0.0.1:9092", "must not contain secrets"),
     "start": ("middle", "'earliest' nor 'latest'"),
 }
 
@@ -91,7 +99,7 @@ def test_options_that_cannot_be_used(tmp_path: Path, name: str) -> None:
     pytest.importorskip("confluent_kafka")
     value, said = WRONG[name]
     with pytest.raises((rt.InvalidOptionError, rt.UnknownOptionError), match=said) as failed:
-        read(Nowhere(), tmp_path / "s", "orders", **{name: value})
+        read(Nowhere(), tmp_path / "s", **{"topics": "orders", name: value})
     assert "geheim" not in str(failed.value)
 
 

@@ -35,35 +35,36 @@ def written(kind: str, value: Any) -> str:
     return text.decode()[len(begin) : -1]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "text"),
-    [
-        ("BOOLEAN", True, "true"),
-        ("BIGINT", -(1 << 63), "-9223372036854775808"),
-        ("FLOAT", 0.1, "0.1"),
-        ("DOUBLE", 0.1, "0.1"),
-        ("DOUBLE", -0.0, "-0"),
-        ("DOUBLE", 1e300, "1e+300"),
-        ("DOUBLE", float("nan"), '"NaN"'),
-        ("FLOAT", float("-inf"), '"-Infinity"'),
-        ("DECIMAL(10,2)", Decimal("12.50"), '"12.50"'),
-        ("DECIMAL(38,20)", Decimal("-0.00000000000000000001"), '"-0.00000000000000000001"'),
-        ("STRING", 'é "\\\n\x00 \u2028 😀', '"é \\"\\\\\\n\\u0000 \u2028 😀"'),
-        ("STRING", "nan", '"nan"'),
-        ("STRING", None, "null"),
-        ("BINARY", b"\x00\xff", '"AP8="'),
-        ("DATE", date(1, 1, 1), '"0001-01-01"'),
-        ("TIMESTAMP", "2026-01-05T14:30:00.120000Z", '"2026-01-05T14:30:00.12Z"'),
-        ("TIMESTAMP", "1969-12-31T23:59:50.000001Z", '"1969-12-31T23:59:50.000001Z"'),
-        ("TIMESTAMP_NTZ", datetime(2026, 1, 5, 10, 0), '"2026-01-05T10:00:00"'),
-        ("ARRAY<DECIMAL(5,1)>", [Decimal("1.0"), None], '["1.0",null]'),
-        ("ARRAY<DOUBLE>", [float("inf"), 2.5], '["Infinity",2.5]'),
-        ("STRUCT<a: TIMESTAMP, b: BINARY>", (AT, b"x"), f'{{"a":"{AT}","b":"eA=="}}'),
-        ("MAP<STRING, INT>", {"a": 1}, '{"a":1}'),
-        ("MAP<DATE, INT>", {date(2026, 1, 5): 1}, '{"2026-01-05":1}'),
-        ("MAP<BOOLEAN, INT>", {True: None}, '{"true":null}'),
-    ],
-)
+VALUES: list[tuple[str, Any, str]] = [
+    ("BOOLEAN", True, "true"),
+    ("BIGINT", -(1 << 63), "-9223372036854775808"),
+    ("FLOAT", 0.1, "0.1"),
+    ("DOUBLE", 0.1, "0.1"),
+    ("DOUBLE", -0.0, "-0"),
+    ("DOUBLE", 1e300, "1e+300"),
+    ("DOUBLE", float("nan"), '"NaN"'),
+    ("FLOAT", float("-inf"), '"-Infinity"'),
+    ("DECIMAL(10,2)", Decimal("12.50"), '"12.50"'),
+    ("DECIMAL(38,20)", Decimal("-0.00000000000000000001"), '"-0.00000000000000000001"'),
+    ("STRING", 'é "\\\n\x00 \u2028 😀', '"é \\"\\\\\\n\\u0000 \u2028 😀"'),
+    ("STRING", "nan", '"nan"'),
+    ("STRING", None, "null"),
+    ("BINARY", b"\x00\xff", '"AP8="'),
+    ("DATE", date(1, 1, 1), '"0001-01-01"'),
+    ("TIMESTAMP", "2026-01-05T14:30:00.120000Z", '"2026-01-05T14:30:00.12Z"'),
+    ("TIMESTAMP", "1969-12-31T23:59:50.000001Z", '"1969-12-31T23:59:50.000001Z"'),
+    ("TIMESTAMP_NTZ", datetime(2026, 1, 5, 10, 0), '"2026-01-05T10:00:00"'),
+    ("ARRAY<DECIMAL(5,1)>", [Decimal("1.0"), None], '["1.0",null]'),
+    ("ARRAY<DOUBLE>", [float("inf"), 2.5], '["Infinity",2.5]'),
+    ("STRUCT<a: TIMESTAMP, b: BINARY>", (AT, b"x"), f'{{"a":"{AT}","b":"eA=="}}'),
+    ("MAP<STRING, INT>", {"a": 1}, '{"a":1}'),
+    ("MAP<DATE, INT>", {date(2026, 1, 5): 1}, '{"2026-01-05":1}'),
+    ("MAP<BOOLEAN, INT>", {True: None}, '{"true":null}'),
+]
+"""A type, a value of it, and what stands for it in JSON."""
+
+
+@pytest.mark.parametrize(("kind", "value", "text"), VALUES)
 def test_a_value_in_json(kind: str, value: Any, text: str) -> None:
     assert written(kind, value) == text
 
