@@ -2,13 +2,15 @@
 
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
-from tests.kafka.feeds import message, numbers, read
+from tests.kafka.feeds import SCHEMA, message, numbers, read
+from tests.sparksession import wait_for
 
 CERTIFICATE, PASSWORD = Path(__file__).parent / "tls.pem", "geheim-4711"
 """Those of the broker; see broker.py, which needs the client of Kafka."""
@@ -55,6 +57,21 @@ def test_a_topic_that_was_deleted_and_made_anew(kafka: Any, tmp_path: Path) -> N
     assert values["producer"] == f"{topic}-0"
     assert values["foundId"] not in (None, values["topicId"])
     assert numbers(tmp_path / "s") == [0, 1, 2]
+
+
+def test_a_topic_that_is_deleted_while_a_feed_runs(kafka: Any, tmp_path: Path) -> None:
+    topic, path = kafka.topic(partitions=2), str(tmp_path / "s")
+    rt.createStream(path, SCHEMA)
+    kafka.send(topic, [message(n, partition=1) for n in range(3)])
+    quick = {"kafka.topic.metadata.refresh.interval.ms": "200"}
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(read, kafka, path, topic, untilEnd=False, **quick)
+        wait_for(lambda: len(numbers(path)) == 3, "the rows")
+        kafka.delete_topic(topic)
+        with pytest.raises(
+            rt.KafkaTopicError, match="the stream has partition 1 up to offset 3 of the topic with the id"
+        ):
+            running.result(60)
 
 
 def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
