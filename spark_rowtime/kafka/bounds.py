@@ -238,7 +238,8 @@ class KafkaBounds:
                     raise self._not_told("has not told of all messages. Leave delivery.report.only.error out")
                 raise KafkaUnavailableError(
                     f"The broker has not acknowledged {waiting} message(s) to topic {self.topic!r} within "
-                    f"{self._seconds:g} s. No bound was sent. Look at the broker, and call again.",
+                    f"{self._seconds:g} s. No bound was sent. Look at the broker, and whether the topic is still "
+                    "there; then call again.",
                     topic=self.topic,
                 )
             self._producer.flush(POLL_SECONDS)

@@ -209,6 +209,16 @@ def test_positions_need_a_compacted_topic(kafka: Any, stream: str) -> None:
         drain(kafka.bootstrap, stream, topic, positions=plain)
 
 
+def test_what_another_program_has_written_is_no_position(kafka: Any, stream: str) -> None:
+    topic, kept = kafka.topic(), kafka.topic(partitions=1, cleanup_policy="compact")
+    for value in ("no JSON", "[1]", "{}"):
+        kafka.send(kept, [{"key": topic, "value": value}])
+        with pytest.raises(
+            rt.InvalidOptionError, match=f"{kept} with the key '{topic}' is not the position of a drain"
+        ):
+            drain(kafka.bootstrap, stream, topic, positions=kept)
+
+
 def test_a_position_outlives_the_retention_of_the_topic(kafka: Any, stream: str) -> None:
     """Positions of other drains, and compaction, do not hide it."""
     topic = kafka.topic()

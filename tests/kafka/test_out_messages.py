@@ -153,8 +153,9 @@ def test_an_argument_that_cannot_be_used_is_refused(options: dict[str, Any], why
 
 def test_a_function_must_return_bytes_or_text() -> None:
     rows = pa.Table.from_batches([rows_to_batch([(AT, 1)], stream_schema(SCHEMA))])
-    with pytest.raises(rt.InvalidOptionError, match="has returned None, a NoneType"):
-        list(RowMessages(rows.schema, None, lambda _: None).of(rows))
+    for value, said in ((None, "None, a NoneType"), ("\ud800", r"'\\ud800', a str")):
+        with pytest.raises(rt.InvalidOptionError, match=f"has returned {said}"):
+            list(RowMessages(rows.schema, None, lambda _, value=value: value).of(rows))
 
 
 @pytest.mark.parametrize(
@@ -186,6 +187,7 @@ def test_what_is_no_address_is_refused(target: Any) -> None:
 
 
 SECRET = "hunter2"
+PASSPHRASE = "sasl.oauthbearer.assertion.private.key.passphrase"
 
 
 @pytest.mark.parametrize("user", [f"ann:{SECRET}@", f":{SECRET}@", f"ann:{SECRET}/x@"])
@@ -219,6 +221,7 @@ def test_a_line_of_the_file_is_not_shown(tmp_path: Path, line: str) -> None:
     ("arguments", "why", "code"),
     [
         (["kafka://a/t", "--set", f"sasl.password={SECRET}"], "The value of sasl.password is a secret", 1),
+        (["kafka://a/t", "--set", f"{PASSPHRASE}={SECRET}"], f"The value of {PASSPHRASE} is a secret", 1),
         (["kafka://a/t", "--config", "/nowhere"], "/nowhere with the settings of Kafka's client cannot be read", 1),
         ([f"kafka://u:{SECRET}@a/t"], "must not contain secrets", 1),
         (["delta:x", "--key", "n"], "are for topics of Kafka", 2),
