@@ -121,6 +121,7 @@ class KafkaBounds:
                 Produce the messages that failed again, then send the bound.
             KafkaTopicError: The topic was deleted and created again.
             BoundRegressionError: The bound is weaker than what was promised.
+            InvalidOptionError: The producer does not tell the offsets of its messages (acks=0).
             SinkClosedError: The sink is closed.
             ProducerFencedError: Another sink took the producer over.
         """
@@ -258,7 +259,6 @@ class KafkaBounds:
             f"The producer of topic {self.topic!r} {what}: a bound needs the offset of each message before it. "
             "No bound was sent.",
             option="producer",
-            topic=self.topic,
         )
 
     def _full(self) -> KafkaUnavailableError:
