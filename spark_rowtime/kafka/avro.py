@@ -63,5 +63,13 @@ def _typed(name: str, text: str) -> str | int:
 
 def _without_secrets(url: str) -> str:
     """The address without a user and a password."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    except ValueError:  # its text has a part of the address, which may be one of the password
+        pass
+    raise InvalidOptionError(
+        "The address of the schema registry is not one. Write 'http://registry:8081', and give a user and a password "
+        "as registry.basic.auth.user.info. (It is not shown: it may have a password.)",
+        option="registry.url",
+    )

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.topic_cut import require_same_topics
-from spark_rowtime.errors import KafkaUnavailableError
+from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
 from spark_rowtime.kafka.client import admin_of, library, unavailable
 from spark_rowtime.kafka.deliveries import Deliveries, OnDelivery
 from spark_rowtime.kafka.topics import Topics
@@ -121,6 +121,7 @@ class KafkaBounds:
                 Produce the messages that failed again, then send the bound.
             KafkaTopicError: The topic was deleted and created again.
             BoundRegressionError: The bound is weaker than what was promised.
+            InvalidOptionError: The producer does not tell the offsets of its messages (acks=0).
             SinkClosedError: The sink is closed.
             ProducerFencedError: Another sink took the producer over.
         """
@@ -220,6 +221,8 @@ class KafkaBounds:
     def _cut(self, generation: int) -> dict[str, dict[int, int]]:
         """Returns the cut behind all messages up to ``generation``, once the broker has them."""
         self._await(generation)
+        if self._deliveries.tells_no_offsets:
+            raise self._not_told("does not tell the offset of any message, as with acks=0. Set acks=all")
         if not self._follows_all or self._deliveries.take_back():
             now = self._topics.describe(self.topic)
             require_same_topics({self.topic: self._id}, {self.topic: now.id})
@@ -232,9 +235,12 @@ class KafkaBounds:
         deadline = time.monotonic() + self._seconds
         while waiting := self._deliveries.waiting(generation):
             if time.monotonic() >= deadline:
+                if not len(self._producer):
+                    raise self._not_told("has not told of all messages. Leave delivery.report.only.error out")
                 raise KafkaUnavailableError(
                     f"The broker has not acknowledged {waiting} message(s) to topic {self.topic!r} within "
-                    f"{self._seconds:g} s. No bound was sent. Look at the broker, and call again.",
+                    f"{self._seconds:g} s. No bound was sent. Look at the broker, and whether the topic is still "
+                    "there; then call again.",
                     topic=self.topic,
                 )
             self._producer.flush(POLL_SECONDS)
@@ -247,6 +253,13 @@ class KafkaBounds:
                 topic=self.topic,
                 code=failed[0].partition(":")[0],
             )
+
+    def _not_told(self, what: str) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"The producer of topic {self.topic!r} {what}: a bound needs the offset of each message before it. "
+            "No bound was sent.",
+            option="producer",
+        )
 
     def _full(self) -> KafkaUnavailableError:
         return KafkaUnavailableError(

@@ -34,18 +34,22 @@ class Checkpoint(NamedTuple):
     def require_of(self, topic: TopicState, part: Part) -> None:
         """Raises KafkaTopicError unless the checkpoint is of this topic, not of an earlier one of the same name."""
         if self.topic_id != topic.id:
-            raise replaced(part, self, topic.id)
+            raise replaced(part, self.topic_id, self.offset, topic.id)
 
 
-def replaced(part: Part, checkpoint: Checkpoint, found: str | None) -> KafkaTopicError:
-    """The error for a topic that was deleted, and perhaps created anew. ``found``: the id of the new one."""
+def replaced(part: Part, topic_id: str, offset: int | None, found: str | None) -> KafkaTopicError:
+    """The error for a topic that was deleted, and perhaps created anew.
+
+    ``offset``: up to where the partition was read; None: this host has not read the topic. ``found``: the new id.
+    """
+    read = "" if offset is None else f" partition {part.number} up to offset {offset} of"
     now = f"the topic of that name has the id {found} now" if found else "there is no topic of that name now"
     return KafkaTopicError(
-        f"Topic {part.topic!r} was deleted: the stream has its partition {part.number} up to offset "
-        f"{checkpoint.offset} of the topic with the id {checkpoint.topic_id}, and {now}. What the old one still had is "
-        "lost; offsets of the new one start again. Read the new topic into a new stream, or under another topic name.",
+        f"Topic {part.topic!r} was deleted: the stream has{read} the topic with the id {topic_id}, and {now}. "
+        "What the old one still had is lost; offsets of the new one start again. Read the new topic into a new stream, "
+        "or under another topic name.",
         topic=part.topic,
-        topicId=checkpoint.topic_id,
+        topicId=topic_id,
         foundId=found,
         partition=part.number,
         producer=part.producer,

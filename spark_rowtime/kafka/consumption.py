@@ -51,6 +51,8 @@ class Consumption:
         self._skips_lost, self._until_end = skips_lost, until_end
         self._ends: dict[Part, int] = {}
         self._feeds: dict[Part, PartitionFeed] = {}
+        self._left_at: dict[Part, int] = {}
+        """The next offset of each partition that this host has let go."""
         self._fenced: dict[Part, float] = {}
         self._taken_back: set[Part] = set()
         self._failure: Exception | None = None
@@ -161,6 +163,7 @@ class Consumption:
         self._taken_back.discard(part)
         feed = self._feeds.pop(part, None)
         if feed is not None:
+            self._left_at[part] = feed.next
             with suppress(RowtimeError):
                 feed.drop()
 
@@ -224,12 +227,13 @@ class Consumption:
     def _require_topics(self, *names: str) -> None:
         """Raises KafkaTopicError if a topic was deleted, or deleted and created anew."""
         for name in names:
-            known, feeds = self._known[name], [feed for part, feed in self._feeds.items() if part.topic == name]
-            state = self._topics.find(name)
+            known, state = self._known[name], self._topics.find(name)
             found = None if state is None else state.id
             if found != known.id:
-                part, offset = (feeds[0].part, feeds[0].next) if feeds else (known.parts[0], 0)
-                raise replaced(part, Checkpoint(known.id, offset), found)
+                reached = {**self._left_at, **{part: feed.next for part, feed in self._feeds.items()}}
+                parts = [part for part in reached if part.topic == name] or known.parts
+                part = max(parts, key=lambda part: reached.get(part, 0))
+                raise replaced(part, known.id, reached.get(part), found)
 
     def _client_failed(self, error: Any) -> None:
         """The client's own errors; it goes on by itself where it can."""

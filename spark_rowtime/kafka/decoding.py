@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.json_values import value_reader
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.times import time_reader
 from spark_rowtime.kafka.watermarks import Watermark
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import LEAST, from_micros, to_datetime
+from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros, to_datetime
 
 Decoder = Callable[[Any], Any]
 """Takes a message; returns a row (a mapping or a tuple), a list of rows, a RowtimeBound, or None for no row."""
@@ -96,10 +97,12 @@ class RecordDecoder:
 
 def message_time(message: Any) -> Any:
     """The time that the producer, or the broker, gave a message."""
-    millis = message.timestamp()[1]
-    if millis * 1000 < LEAST:
+    micros = message.timestamp()[1] * 1000
+    if micros < LEAST:
         raise MalformedError("it has no timestamp")
-    return from_micros(millis * 1000)
+    if micros > LARGEST:
+        raise MalformedError(f"its timestamp, {micros // 1000} ms since 1970, is beyond the year 9999")
+    return from_micros(micros)
 
 
 def called(function: Decoder, *, bounds: bool) -> Decoder:
@@ -158,6 +161,7 @@ def _row_reader(schema: pa.Schema) -> Callable[[Any, Any], dict[str, Any]]:
     """Returns the function that makes a row of a record and a time. Fields that are no columns are left out."""
     names = [name for name in schema.names if name != ROWTIME]
     times = [name for name in names if pa.types.is_timestamp(schema.field(name).type)]
+    others = [(name, read) for name in names if (read := value_reader(schema.field(name).type)) is not None]
 
     def row(record: Any, time: Any) -> dict[str, Any]:
         if type(record) is not dict:
@@ -166,6 +170,9 @@ def _row_reader(schema: pa.Schema) -> Callable[[Any, Any], dict[str, Any]]:
         for name in times:
             if isinstance(text := found[name], str):
                 found[name] = _column_time(text, name)
+        for name, read in others:
+            if isinstance(value := found[name], str | list | dict):
+                found[name] = read(value)
         found[ROWTIME] = time
         return found
 

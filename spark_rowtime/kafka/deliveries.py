@@ -21,7 +21,7 @@ class Deliveries:
         self._on_their_way: Counter[int] = Counter()
         self._ends: dict[int, int] = {}
         self._failed: list[str] = []
-        self._back = False
+        self._back = self._has_told = self._is_unplaced = False
 
     def sent(self, on_delivery: OnDelivery | None) -> tuple[int, OnDelivery]:
         """Counts a message; returns its generation, and the callback for its delivery."""
@@ -39,7 +39,10 @@ class Deliveries:
             self._on_their_way[generation] -= 1
             if error is not None:
                 self._failed.append(f"{error.name()}: {error.str()}")
+            elif message.offset() is None:
+                self._back = self._is_unplaced = True
             else:
+                self._has_told = True
                 partition, end = message.partition(), message.offset() + 1
                 self._back |= end <= self._ends.get(partition, 0)
                 self._ends[partition] = max(end, self._ends.get(partition, 0))
@@ -65,8 +68,18 @@ class Deliveries:
             failed, self._failed = self._failed, []
             return failed
 
+    @property
+    def tells_no_offsets(self) -> bool:
+        """Whether messages have arrived, but the offset of none is known: the broker does not tell them (acks=0)."""
+        with self._lock:
+            return self._is_unplaced and not self._has_told
+
     def take_back(self) -> bool:
-        """Returns whether a message came before one that had arrived, which a new topic of the same name explains."""
+        """Returns whether the ends are not those of the messages, and forgets it.
+
+        So it is if a message came before one that had arrived, which a new topic of the same name explains; or if its
+        offset is not known, as where an idempotent producer has sent it again and the broker had it already.
+        """
         with self._lock:
             back, self._back = self._back, False
             return back

@@ -127,8 +127,8 @@ class KafkaFeed:
         options: Mapping[str, Any] | None = None,
         **more: str,
     ) -> None:
-        self._servers = to_text(servers, "servers")
-        self._topics = [name.strip() for name in to_text(topics, "topics").split(",") if name.strip()]
+        self._servers = _without_users(to_text(servers, "servers"))
+        self._topics = _names(to_text(topics, "topics"))
         self._decoder, self._row, self._unit = decoder, row or "", timeUnit
         self._bounds = bounds if bounds in (ROWS, APPEND_TIME, *FORMATS) else function_named(bounds, "bounds")
         self._rowtime = rowtime or (MESSAGE_TIME if bounds == APPEND_TIME else ROWTIME)
@@ -177,7 +177,7 @@ class KafkaFeed:
             {"group.id": f"rowtime-{stream}", **_CONSUMER_DEFAULTS, **base, **_CONSUMER},
             topics,
             known,
-            partial(self._open, sinks, topics, decode),
+            partial(self._open, sinks, topics, known, decode),
             QuietPartitions(topics, self._delay, None if self._idle is None else self._idle / 1e6),
             skips_lost=self._skips_lost,
             until_end=self._until_end,
@@ -245,13 +245,17 @@ class KafkaFeed:
             infos = {part: store.producer(part.producer) for part in topic.parts}
         return [part for part, info in infos.items() if info is None or info.checkpoint is None]
 
-    def _open(self, sinks: Sinks, topics: Topics, decode: Decoder, part: Part) -> PartitionFeed:
+    def _open(
+        self, sinks: Sinks, topics: Topics, known: dict[str, TopicState], decode: Decoder, part: Part
+    ) -> PartitionFeed:
         """Takes a partition over. One that was added to the topic gets its start first."""
         with open_store(sinks.path) as store:
             info = store.producer(part.producer)
         if info is None or info.checkpoint is None:
             self._store_starts(sinks, topics, {part.topic: topics.describe(part.topic)})
-        kept = MalformedMessages(self._malformed, part.producer) if self._malformed is not None else None
+        kept = None
+        if self._malformed is not None:
+            kept = MalformedMessages(self._malformed, part.producer, known[part.topic].id)
         return PartitionFeed(part, partial(sinks.open, part.producer), decode, kept)
 
 
@@ -265,6 +269,25 @@ _CONSUMER = {
     "isolation.level": "read_committed",
     "partition.assignment.strategy": "cooperative-sticky",
 }
+
+
+def _without_users(servers: str) -> str:
+    if "@" not in servers:
+        return servers
+    raise InvalidOptionError(
+        "servers has a user or a password before '@'. Addresses are printed and logged, so they must not contain "
+        "secrets. Give sasl.username and sasl.password as options of the client. (The address is not shown.)",
+        option="servers",
+    )
+
+
+def _names(topics: str) -> list[str]:
+    names = [name.strip() for name in topics.split(",") if name.strip()]
+    if names:
+        return names
+    raise InvalidOptionError(
+        f"topics={topics!r} names no topic. Write their names, with commas between them.", option="topics", value=topics
+    )
 
 
 def _of_client(more: Mapping[str, str]) -> dict[str, str]:

@@ -4,15 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_rowtime.errors import MessageDecodeError
+from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.stream import createStream
-from spark_rowtime.types.timestamps import LEAST, from_micros, wall_clock
+from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros, wall_clock
 
 SCHEMA = (
     "rowtime TIMESTAMP NOT NULL, topic STRING NOT NULL, partition INT NOT NULL, offset BIGINT NOT NULL, "
     "cause STRING NOT NULL, sent TIMESTAMP, key BINARY, value BINARY"
 )
-"""``rowtime`` is when the message was rejected, ``sent`` the message's own time."""
+"""``rowtime`` is when the message was rejected, ``sent`` the message's own time, if a stream can hold it."""
 
 
 class MalformedError(Exception):
@@ -23,29 +24,38 @@ class MalformedMessages:
     """Keeps the messages of one partition that are no rows, in a stream of their own, each once.
 
     A message is stored with the offset behind it as checkpoint. So if the feed dies before its own commit, it meets
-    the message again and finds that it is stored.
+    the message again and finds that it is stored. A topic that was created anew has another id; its offsets are those
+    of other messages.
     """
 
-    def __init__(self, path: str, producer: str, now: Callable[[], int] = wall_clock) -> None:
+    def __init__(self, path: str, producer: str, topic_id: str, now: Callable[[], int] = wall_clock) -> None:
         createStream(path, SCHEMA, existOk=True)
         self._sink = openSink(path, producer=producer, rowsImplyBounds=False, onLate="reject")
-        self._now = now
-        self._next = int(self._sink.checkpoint or 0)
+        self._now, self._topic_id = now, topic_id
+        self._next = _stored(self._sink.checkpoint, producer, topic_id)
 
     def keep(self, message: Any, cause: str) -> None:
         """Stores a message, unless it is there."""
         if message.offset() < self._next:
             return
-        stamp = message.timestamp()[1]
-        sent = from_micros(stamp * 1000) if stamp * 1000 >= LEAST else None
+        stamp = message.timestamp()[1] * 1000
+        sent = from_micros(stamp) if LEAST <= stamp <= LARGEST else None
         place = (message.topic(), message.partition(), message.offset())
         self._sink.sendRow((from_micros(self._now()), *place, cause, sent, message.key(), message.value()))
         self._next = message.offset() + 1
-        self._sink.flush(checkpoint=str(self._next))
+        self._sink.flush(checkpoint=Checkpoint(self._topic_id, self._next).text())
 
     def close(self) -> None:
         """Ends the sink."""
         self._sink.close()
+
+
+def _stored(text: str | None, producer: str, topic_id: str) -> int:
+    """The offset below which the messages of this topic are stored."""
+    if text is None:
+        return 0
+    found = Checkpoint.read(text, producer)
+    return found.offset if found.topic_id == topic_id else 0
 
 
 def undecodable(message: Any, cause: str) -> MessageDecodeError:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -94,11 +95,13 @@ def _require_key(schema: pa.Schema, key: str) -> None:
 
 
 def _encoded(value: Any) -> bytes:
-    if isinstance(value, str):
-        return value.encode()
     if isinstance(value, bytes):
         return value
+    if isinstance(value, str):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair is no character
+            return value.encode()
     raise InvalidOptionError(
-        f"value= has returned {short_repr(value)}, a {type(value).__name__}, for a row. It must return bytes or text.",
+        f"value= has returned {short_repr(value)}, a {type(value).__name__}, for a row. It must return bytes, "
+        "or a text in Unicode.",
         option="value",
     )

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import SchemaMismatchError
+from spark_rowtime.errors import ProducerFencedError, SchemaMismatchError
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.decoding import Decoder
 from spark_rowtime.kafka.malformed import MalformedError, MalformedMessages, undecodable
@@ -147,9 +147,21 @@ class PartitionFeed:
         self.next = message.offset() + 1
 
     def _opened(self) -> StreamSink:
+        """The sink; after ``leave`` it is opened again, unless another host has read on meanwhile."""
         if self.sink is None:
-            self.sink = self._open()
+            sink = self._open()
+            if Checkpoint.read(sink.checkpoint or "", self.part.producer) != self._checkpoint:
+                sink.abandon()
+                raise self._read_elsewhere(sink.checkpoint)
+            self.sink = sink
         return self.sink
+
+    def _read_elsewhere(self, found: str | None) -> ProducerFencedError:
+        return ProducerFencedError(
+            f"Another host has read {self.part.producer} on since this one let it go: the stream has {found}, not "
+            f"{self._checkpoint.text()}. Nothing of this host was sent.",
+            producer=self.part.producer,
+        )
 
 
 def _rows(found: Any) -> list[Any]:

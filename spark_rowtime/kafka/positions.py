@@ -73,10 +73,21 @@ class Positions:
         found = self._last(topic.encode(), end) if end else None
         if found is None:
             return None
-        fields = json.loads(found)
-        state = TopicState(topic, fields.pop(_ID), fields.pop(_PARTITIONS))
-        del fields[_TOPIC]
+        try:
+            fields = json.loads(found)
+            state = TopicState(topic, fields.pop(_ID), fields.pop(_PARTITIONS))
+            del fields[_TOPIC]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise self._not_a_position(topic) from None
         return KeptPosition(state, fields)
+
+    def _not_a_position(self, topic: str) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"The last message of the topic {self.name} with the key {topic!r} is not the position of a drain: another "
+            "program has written it. Let drains keep their positions in another topic (--positions).",
+            option="positions",
+            value=self.name,
+        )
 
     def _last(self, key: bytes, end: int) -> bytes | None:
         """The value of the last committed message of a key before the offset ``end``."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.errors import KafkaTopicError, RowtimeError
 from spark_rowtime.kafka.client import REQUEST_SECONDS, brokers, describe_topics, library, list_offsets
+from spark_rowtime.types.short_repr import short_repr
 
 Failed = Callable[[Any, str], RowtimeError]
 """Makes the error for one of the client's, and for what has failed."""
@@ -54,6 +55,8 @@ class Topics:
         future = describe_topics(self._admin, [name], self._seconds)[name]
         if _is_unknown(error := future.exception()):
             raise self._no_topic(name) from error
+        if _is_no_name(error):
+            raise self._no_name(name) from error
         found = self._result(future, name, "state")
         return TopicState(name, str(found.topic_id), len(found.partitions))
 
@@ -97,6 +100,14 @@ class Topics:
             servers=self.servers or None,
         )
 
+    def _no_name(self, name: str) -> KafkaTopicError:
+        return KafkaTopicError(
+            f"{short_repr(name)} cannot be the name of a topic: that has letters, digits, '.', '_' and '-', at most "
+            "249. Patterns are not taken. Name each topic.",
+            topic=short_repr(name),
+            servers=self.servers or None,
+        )
+
 
 def _admin() -> Any:
     return library("confluent_kafka.admin")
@@ -104,5 +115,13 @@ def _admin() -> Any:
 
 def _is_unknown(error: Any) -> bool:
     """Whether the brokers know no such topic. Asked for offsets, they say the same of a partition that is new."""
-    unknown = library().KafkaError.UNKNOWN_TOPIC_OR_PART
-    return isinstance(error, library().KafkaException) and error.args[0].code() == unknown
+    return _has_code(error, library().KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+def _is_no_name(error: Any) -> bool:
+    """Whether the brokers allow no topic of this name."""
+    return _has_code(error, library().KafkaError.TOPIC_EXCEPTION)
+
+
+def _has_code(error: Any, code: int) -> bool:
+    return isinstance(error, library().KafkaException) and error.args[0].code() == code

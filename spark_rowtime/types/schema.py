@@ -220,12 +220,18 @@ def batch_to_schema(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Re
     Columns are matched by name and cast exactly, and rowtimes are checked. Timestamps without a zone are UTC. Columns
     that were added to the stream may be left out. Raises SchemaMismatchError with column and reason.
     """
+    batch = rejected_to_schema(data, schema)
+    check_rowtimes(batch.column(ROWTIME))
+    return batch
+
+
+def rejected_to_schema(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch:
+    """Does the same for rows that are late: they may have any time, also one that no accepted row has."""
     table = pa.table(data) if isinstance(data, pa.RecordBatch) else data
     if added_names(schema):
         table = _with_added(table, schema)
     _same_columns(table.schema.names, schema.names)
     columns = [_one_chunk(_cast(table.column(field.name), field)) for field in schema]
-    check_rowtimes(columns[schema.get_field_index(ROWTIME)])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -75,7 +75,11 @@ def test_avro_records_are_rows(kafka: Any, tmp_path: Path) -> None:
 def test_a_registry_that_does_not_answer(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=1)
     kafka.send(topic, [encoded(0)])
-    how = {"decoder": "avro", "rowtime": "at", "registry.url": "http://user:geheim@127.0.0.1:1"}
+    how = {"decoder": "avro", "rowtime": "at", "registry.url": "http://user:ge/heim@127.0.0.1:1"}
+    with pytest.raises(rt.InvalidOptionError, match="not shown") as refused:
+        read(kafka, tmp_path / "s", topic, **how)
+    assert "ge" not in str(refused.value.__context__ or "")
+    how["registry.url"] = "http://user:geheim@127.0.0.1:1"
     with pytest.raises(rt.KafkaUnavailableError, match=r"registry http://127.0.0.1:1 has not answered") as failed:
         read(kafka, tmp_path / "s", topic, **how, **{"registry.max.retries": "0"})
     assert "geheim" not in str(failed.value)

@@ -1,15 +1,18 @@
 """Windows over Spark's own Kafka source close by the bounds of a stream beside the topic."""
 
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
+from spark_rowtime.cli import main
 from tests.kafka.beside import Beside, hourly, late, promise
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
@@ -58,6 +61,26 @@ def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(beside:
             assert query.step() == [(ONE, "b", 1)]
         assert sorted(beside.rejected) == kept
     assert rt.describeStream(beside.bounds).rejected == 2
+
+
+def test_rows_up_to_1970_are_late_and_kept_with_their_times(beside: Beside, tmp_path: Path) -> None:
+    """They are late before there is a bound. They have times that no stream accepts, and do not end the query."""
+    times = ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000001Z"]
+    values = [json.dumps({"ts": time, "k": time[:4]}) for time in ["-0100-01-01T00:00:00Z", *times]]
+    frame = beside.rows().select(f.unix_micros("ts"), "k")
+    with closing(beside.sink()) as sink, Observed(frame, tmp_path) as query:
+        beside.kafka.send(beside.topics[0], [{"value": value, "partition": 0} for value in values])
+        assert query.step() == [(1, "1970")]
+        assert late(query.query) == 4
+        promise(sink, "13:00")
+        assert query.step() == []
+    micros = [-62_135_596_800_000_000, -62_135_596_800_000_000, -1_000_000, 0]
+    assert rt.rejectedRows(beside.bounds).column("rowtime").cast("int64").to_pylist() == micros
+    view = beside.spark.read.format("rowtime").option("view", "rejected").load(beside.bounds)
+    assert sorted(row[0] for row in view.select(f.unix_micros("rowtime")).collect()) == micros
+    for command in (["describe"], ["check"], ["tail"], ["rejected"]):
+        done = CliRunner().invoke(main, [*command, beside.bounds])
+        assert done.exit_code == 0, done.output
 
 
 def test_under_a_limit_each_window_closes_in_the_batch_that_reaches_its_cut(beside: Beside, tmp_path: Path) -> None:
@@ -145,6 +168,10 @@ def watermarked(beside: Beside) -> DataFrame:
     return rt.punctuate(beside.parsed().withWatermark("ts", "1 hour"), "ts", bounds=beside.bounds)
 
 
+def twice(beside: Beside) -> DataFrame:
+    return rt.punctuate(beside.rows(), "ts", bounds=beside.bounds)
+
+
 def kept_not_null(beside: Beside) -> DataFrame:
     path = beside.bounds + ".other"
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, shop STRING NOT NULL")
@@ -155,7 +182,8 @@ REFUSED = [
     (joined, "Join is below it.*Call punctuate on the parsed topic"),
     (nullable, "this time can be NULL.*WHERE ts IS NOT NULL"),
     (of_a_rate, r"format\(\"rate(-v2)?\"\) is below it"),
-    (watermarked, "withWatermark is below it"),
+    (watermarked, "withWatermark, or another punctuate, is below it"),
+    (twice, "withWatermark, or another punctuate, is below it"),
     (kept_not_null, "the column shop NOT NULL"),
 ]
 

@@ -10,6 +10,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.kafka.cuts import CutFloors
+from spark_rowtime.kafka.deliveries import Deliveries
 from spark_rowtime.store import open_store
 from spark_rowtime.types.timestamps import to_micros
 
@@ -189,6 +190,43 @@ def test_messages_that_were_not_delivered_hold_the_bound(kafka: Any, path: str) 
     orders.sendRowtimeBound(f"{DAY}10:00Z")
     orders.close()
     assert rt.describeStream(path).bound == rt.RowtimeBound(f"{DAY}10:00Z")
+
+
+SILENT = {
+    "acks": (0, "does not tell the offset of any message, as with acks=0"),
+    "delivery.report.only.error": (True, "has not told of all messages. Leave delivery.report.only.error out"),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_producer_that_does_not_tell_where_its_messages_are(kafka: Any, path: str, name: str) -> None:
+    """No cut can be known, so no bound is sent; also not by a second call."""
+    value, said = SILENT[name]
+    topic, sink = kafka.topic(), rt.openSink(path, producer="app", lease=None)
+    producer = client(kafka, **{"enable.idempotence": False, name: value})
+    orders = rt.KafkaBounds(producer, topic, sink, timeout="1 s")
+    orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
+    for _ in range(2):
+        with pytest.raises(rt.InvalidOptionError, match=said):
+            orders.sendRowtimeBound(f"{DAY}10:00Z")
+    orders.abandon()
+    assert rt.describeStream(path).bound is None
+
+
+def test_a_message_whose_offset_is_not_told_is_before_the_next_bound() -> None:
+    """Kafka's client does not know it where the broker says that it had the message already."""
+
+    class Message:
+        def __init__(self, offset: int | None) -> None:
+            self.offset, self.partition = (lambda: offset), (lambda: 0)
+
+    deliveries = Deliveries()
+    for offset in (3, None):
+        generation, arrived = deliveries.sent(None)
+        arrived(None, Message(offset))
+    assert deliveries.waiting(generation) == 0
+    assert not deliveries.tells_no_offsets
+    assert [deliveries.take_back(), deliveries.take_back()] == [True, False], "the ends are asked for, once"
 
 
 def test_a_topic_that_is_not_there_and_one_that_was_created_again(kafka: Any, path: str) -> None:

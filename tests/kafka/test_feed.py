@@ -1,6 +1,8 @@
 """Topics into a stream: rows, restarts, times, bounds, and what is no row."""
 
 import json
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.kafka import KafkaFeed
 from tests.kafka.feeds import SCHEMA, bound, message, moment, numbers, read, rows
+from tests.sparksession import wait_for
 
 
 def checkpoints(path: Path) -> dict[str, int]:
@@ -108,6 +111,34 @@ def test_messages_that_are_no_rows_are_kept_each_once(kafka: Any, tmp_path: Path
     assert rows(kept).num_rows == 7
 
 
+def test_messages_that_are_no_rows_of_a_topic_that_was_made_anew(kafka: Any, tmp_path: Path) -> None:
+    """They lie at offsets that the stream of such messages has of the old topic."""
+    topic, kept = kafka.topic(partitions=1), str(tmp_path / "malformed")
+    for name in ("old", "new"):
+        kafka.send(topic, [message(0), {"value": name, "partition": 0}])
+        read(kafka, tmp_path / name, topic, malformed=kept)
+        if name == "old":
+            kafka.delete_topic(topic)
+            kafka.topic(topic, partitions=1)
+    assert [(row["offset"], row["value"]) for row in rows(kept).to_pylist()] == [(1, b"old"), (1, b"new")]
+
+
+def test_times_of_messages_beyond_the_year_9999(kafka: Any, tmp_path: Path) -> None:
+    """A producer that gives microseconds makes such times. The broker takes them where it does not compare clocks."""
+    largest = 2**63 - 1
+    topic = kafka.topic(partitions=1, message_timestamp_after_max_ms=largest, retention_ms=-1)
+    sent = [1, 253402300799999, 253402300800000, largest // 1000, largest]
+    kafka.send(topic, [{**message(n), "timestamp": millis} for n, millis in enumerate(sent)])
+    kafka.send(topic, [{"value": "no JSON", "partition": 0, "timestamp": largest}])
+    kept = str(tmp_path / "malformed")
+    assert read(kafka, tmp_path / "s", topic, rowtime="kafka.timestamp", malformed=kept) == [0, 1]
+    found = rows(kept).to_pylist()
+    assert [(row["offset"], row["sent"]) for row in found] == [(n, None) for n in (2, 3, 4, 5)]
+    assert "9223372036854775807 ms since 1970, is beyond the year 9999" in found[2]["cause"]
+    with pytest.raises(rt.MessageDecodeError, match="beyond the year 9999"):
+        read(kafka, tmp_path / "t", topic, rowtime="kafka.timestamp")
+
+
 def test_a_message_that_is_no_row_stops_its_partition(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=1)
     kafka.send(topic, [message(0), {"value": BAD["no time"], "partition": 0}, message(2)])
@@ -189,3 +220,53 @@ def test_hosts_that_start_at_the_same_time_fence_each_other_once(kafka: Any, tmp
         feed.runProducers(sinks)
     assert len(Racing.raced) == 3
     assert numbers(path) == list(range(9))
+
+
+class EndedError(Exception):
+    """Ends the feed of a test."""
+
+
+def test_a_partition_that_was_let_go_and_has_gone_on_elsewhere(
+    kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``idle`` a host lets a partition go, then stands still; another host takes the next message."""
+    monkeypatch.setattr("spark_rowtime.kafka.consumption.SETTLE_SECONDS", 0.0)
+    topic, path, opened = kafka.topic(partitions=1), str(tmp_path / "s"), []
+
+    class Standing(rt.Sinks):
+        def open(self, producer: str, **options: Any) -> Any:
+            if len(opened) == 2:  # to store its start, and to read; now for the message behind the end
+                other = rt.openSink(path, producer=producer, lease=None)
+                now = json.loads(other.checkpoint or "")
+                other.sendRow((moment(1), 1))
+                other.flush(checkpoint=json.dumps({**now, "offset": 2}))
+                other.abandon()
+            if len(opened) == 4:
+                raise EndedError
+            sink = super().open(producer, **options)
+            opened.append(producer)
+            return sink
+
+    def read_all() -> None:
+        feed = KafkaFeed(servers=kafka.bootstrap, topics=topic, idle="0 s")
+        with Standing(path, feed.sinkOptions) as sinks, suppress(EndedError):
+            feed.runProducers(sinks)
+
+    rt.createStream(path, SCHEMA)
+    kafka.send(topic, [message(0)])
+    host = threading.Thread(target=read_all, daemon=True)
+    host.start()
+    wait_for(lambda: numbers(path) and not attached(path), "the host to let the partition go")
+    kafka.send(topic, [message(1)])
+    wait_for(lambda: len(opened) > 2 and not attached(path), "the host to let the partition go again")
+    assert numbers(path) == [0, 1]
+    kafka.send(topic, [message(2)])
+    host.join(30)
+    assert not host.is_alive()
+    monkeypatch.undo()
+    assert read(kafka, path, topic) == [0, 1, 2]
+
+
+def attached(path: str) -> bool:
+    """Whether the stream waits for any producer."""
+    return any(one.status.value == "attached" for one in rt.describeStream(path).producers)

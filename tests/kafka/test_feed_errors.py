@@ -2,13 +2,15 @@
 
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
-from tests.kafka.feeds import message, numbers, read
+from tests.kafka.feeds import SCHEMA, message, numbers, read
+from tests.sparksession import wait_for
 
 CERTIFICATE, PASSWORD = Path(__file__).parent / "tls.pem", "geheim-4711"
 """Those of the broker; see broker.py, which needs the client of Kafka."""
@@ -34,6 +36,12 @@ def test_no_topic(kafka: Any, tmp_path: Path) -> None:
         read(kafka, tmp_path / "s", "nowhere")
 
 
+@pytest.mark.parametrize("name", ["^orders.*", "a b", "x" * 250])
+def test_what_is_no_name_of_a_topic(kafka: Any, tmp_path: Path, name: str) -> None:
+    with pytest.raises(rt.KafkaTopicError, match=r"cannot be the name of a topic.*Patterns are not taken"):
+        read(kafka, tmp_path / "s", name)
+
+
 def test_a_topic_that_was_deleted_and_made_anew(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=1)
     kafka.send(topic, [message(n) for n in range(3)])
@@ -49,6 +57,21 @@ def test_a_topic_that_was_deleted_and_made_anew(kafka: Any, tmp_path: Path) -> N
     assert values["producer"] == f"{topic}-0"
     assert values["foundId"] not in (None, values["topicId"])
     assert numbers(tmp_path / "s") == [0, 1, 2]
+
+
+def test_a_topic_that_is_deleted_while_a_feed_runs(kafka: Any, tmp_path: Path) -> None:
+    topic, path = kafka.topic(partitions=2), str(tmp_path / "s")
+    rt.createStream(path, SCHEMA)
+    kafka.send(topic, [message(n, partition=1) for n in range(3)])
+    quick = {"kafka.topic.metadata.refresh.interval.ms": "200"}
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(read, kafka, path, topic, untilEnd=False, **quick)
+        wait_for(lambda: len(numbers(path)) == 3, "the rows")
+        kafka.delete_topic(topic)
+        with pytest.raises(
+            rt.KafkaTopicError, match="the stream has partition 1 up to offset 3 of the topic with the id"
+        ):
+            running.result(60)
 
 
 def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
@@ -82,6 +105,8 @@ WRONG = {
     "kafka.security.protocol": ("geheim", "security.protocol"),
     "lateness_": ("1 hour", "Did you mean 'lateness'"),
     "decoder": ("nothing:here", "names no function"),
+    "topics": (" , ", "names no topic"),
+    "servers": ("rowtime:geheim@127.0.0.1:9092", "must not contain secrets"),
     "start": ("middle", "'earliest' nor 'latest'"),
 }
 
@@ -91,7 +116,7 @@ def test_options_that_cannot_be_used(tmp_path: Path, name: str) -> None:
     pytest.importorskip("confluent_kafka")
     value, said = WRONG[name]
     with pytest.raises((rt.InvalidOptionError, rt.UnknownOptionError), match=said) as failed:
-        read(Nowhere(), tmp_path / "s", "orders", **{name: value})
+        read(Nowhere(), tmp_path / "s", **{"topics": "orders", name: value})
     assert "geheim" not in str(failed.value)
 
 

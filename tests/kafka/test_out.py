@@ -1,7 +1,9 @@
 """A stream is drained into a topic; a consumer that knows nothing of this project reads it."""
 
 import json
+import math
 import time
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from spark_rowtime.cli import main
 from spark_rowtime.kafka import KafkaFeed, cluster, positions
 from spark_rowtime.kafka.sink import PARTITIONS_CHECK_SECONDS
 from tests.kafka.broker import CERTIFICATE, PASSWORD
+from tests.kafka.test_out_messages import VALUES
 from tests.kafka.topics import drain, messages, opened, rows_and_bound
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, ticker STRING, n INT"
@@ -206,6 +209,16 @@ def test_positions_need_a_compacted_topic(kafka: Any, stream: str) -> None:
         drain(kafka.bootstrap, stream, topic, positions=plain)
 
 
+def test_what_another_program_has_written_is_no_position(kafka: Any, stream: str) -> None:
+    topic, kept = kafka.topic(), kafka.topic(partitions=1, cleanup_policy="compact")
+    for value in ("no JSON", "[1]", "{}"):
+        kafka.send(kept, [{"key": topic, "value": value}])
+        with pytest.raises(
+            rt.InvalidOptionError, match=f"{kept} with the key '{topic}' is not the position of a drain"
+        ):
+            drain(kafka.bootstrap, stream, topic, positions=kept)
+
+
 def test_a_position_outlives_the_retention_of_the_topic(kafka: Any, stream: str) -> None:
     """Positions of other drains, and compaction, do not hide it."""
     topic = kafka.topic()
@@ -335,6 +348,28 @@ def test_a_feed_reads_rows_and_bounds_back(kafka: Any, stream: str, tmp_path: Pa
     with rt.openReader(back) as copy, rt.openReader(stream) as reader:
         assert rows_of(copy) == rows_of(reader)
         assert copy.getRowtimeBound() == reader.getRowtimeBound()
+
+
+def test_a_feed_reads_values_of_all_types_back(kafka: Any, tmp_path: Path) -> None:
+    kinds: dict[str, list[Any]] = {kind: [] for kind, _, _ in VALUES}
+    for kind, value, _ in VALUES:
+        kinds[kind].append(value)
+    paths, topic = [str(tmp_path / name) for name in ("s", "back")], kafka.topic(partitions=1)
+    for path in paths:
+        columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(kinds))
+        rt.createStream(path, f"rowtime TIMESTAMP NOT NULL, {columns}")
+    with rt.openSink(paths[0], producer="shop") as sink:
+        sink.sendRows([(DAY.format("10:00"), *row) for row in zip_longest(*kinds.values())])
+    drain(kafka.bootstrap, paths[0], topic)
+    given = {"servers": kafka.bootstrap, "topics": topic, "bounds": "resolved", "untilEnd": True}
+    rt.runAdapter(KafkaFeed, paths[1], arguments=given, restarts=0)
+    sent, back = ([[comparable(v) for v in row] for row in rows_of(rt.openReader(path))] for path in paths)
+    assert back == sent
+
+
+def comparable(value: Any) -> Any:
+    """NaN, which is not equal to itself, as a text."""
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
 def rows_of(reader: rt.RowReader) -> list[tuple[Any, ...]]:

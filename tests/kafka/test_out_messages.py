@@ -35,35 +35,36 @@ def written(kind: str, value: Any) -> str:
     return text.decode()[len(begin) : -1]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "text"),
-    [
-        ("BOOLEAN", True, "true"),
-        ("BIGINT", -(1 << 63), "-9223372036854775808"),
-        ("FLOAT", 0.1, "0.1"),
-        ("DOUBLE", 0.1, "0.1"),
-        ("DOUBLE", -0.0, "-0"),
-        ("DOUBLE", 1e300, "1e+300"),
-        ("DOUBLE", float("nan"), '"NaN"'),
-        ("FLOAT", float("-inf"), '"-Infinity"'),
-        ("DECIMAL(10,2)", Decimal("12.50"), '"12.50"'),
-        ("DECIMAL(38,20)", Decimal("-0.00000000000000000001"), '"-0.00000000000000000001"'),
-        ("STRING", 'é "\\\n\x00 \u2028 😀', '"é \\"\\\\\\n\\u0000 \u2028 😀"'),
-        ("STRING", "nan", '"nan"'),
-        ("STRING", None, "null"),
-        ("BINARY", b"\x00\xff", '"AP8="'),
-        ("DATE", date(1, 1, 1), '"0001-01-01"'),
-        ("TIMESTAMP", "2026-01-05T14:30:00.120000Z", '"2026-01-05T14:30:00.12Z"'),
-        ("TIMESTAMP", "1969-12-31T23:59:50.000001Z", '"1969-12-31T23:59:50.000001Z"'),
-        ("TIMESTAMP_NTZ", datetime(2026, 1, 5, 10, 0), '"2026-01-05T10:00:00"'),
-        ("ARRAY<DECIMAL(5,1)>", [Decimal("1.0"), None], '["1.0",null]'),
-        ("ARRAY<DOUBLE>", [float("inf"), 2.5], '["Infinity",2.5]'),
-        ("STRUCT<a: TIMESTAMP, b: BINARY>", (AT, b"x"), f'{{"a":"{AT}","b":"eA=="}}'),
-        ("MAP<STRING, INT>", {"a": 1}, '{"a":1}'),
-        ("MAP<DATE, INT>", {date(2026, 1, 5): 1}, '{"2026-01-05":1}'),
-        ("MAP<BOOLEAN, INT>", {True: None}, '{"true":null}'),
-    ],
-)
+VALUES: list[tuple[str, Any, str]] = [
+    ("BOOLEAN", True, "true"),
+    ("BIGINT", -(1 << 63), "-9223372036854775808"),
+    ("FLOAT", 0.1, "0.1"),
+    ("DOUBLE", 0.1, "0.1"),
+    ("DOUBLE", -0.0, "-0"),
+    ("DOUBLE", 1e300, "1e+300"),
+    ("DOUBLE", float("nan"), '"NaN"'),
+    ("FLOAT", float("-inf"), '"-Infinity"'),
+    ("DECIMAL(10,2)", Decimal("12.50"), '"12.50"'),
+    ("DECIMAL(38,20)", Decimal("-0.00000000000000000001"), '"-0.00000000000000000001"'),
+    ("STRING", 'é "\\\n\x00 \u2028 😀', '"é \\"\\\\\\n\\u0000 \u2028 😀"'),
+    ("STRING", "nan", '"nan"'),
+    ("STRING", None, "null"),
+    ("BINARY", b"\x00\xff", '"AP8="'),
+    ("DATE", date(1, 1, 1), '"0001-01-01"'),
+    ("TIMESTAMP", "2026-01-05T14:30:00.120000Z", '"2026-01-05T14:30:00.12Z"'),
+    ("TIMESTAMP", "1969-12-31T23:59:50.000001Z", '"1969-12-31T23:59:50.000001Z"'),
+    ("TIMESTAMP_NTZ", datetime(2026, 1, 5, 10, 0), '"2026-01-05T10:00:00"'),
+    ("ARRAY<DECIMAL(5,1)>", [Decimal("1.0"), None], '["1.0",null]'),
+    ("ARRAY<DOUBLE>", [float("inf"), 2.5], '["Infinity",2.5]'),
+    ("STRUCT<a: TIMESTAMP, b: BINARY>", (AT, b"x"), f'{{"a":"{AT}","b":"eA=="}}'),
+    ("MAP<STRING, INT>", {"a": 1}, '{"a":1}'),
+    ("MAP<DATE, INT>", {date(2026, 1, 5): 1}, '{"2026-01-05":1}'),
+    ("MAP<BOOLEAN, INT>", {True: None}, '{"true":null}'),
+]
+"""A type, a value of it, and what stands for it in JSON."""
+
+
+@pytest.mark.parametrize(("kind", "value", "text"), VALUES)
 def test_a_value_in_json(kind: str, value: Any, text: str) -> None:
     assert written(kind, value) == text
 
@@ -152,8 +153,9 @@ def test_an_argument_that_cannot_be_used_is_refused(options: dict[str, Any], why
 
 def test_a_function_must_return_bytes_or_text() -> None:
     rows = pa.Table.from_batches([rows_to_batch([(AT, 1)], stream_schema(SCHEMA))])
-    with pytest.raises(rt.InvalidOptionError, match="has returned None, a NoneType"):
-        list(RowMessages(rows.schema, None, lambda _: None).of(rows))
+    for value, said in ((None, "None, a NoneType"), ("\ud800", r"'\\ud800', a str")):
+        with pytest.raises(rt.InvalidOptionError, match=f"has returned {said}"):
+            list(RowMessages(rows.schema, None, lambda _, value=value: value).of(rows))
 
 
 @pytest.mark.parametrize(
@@ -185,6 +187,7 @@ def test_what_is_no_address_is_refused(target: Any) -> None:
 
 
 SECRET = "hunter2"
+PASSPHRASE = "sasl.oauthbearer.assertion.private.key.passphrase"
 
 
 @pytest.mark.parametrize("user", [f"ann:{SECRET}@", f":{SECRET}@", f"ann:{SECRET}/x@"])
@@ -218,6 +221,7 @@ def test_a_line_of_the_file_is_not_shown(tmp_path: Path, line: str) -> None:
     ("arguments", "why", "code"),
     [
         (["kafka://a/t", "--set", f"sasl.password={SECRET}"], "The value of sasl.password is a secret", 1),
+        (["kafka://a/t", "--set", f"{PASSPHRASE}={SECRET}"], f"The value of {PASSPHRASE} is a secret", 1),
         (["kafka://a/t", "--config", "/nowhere"], "/nowhere with the settings of Kafka's client cannot be read", 1),
         ([f"kafka://u:{SECRET}@a/t"], "must not contain secrets", 1),
         (["delta:x", "--key", "n"], "are for topics of Kafka", 2),

@@ -39,7 +39,7 @@ final class RefuseBeside {
 
   private static void checkOperators(LogicalPlan plan, String time) {
     if (plan instanceof EventTimeWatermark) {
-      throw refused(time, "withWatermark is below it. Leave that out: the bounds are the watermark");
+      throw refused(time, "withWatermark, or another punctuate, is below it. Leave that out: the bounds are the watermark");
     } else if (BesideUnion.passes(plan)) {
       checkOperators(plan.children().apply(0), time);
     } else if (BesideUnion.topic(plan) == null) {

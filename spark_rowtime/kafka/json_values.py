@@ -1,0 +1,96 @@
+"""Values of JSON as those of a column's type, in the forms in which a drain writes them (json_rows)."""
+
+import base64
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+Reader = Callable[[Any], Any]
+"""Returns the value; one that the type cannot hold comes back unchanged, and the sink refuses it."""
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_types = pa.types
+
+
+def value_reader(kind: pa.DataType) -> Reader | None:
+    """Returns the reader for values of a type; None if they are in JSON as the sink takes them."""
+    for is_kind, reader in _READERS.items():
+        if is_kind(kind):
+            return reader(kind)
+    return None
+
+
+def _text_reader(read: Callable[[str], Any]) -> Callable[[pa.DataType], Reader]:
+    """Reads texts; every other value, and a text that is not of the type, is left as it is."""
+
+    def reader(value: Any) -> Any:
+        if isinstance(value, str):
+            with suppress(ValueError, ArithmeticError):
+                return read(value)
+        return value
+
+    return lambda _: reader
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def _float(text: str) -> float | str:
+    return float(text) if text in _NOT_FINITE else text
+
+
+def _list(kind: pa.DataType) -> Reader | None:
+    read = value_reader(kind.value_type)
+    return read and (lambda value: [read(item) for item in value] if type(value) is list else value)
+
+
+def _struct(kind: pa.DataType) -> Reader | None:
+    readers = {field.name: read for field in kind if (read := value_reader(field.type)) is not None}
+    if not readers:
+        return None
+
+    def reader(value: Any) -> Any:
+        if type(value) is not dict:
+            return value
+        return {name: readers[name](part) if name in readers else part for name, part in value.items()}
+
+    return reader
+
+
+def _map(kind: pa.DataType) -> Reader:
+    key, item = _key_reader(kind.key_type), value_reader(kind.item_type) or _same
+
+    def reader(value: Any) -> Any:
+        return [(key(k), item(v)) for k, v in value.items()] if type(value) is dict else value
+
+    return reader
+
+
+def _key_reader(kind: pa.DataType) -> Reader:
+    """Keys of an object are texts, also those of numbers and truth values."""
+    if _types.is_integer(kind):
+        return _text_reader(int)(kind)
+    if _types.is_floating(kind):
+        return _text_reader(float)(kind)
+    if _types.is_boolean(kind):
+        return lambda text: {"true": True, "false": False}.get(text, text)
+    return value_reader(kind) or _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_READERS: dict[Callable[[pa.DataType], bool], Callable[[pa.DataType], Reader | None]] = {
+    _types.is_decimal: _text_reader(Decimal),
+    _types.is_date: _text_reader(date.fromisoformat),
+    _types.is_binary: _text_reader(_bytes),
+    _types.is_floating: _text_reader(_float),
+    _types.is_map: _map,
+    _types.is_list: _list,
+    _types.is_struct: _struct,
+}
