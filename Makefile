@@ -26,7 +26,8 @@ JOB_store := tests/store
 JOB_kafka := tests/kafka tests/cluster
 JOB_quick := $(filter-out $(JOB_streams) $(JOB_store) $(JOB_kafka) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
 JOBS := streams spark kafka oldest quick store
-test: $(VENV)/.installed $(OLD_VENV)/.installed
+test:
+	@scripts/need-jdk.sh
 	@$(MAKE) --no-print-directory -j 2 lint docs $(VENV)/spark-classes.jsa $(OLD_VENV)/spark-classes.jsa
 	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
 

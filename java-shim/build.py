@@ -8,6 +8,7 @@ same sources and Spark give the same bytes: entries are sorted and have one fixe
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -68,7 +69,7 @@ def _compile(javac: str, jars: Path, classes: Path) -> None:
 
 
 def _write(target: Path, classes: Path) -> None:
-    partial = target.with_suffix(".tmp")
+    partial = target.with_name(f"{target.name}.{os.getpid()}")  # two environments may be set up at once
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as jar:
         _add(jar, "META-INF/MANIFEST.MF", _manifest().encode())
         for file in sorted(classes.rglob("*.class")):
