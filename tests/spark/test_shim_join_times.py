@@ -66,9 +66,6 @@ CASES = {
     "a sum BETWEEN others": Case(
         "{r}.rowtime - INTERVAL 4 MINUTES BETWEEN {l}.rowtime AND {l}.rowtime + INTERVAL 6 MINUTES", *TEN_MINUTES
     ),
-    "seconds BETWEEN others": Case(
-        "CAST({r}.rowtime AS DECIMAL(20,0)) BETWEEN 0 AND CAST({l}.rowtime AS DECIMAL(20,0)) + 600", *ROUNDED
-    ),
     "a shifted key": Case("{l}.rowtime = {r}.rowtime - INTERVAL 1 HOUR", *SHIFTED),
 }
 
