@@ -17,6 +17,7 @@ from tests.law7.grammar import (
     Filter,
     Join,
     Lookup,
+    Passed,
     Project,
     Query,
     Session,
@@ -92,7 +93,9 @@ class Drawn:
         query: Query = self.source()
         if self.one((False, False, True)):
             query = Filter(query, self.one(self.filters))
-        return Project(query, self.one(TIMES)) if self.one((False, False, True)) else query
+        if self.one((False, False, True)):
+            query = Project(query, self.one(TIMES))
+        return Passed(query, self.one(("copy", "view"))) if self.one((False, False, False, True)) else query
 
     def carrying(self, depth: int) -> Query:
         """A query whose rowtime has a watermark, for another operator to be put on."""
@@ -161,7 +164,7 @@ class Drawn:
 
 def is_straight(query: Query) -> bool:
     """Whether the query reads one stream, and no operator keeps rows."""
-    return all(isinstance(part, Source | Filter | Project) for part in query.parts())
+    return all(isinstance(part, Source | Filter | Project | Passed) for part in query.parts())
 
 
 def is_grouped_by_time(query: Query) -> bool:
@@ -170,7 +173,7 @@ def is_grouped_by_time(query: Query) -> bool:
     Spark fails on a deduplication by the same columns above it, with RocksDB and without the extension too: "Can only
     upgrade readStore to writeStore with the same stateStoreId".
     """
-    while isinstance(query, Filter | Project):
+    while isinstance(query, Filter | Project | Passed):
         query = query.of
     return isinstance(query, ByTime)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
@@ -66,6 +67,23 @@ class Project(Query):
 
     def frame(self, read: Read) -> DataFrame:
         return self.of.frame(read).selectExpr(f"{self.time} AS rowtime", "2 - k AS k", "v + 1 AS v")
+
+
+@dataclass(frozen=True)
+class Passed(Query):
+    """The same rows and columns, through a copy of each column, or through a view that is defined in SQL."""
+
+    of: Query
+    how: str
+
+    def frame(self, read: Read) -> DataFrame:
+        rows = self.of.frame(read).select(*COLUMNS)
+        if self.how == "copy":
+            return rows.toDF(*COLUMNS)
+        name = f"rows_{uuid4().hex}"
+        rows.createOrReplaceTempView(name)
+        rows.sparkSession.sql(f"CREATE TEMP VIEW view_of_{name} AS SELECT * FROM {name}")
+        return rows.sparkSession.table(f"view_of_{name}")
 
 
 def _summed(rows: DataFrame, by: Column) -> DataFrame:

@@ -15,6 +15,7 @@ from tests.law7.grammar import (
     Copied,
     Filter,
     Join,
+    Passed,
     Project,
     Query,
     Sliding,
@@ -73,7 +74,7 @@ def odd_windows(case: Any) -> bool:
 
 def operators(query: Query) -> list[Query]:
     """All that keep rows."""
-    return [part for part in query.parts() if not isinstance(part, Source | Filter | Project | Union | Copied)]
+    return [part for part in query.parts() if not isinstance(part, Source | Filter | Project | Passed | Union | Copied)]
 
 
 def against_tables(case: Any) -> bool:

@@ -94,6 +94,21 @@ def test_a_time_rounded_in_a_zone_with_summer_time_ends_with_the_stream(pipe: Pi
         pipe.spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+def test_a_constant_time_ends_with_the_stream(pipe: Pipe) -> None:
+    """Its bound is the constant as long as a row may follow."""
+    path = pipe.create("source", "k STRING")
+    rows = pipe.read("source")
+    either = rows.selectExpr("if(k = 'a', rowtime, TIMESTAMP '2006-09-11 10:20:00Z') AS rowtime", "k")
+    fixed = rows.selectExpr("TIMESTAMP '2006-09-11 10:40:00Z' AS rowtime", "'fixed' AS k")
+    pipe.run(hourly(either.union(fixed)))
+    with opened(path, "a") as sink:
+        send(sink, ("10:10", "a"), ("10:10", "b"), promise="12:00")
+        assert pipe.step() == [], "a row may follow, with 10:20"
+        sink.close(complete=True)
+    assert sorted(pipe.step()) == [("11:00", "a", 1), ("11:00", "b", 1), ("11:00", "fixed", 2)]
+    assert pipe.bound == rt.RowtimeBound.END
+
+
 def test_a_join_frees_its_rows_and_is_complete_when_both_streams_are(pipe: Pipe) -> None:
     for name in ("orders", "trades"):
         pipe.create(name, "id INT")

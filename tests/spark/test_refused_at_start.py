@@ -107,6 +107,14 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         ),
         (UNKNOWN,),
     ),
+    "a copied mark on a column that is no key": (
+        lambda p: marked_alias(p, "rowtime - INTERVAL 2 HOURS").withColumn("k", F.lit("k")).dropDuplicates(["k"]),
+        (UNKNOWN, "Deduplicate keeps rows by the time t"),
+    ),
+    "a copied mark on a column in no condition": (
+        lambda p: p.read("a").mapInPandas(earlier, p.read("a").schema).join(p.read("b").select("k"), "k"),
+        (UNKNOWN, "Join keeps rows by the time rowtime (MapInPandas)"),
+    ),
     "a watermark above an aggregation": (
         lambda p: hourly(
             hourly(p.read("a")).select(F.col("window.end").alias("t")).withWatermark("t", "0 seconds"), "t"
@@ -194,6 +202,10 @@ TAKEN = {
     "an operator above another": lambda p: slidingAggregate(
         sliding(p), "k", interval="1 day", aggregates={"m": ("max", "n")}
     ),
+    "deduplication of a union that has no watermark": lambda p: (
+        p.read("a").select("rowtime", "k").union(p.read("b").selectExpr("timestamp_seconds(x)", "k"))
+    ).dropDuplicates(["k"]),
+    "a limit above a join without time": sql("SELECT l.rowtime, r.x FROM a l JOIN b r ON l.k = r.k LIMIT 5"),
     "a limit": lambda p: hourly(p.read("a").limit(1000).withWatermark("rowtime", "10 minutes")),
     "a window of an expression beside the time": sql(
         "SELECT rowtime, window(rowtime + INTERVAL 2 HOURS, '1 day') AS w, count(*) FROM a "

@@ -85,7 +85,14 @@ def in_sql(text):
     return lambda orders: orders.sparkSession.sql(text, orders=orders)
 
 
+def by_a_function(orders):
+    define = "CREATE OR REPLACE TEMPORARY FUNCTION hour_of(t TIMESTAMP) RETURNS TIMESTAMP RETURN date_trunc('HOUR', t)"
+    orders.sparkSession.sql(define)
+    return in_sql("SELECT hour_of(rowtime) AS rowtime, k, count(*) FROM {orders} GROUP BY hour_of(rowtime), k")(orders)
+
+
 GROUPED = {
+    "a function defined in SQL": by_a_function,
     "SQL": in_sql("SELECT date_trunc('HOUR', rowtime) AS rowtime, k, count(*) FROM {orders} GROUP BY 1, 2"),
     "HAVING": in_sql("""
         SELECT date_trunc('HOUR', rowtime) AS rowtime, k, count(*) FROM {orders} GROUP BY date_trunc('HOUR', rowtime), k
@@ -95,6 +102,12 @@ GROUPED = {
     "over a union and a table": lambda orders: GROUPED["DataFrame"](
         orders.union(orders.filter("k = 'z'")).join(orders.sparkSession.range(1).selectExpr("'a' AS k"), "k")
     ),
+    "by a column beside another derived one": in_sql("""
+        SELECT t AS rowtime, k, n FROM (
+            SELECT t, k, count(*) AS n FROM (
+                SELECT date_trunc('HOUR', rowtime) AS t, rowtime + INTERVAL 1 HOUR AS later, k FROM {orders})
+            GROUP BY t, k)
+        WHERE n > 0"""),
     "shifted": in_sql("SELECT rowtime + INTERVAL 1 SECOND AS rowtime, k, max(rowtime) FROM {orders} GROUP BY 1, k"),
 }
 

@@ -63,6 +63,9 @@ CASES = {
     "the same interval twice": Case(
         AFTER + "{r}.rowtime <= {l}.rowtime + INTERVAL 5 MINUTES + INTERVAL 5 MINUTES", *TEN_MINUTES
     ),
+    "a sum BETWEEN others": Case(
+        "{r}.rowtime - INTERVAL 4 MINUTES BETWEEN {l}.rowtime AND {l}.rowtime + INTERVAL 6 MINUTES", *TEN_MINUTES
+    ),
     "a shifted key": Case("{l}.rowtime = {r}.rowtime - INTERVAL 1 HOUR", *SHIFTED),
 }
 
@@ -104,6 +107,9 @@ def test_a_row_is_kept_until_it_can_have_no_match(pipe: Pipe, tmp_path, name: st
 UNTIL = "{r}.rowtime <= {l}.until"
 REFUSED = {
     "FLOAT has no whole seconds": "CAST({r}.rowtime AS FLOAT) <= CAST({l}.rowtime AS FLOAT) + 600",
+    "doubles of such a size are no microseconds": (
+        "CAST({r}.rowtime AS DOUBLE) + 9e12D <= CAST({l}.rowtime AS DOUBLE) + 9e12D"
+    ),
     "INT ends in 2038": "CAST({r}.rowtime AS INT) <= CAST({l}.rowtime AS INT) + 600",
     "a column that is not the event time": UNTIL,
     "a key that is not": "{l}.rowtime = {r}.until",
@@ -122,6 +128,16 @@ def test_an_outer_join_by_what_is_no_event_time_is_refused(pipe: Pipe, tmp_path,
         query.step()
     assert "LEFT OUTER JOIN on" in str(refused.value)
     assert "such as b.rowtime BETWEEN a.rowtime AND" in str(refused.value)
+
+
+def test_a_sum_between_others_frees_rows_also_if_its_time_is_not_selected(pipe: Pipe, tmp_path) -> None:
+    left, right = (opened(pipe.create(name, "k INT"), "p") for name in ("l", "r"))
+    on = CASES["a sum BETWEEN others"].on
+    with Observed(streamed(pipe, sql_join("LEFT SEMI", f"{{l}}.k = {{r}}.k AND {on}")), tmp_path) as query:
+        said(left, promise="2025-06-01T10:00:00Z")
+        said(right, promise="2025-06-01T10:00:00Z")
+        query.step()
+        assert list(query.promised) == ["lt"], "the rows that are kept are known"
 
 
 def test_an_inner_join_by_what_is_no_event_time_keeps_its_rows(pipe: Pipe, tmp_path) -> None:

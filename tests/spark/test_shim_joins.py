@@ -241,3 +241,16 @@ def test_a_quiet_side_does_not_take_a_join_apart(pipe, feeds, tmp_path) -> None:
         for feed in (orders, extra, trades):
             send(feed, promise="11:00")
         assert query.step() == [("10:05", None)]
+
+
+def test_a_quiet_stream_keeps_its_limit(pipe, feeds, tmp_path) -> None:
+    """Spark leaves out the limit of a stream without rows, and then fails since the limit's state is not there."""
+    orders, trades = feeds
+    limited, others = (pipe.read(name, watermark="none") for name in ("orders", "trades"))
+    with Observed(limited.limit(2).union(others).select("id"), tmp_path) as query:
+        send(orders, ("10:00", 1))
+        assert query.step() == [(1,)]
+        send(trades, ("10:00", 2))
+        assert query.step() == [(2,)]
+        send(orders, ("10:01", 3), ("10:01", 3))
+        assert query.step() == [(3,)]

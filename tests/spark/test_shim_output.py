@@ -30,7 +30,9 @@ EXPRESSIONS = {
     "CAST(CAST(rowtime AS DATE) AS TIMESTAMP)": "00:00",
     "greatest(rowtime, TIMESTAMP '2006-09-11 12:30:00')": "12:30",
     "least(rowtime, rowtime + INTERVAL 1 HOUR)": "12:20:00.000001",
-    "coalesce(rowtime, rowtime - INTERVAL 1 MINUTE)": "12:19:00.000001",
+    "coalesce(nullif(rowtime, rowtime), rowtime)": None,
+    "coalesce(date_trunc('MINUTE', rowtime), rowtime - INTERVAL 1 MINUTE)": "12:19:00.000001",
+    "coalesce(rowtime, try_to_timestamp(k))": "12:20:00.000001",
     "if(k = 'a', rowtime, rowtime + INTERVAL 1 SECOND)": "12:20:00.000001",
     "CASE WHEN k = 'a' THEN rowtime ELSE rowtime - INTERVAL 1 SECOND END": "12:19:59.000001",
     "CASE WHEN k = 'a' THEN rowtime END": None,
@@ -128,6 +130,14 @@ def test_stateless_queries_and_deduplication_pass_the_bound_as_it_is(pipe: Pipe,
 def test_a_udf_promises_nothing(pipe: Pipe, tmp_path) -> None:
     same = F.udf(lambda time: time, "timestamp")
     assert promised_at(pipe, tmp_path, lambda d: d.select(same("rowtime").alias("rowtime")), "12:20") == {}
+
+
+def test_fields_of_the_same_name_promise_nothing(pipe: Pipe, tmp_path) -> None:
+    def build(orders):
+        twice = F.expr("named_struct('t', rowtime + INTERVAL 1 HOUR, 't', rowtime - INTERVAL 1 HOUR, 'T', rowtime)")
+        return orders.select(twice.alias("s")).select("s.*").toDF("later", "earlier", "same")
+
+    assert promised_at(pipe, tmp_path, build, "12:20") == {"same": "12:20"}
 
 
 def test_pandas_functions_promise_nothing(pipe: Pipe, tmp_path) -> None:

@@ -49,6 +49,16 @@ def test_a_watermark_on_a_name_of_with_follows_the_bound(pipe: Pipe, tmp_path: P
         assert query.step() == [(("10:00", "11:00"), 1)]
 
 
+def test_a_derived_time_of_a_name_of_with(pipe: Pipe, tmp_path: Path) -> None:
+    pipe.create("c", "x BIGINT")
+    sink = opened(pipe.path("c"), "p")
+    names = "WITH o AS (SELECT rowtime + INTERVAL 1 HOUR AS t, x FROM {c}), p AS (SELECT t FROM o WHERE x > 0)"
+    frame = pipe.spark.sql(f"{names} SELECT count(*) FROM p GROUP BY window(t, '1 hour')", c=pipe.read("c"))
+    with Observed(frame, tmp_path) as seen:
+        send(sink, ("10:00", 1), ("10:00", 2), promise="11:00")
+        assert seen.step() == [(2,)]
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -61,6 +71,36 @@ def test_a_name_of_with_passes_the_bound(pipe: Pipe, tmp_path: Path, sinks: Any,
         send(sinks[0], ("10:00", 1, None), promise="10:30")
         seen.step()
         assert seen.promised == {"rowtime": "10:30"}
+
+
+PAIRS = "SELECT l.rowtime AS lt, r.rowtime AS rt FROM {l} l LEFT JOIN {r} r ON l.x = r.x AND l.rowtime = r.rowtime"
+COPIES = {
+    "a group of a view": "SELECT rowtime, count(*) FROM a_view GROUP BY rowtime",
+    "a join of copies in capitals": PAIRS.format(l="(SELECT rowtime AS ROWTIME, x FROM a)", r="b_view"),
+    "windows of a view of windows": (
+        "SELECT window(w, '2 hours') AS w, sum(n) FROM windows_view GROUP BY window(w, '2 hours')"
+    ),
+}
+
+
+@pytest.mark.parametrize("query", COPIES)
+def test_a_copy_and_a_view_are_like_the_column_itself(pipe: Pipe, tmp_path: Path, sinks: Any, query: str) -> None:
+    """A view defined in SQL casts and copies each column. Spark's optimizer removes copies of the same name."""
+    for name in ("a", "b"):
+        pipe.spark.sql(f"CREATE OR REPLACE TEMP VIEW {name}_view AS SELECT rowtime, x FROM {name}")
+    windows = "SELECT window(rowtime, '1 hour') AS w, count(*) AS n FROM a GROUP BY window(rowtime, '1 hour')"
+    pipe.spark.sql(f"CREATE OR REPLACE TEMP VIEW windows_view AS {windows}")
+    with Observed(pipe.spark.sql(COPIES[query]), tmp_path) as seen:
+        for sink in sinks:
+            send(sink, ("10:00", 1, None), promise="12:00")
+        assert len(seen.step()) == 1
+        assert seen.promised == expected(query)
+
+
+def expected(query: str) -> dict[str, str]:
+    if "windows" in query:
+        return {"w.start": "10:00:00.000001", "w.end": "12:00:00.000001"}
+    return {"lt": "12:00", "rt": "12:00"} if "join" in query else {"rowtime": "11:59:59.999001"}
 
 
 def moved(frames: Any) -> Any:

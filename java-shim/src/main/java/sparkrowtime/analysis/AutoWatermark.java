@@ -99,7 +99,12 @@ final class AutoWatermark {
 
   /** Moves the automatic node from below {@code project} to above it, onto one of its columns. */
   static LogicalPlan movedTo(Alias column, Project project) {
-    return on(column.toAttribute(), with(project, List.of(without(project.child()))));
+    return movedTo(column.toAttribute(), project);
+  }
+
+  /** Moves the automatic node from within {@code plan} to above it, onto one of its columns. */
+  static LogicalPlan movedTo(Attribute column, LogicalPlan plan) {
+    return on(column, without(plan));
   }
 
   /**

@@ -20,7 +20,7 @@ import sparkrowtime.support.Scala;
 /**
  * Supports GROUP BY date_trunc('HOUR', rowtime). Spark requires a watermarked column for an aggregation,
  * and an expression is not one. If a bound follows the expression, it becomes a column below the
- * aggregation, with the automatic node on it. Called at analysis.
+ * aggregation, unless it is one, and gets the automatic node. Called at analysis.
  *
  * <p>Law: the aggregation's own columns do not change.
  */
@@ -40,6 +40,8 @@ final class GroupedTimes {
     Expression time = aggregate.resolved() && aggregate.isStreaming() ? time(aggregate) : null;
     if (time == null) {
       return aggregate;
+    } else if (time instanceof Attribute own) {
+      return AutoWatermark.with(aggregate, List.of(AutoWatermark.movedTo(own, aggregate.child())));
     }
     Alias column = named(time);
     LogicalPlan below = above(column, aggregate.child());

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import sparkrowtime.bounds.Definitions;
+import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.WindowBounds;
 import sparkrowtime.support.Scala;
 
@@ -85,7 +86,8 @@ final class KnownTimes {
     return e.foldable() || isMadeOfKnown(e, plan);
   }
 
-  private boolean isMadeOfKnown(Expression e, LogicalPlan plan) {
+  private boolean isMadeOfKnown(Expression made, LogicalPlan plan) {
+    Expression e = ExprBounds.uncast(made);
     if (e instanceof Attribute a) {
       return isKnownBelow(a, plan);
     } else if (e instanceof Alias || e instanceof TaggingExpression) {
@@ -111,7 +113,8 @@ final class KnownTimes {
   }
 
   /** Whether a struct's field is a plain copy of a known time, or the end of a known window. */
-  private boolean isFieldKnown(Expression struct, int field, LogicalPlan plan) {
+  private boolean isFieldKnown(Expression value, int field, LogicalPlan plan) {
+    Expression struct = ExprBounds.uncast(value);
     if (struct instanceof Alias alias) {
       return isFieldKnown(alias.child(), field, plan);
     } else if (struct instanceof CreateNamedStruct made && !isWindowOrItsTime(made)) {

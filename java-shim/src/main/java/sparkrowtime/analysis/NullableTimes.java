@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.apache.spark.sql.catalyst.analysis.SQLScalarFunction;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.FullOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftOuter$;
@@ -136,6 +137,8 @@ final class NullableTimes {
       return false;
     } else if (e instanceof RuntimeReplaceable replaced) {
       return isNullable(replaced.replacement(), plan, notNull);
+    } else if (e instanceof SQLScalarFunction function) {
+      return isNullable(function.child(), plan, notNull);
     }
     List<Expression> parts = parts(e);
     if (e instanceof Coalesce || e instanceof Greatest || e instanceof Least) {

@@ -41,20 +41,29 @@ final class RefuseUnknownTimes {
             + " rowtime stream declares that its bound also holds for the other input.");
   }
 
-  /** The columns by which a node may keep rows. */
+  /**
+   * The columns by which a node may keep rows, or drop late ones. An aggregation sees only its groups. If there is a
+   * watermark, a deduplication or a join drops rows by any marked column, also by one that is no key and in no
+   * condition.
+   */
   private static Stream<Attribute> times(LogicalPlan node) {
     if (!StatefulNodes.keepsRows(node)) {
       return Stream.of();
     } else if (node instanceof Aggregate aggregate) {
       return references(Scala.list(aggregate.groupingExpressions()).stream());
-    } else if (node instanceof Deduplicate deduplicate) {
+    } else if (node instanceof Deduplicate deduplicate && !hasWatermark(node)) {
       return Scala.list(deduplicate.keys()).stream();
-    } else if (node instanceof Join join) {
+    } else if (node instanceof Join join && !hasWatermark(node)) {
       return references(Stream.ofNullable(Scala.orNull(join.condition())));
     }
     return Scala.list(node.children()).stream()
         .filter(LogicalPlan::isStreaming)
         .flatMap(c -> Scala.list(c.output()).stream());
+  }
+
+  private static boolean hasWatermark(LogicalPlan plan) {
+    return plan.exists(
+        Scala.function(n -> n instanceof EventTimeWatermark || n instanceof UpdateEventTimeWatermarkColumn));
   }
 
   private static Stream<Attribute> references(Stream<? extends Expression> expressions) {

@@ -4,6 +4,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
@@ -44,7 +45,7 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     if (!plan.exists(RowtimeRelations::isRowtime)) {
       return plan;
     }
-    LogicalPlan bounded = plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite));
+    LogicalPlan bounded = Marks.ofNames(plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite)));
     LogicalPlan grouped =
         GroupedTimes.isAwaited(plan)
             ? bounded
@@ -76,6 +77,8 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
       return AutoWatermark.replacedBy(watermark);
     } else if (node instanceof Project project) {
       return AutoWatermark.movedUp(project);
+    } else if (node instanceof Join join) {
+      return JoinConditions.compared(join);
     } else if (node instanceof Union union) {
       LogicalPlan beside = BesideUnion.rewritten(union);
       return beside != union ? beside : AutoWatermark.notBesideOrdinary(union);

@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import scala.Option;
+import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.WindowBounds;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
@@ -22,7 +23,8 @@ import sparkrowtime.support.Scala;
 /**
  * Supports GROUP BY window(rowtime + INTERVAL 1 HOUR, ...). Spark marks a window of a column with a
  * watermark, but not a window of an expression. If a bound follows the expression, it becomes a column
- * below the window, with the automatic node on it, and the window gets the mark.
+ * below the window, with the automatic node on it, and the window gets the mark. A window of a column that
+ * got the mark after Spark had made the window gets it, too.
  *
  * <p>By then Spark has rewritten the window to a node that computes it (a projection, or an Expand for
  * hopping windows), and to filters between that node and the aggregation.
@@ -34,10 +36,12 @@ final class WindowedTimes {
     Attribute window = aggregate.resolved() && aggregate.isStreaming() ? unmarked(aggregate) : null;
     LogicalPlan maker = window == null ? null : maker(window, aggregate.child());
     Expression time = maker == null ? null : time(window, maker);
-    if (time == null || AutoWatermark.boundsOver(onlyChild(maker)).of(time) == null) {
-      return aggregate;
+    if (time instanceof Attribute known && Rowtime.isWatermarked(known)) {
+      return rewritten(aggregate, maker, marking(maker, window, known.metadata()));
     }
-    return rewritten(aggregate, maker, watched(window, time, maker));
+    ExprBounds bounds = time == null ? null : AutoWatermark.boundsOver(onlyChild(maker));
+    boolean follows = bounds != null && bounds.of(time) != null;
+    return follows ? rewritten(aggregate, maker, watched(window, time, maker)) : aggregate;
   }
 
   /** Null if the aggregation already groups by a time with a watermark. */
@@ -71,7 +75,7 @@ final class WindowedTimes {
     return plan.children().apply(0);
   }
 
-  /** The expression of which the window is computed; null if no automatic node can be moved to it. */
+  /** The expression of which the window is computed; null if there is none, or more than one. */
   private static Expression time(Attribute window, LogicalPlan maker) {
     List<Expression> times =
         Scala.list(maker.expressions()).stream()
@@ -81,7 +85,7 @@ final class WindowedTimes {
             .toList();
     // The first is always the window's start. The end of a session is computed from the time and the gap.
     boolean one = !times.isEmpty() && times.stream().allMatch(t -> t.exists(times.get(0)::semanticEquals));
-    return one && AutoWatermark.boundsOver(onlyChild(maker)) != null ? times.get(0) : null;
+    return one ? times.get(0) : null;
   }
 
   /** The maker above a column with the time, which has the automatic node. */

@@ -1,8 +1,10 @@
 package sparkrowtime.bounds;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.BinaryOperator;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 
@@ -32,6 +34,19 @@ public final class Columns {
 
   void putAll(Columns other) {
     bounds.putAll(other.bounds);
+  }
+
+  /** Whether one of these columns, which is never NULL, is at the end of time: then no row follows. */
+  boolean haveEnded(List<Attribute> columns) {
+    return columns.stream()
+        .filter(a -> !a.nullable())
+        .flatMap(a -> Stream.of(FIELDS).map(field -> get(a.exprId(), field)))
+        .anyMatch(b -> b != null && b.isPromise() && EndOfTime.isEnd(b.floor()));
+  }
+
+  /** Moves each bound to the end of time, also that of a constant, since no row follows. */
+  void end() {
+    bounds.replaceAll((key, b) -> b.isKnown() ? b.withFloor(EndOfTime.WITHIN) : b);
   }
 
   /**

@@ -25,11 +25,13 @@ public final class EndOfTime {
     return floor >= PUBLISHED && floor != Bound.UNLIMITED ? WITHIN : floor;
   }
 
+  /** Whether a floor of the query comes from the end of time. */
+  static boolean isEnd(long floor) {
+    return floor >= WITHIN - FARTHEST_MICROS && floor != Bound.UNLIMITED;
+  }
+
   /** A floor of the query, as sinks and tasks are told. */
   public static long published(long floor) {
-    if (floor >= WITHIN - FARTHEST_MICROS && floor != Bound.UNLIMITED) {
-      return PUBLISHED;
-    }
-    return Math.min(floor, PUBLISHED - 1);
+    return isEnd(floor) ? PUBLISHED : Math.min(floor, PUBLISHED - 1);
   }
 }

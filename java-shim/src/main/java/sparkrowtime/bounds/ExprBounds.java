@@ -5,6 +5,7 @@ import java.util.function.BinaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.SQLScalarFunction;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
@@ -42,10 +43,14 @@ public final class ExprBounds {
       return ofField(field.child(), field.childSchema().apply(field.ordinal()).name());
     } else if (e instanceof RuntimeReplaceable replaced) {
       return of(replaced.replacement());
+    } else if (e instanceof SQLScalarFunction function) {
+      return of(function.child());
     } else if (e instanceof Greatest) {
       return strongest(Scala.list(e.children()));
-    } else if (e instanceof Least || e instanceof Coalesce) {
+    } else if (e instanceof Least) {
       return weakest(Scala.list(e.children()));
+    } else if (e instanceof Coalesce) {
+      return weakest(upToNotNull(Scala.list(e.children())));
     } else if (e instanceof If choice) {
       return weakest(List.of(choice.trueValue(), choice.falseValue()));
     } else if (e instanceof CaseWhen choice) {
@@ -55,16 +60,28 @@ public final class ExprBounds {
     return moving < 0 ? null : moved(e, moving);
   }
 
+  /** The expression without casts to the type that it has. A view defined in SQL has one around each column. */
+  public static Expression uncast(Expression e) {
+    return e instanceof Cast cast && cast.child().dataType().sameType(cast.dataType()) ? uncast(cast.child()) : e;
+  }
+
   /** The bound of a field of a struct, which is a column or is made by this expression. */
-  Bound ofField(Expression struct, String field) {
+  Bound ofField(Expression value, String field) {
+    Expression struct = uncast(value);
     if (struct instanceof Attribute a) {
       return columns.get(a.exprId(), field);
     } else if (struct instanceof Alias alias) {
       return ofField(alias.child(), field);
     } else if (struct instanceof CreateNamedStruct made) {
-      return ofMade(made, Scala.list(made.names()).indexOf(UTF8String.fromString(field)));
+      return ofMade(made, place(field, Scala.list(made.names())));
     }
     return null;
+  }
+
+  /** The index of the only field of this name; -1 if there is none, or if several have it, as bounds go by names. */
+  private static int place(String field, List<Object> names) {
+    UTF8String name = UTF8String.fromString(field);
+    return names.indexOf(name) == names.lastIndexOf(name) ? names.indexOf(name) : -1;
   }
 
   private Bound ofMade(CreateNamedStruct made, int field) {
@@ -120,6 +137,12 @@ public final class ExprBounds {
   private static Bound constant(Literal literal) {
     boolean time = literal.dataType() instanceof TimestampType && literal.value() != null;
     return time ? Bound.of((Long) literal.value()) : null;
+  }
+
+  /** The arguments of coalesce that it can return: those up to the first that is never NULL. */
+  private static List<Expression> upToNotNull(List<Expression> arguments) {
+    int last = IntStream.range(0, arguments.size()).filter(i -> !arguments.get(i).nullable()).findFirst().orElse(-1);
+    return last < 0 ? arguments : arguments.subList(0, last + 1);
   }
 
   private Bound weakest(List<Expression> arguments) {

@@ -61,11 +61,11 @@ public final class PlanBounds {
     } else if (plan instanceof LeafNode) {
       return ofSource(plan);
     } else if (plan instanceof Project project) {
-      return ofList(Scala.list(project.projectList()), of(project.child()));
+      return ofList(Scala.list(project.projectList()), of(project.child()), project);
     } else if (plan instanceof Expand expand) {
       return ofExpand(expand);
     } else if (plan instanceof Aggregate aggregate) {
-      return ofList(Scala.list(aggregate.aggregateExpressions()), ofGroups(aggregate));
+      return ofList(Scala.list(aggregate.aggregateExpressions()), ofGroups(aggregate), aggregate);
     } else if (PassingOperators.isDistinct(plan)) {
       return groups(Scala.list(plan.output()), of(plan.children().apply(0)));
     } else if (plan instanceof Union union) {
@@ -161,9 +161,17 @@ public final class PlanBounds {
     return leaf instanceof StreamingDataSourceV2ScanRelation || leaf instanceof StreamingExecutionRelation;
   }
 
-  private Columns ofList(List<NamedExpression> list, Columns input) {
+  private static Columns ofList(List<NamedExpression> list, Columns input, UnaryNode node) {
     Columns columns = new Columns();
     list.forEach(e -> put(columns, e.exprId(), (Expression) e, input));
+    return ended(columns, input, node);
+  }
+
+  /** The columns of a node, at the end of time if no row of its input follows. */
+  private static Columns ended(Columns columns, Columns input, UnaryNode node) {
+    if (input.haveEnded(Scala.list(node.child().output()))) {
+      columns.end();
+    }
     return columns;
   }
 
@@ -190,7 +198,7 @@ public final class PlanBounds {
       }
       all = all == null ? one : weakest(output, all, output, one, output);
     }
-    return all;
+    return ended(all, input, expand);
   }
 
   /** Of a topic and the bounds beside it, the bounds alone count: nothing is taken from the rows. */

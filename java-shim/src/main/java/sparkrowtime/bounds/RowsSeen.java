@@ -5,6 +5,7 @@ import java.util.OptionalLong;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
@@ -57,11 +58,16 @@ public final class RowsSeen {
   }
 
   private OptionalLong sent(StreamingDataSourceV2ScanRelation source, Attribute column, long from) {
-    if (!(source.stream() instanceof BoundedStream stream) || !Rowtime.isRowtime(column)) {
+    if (!(source.stream() instanceof BoundedStream stream) || !isRowtime(column, source)) {
       return OptionalLong.empty();
     }
     Offset end = ends.apply(stream);
     return OptionalLong.of(end == null ? Bound.UNLIMITED : stream.leastSent(end, from));
+  }
+
+  /** A reference to a column has the name as the user wrote it, maybe in capitals; the source has its own. */
+  private static boolean isRowtime(Attribute column, StreamingDataSourceV2ScanRelation source) {
+    return Rowtime.isRowtime(source.output().apply(Definitions.place(column, source)));
   }
 
   private OptionalLong weakest(Union union, int index, long from) {
@@ -78,7 +84,7 @@ public final class RowsSeen {
     return (Attribute)
         Scala.list(project.projectList()).stream()
             .filter(e -> e.exprId().equals(column.exprId()))
-            .map(e -> e instanceof Alias alias ? alias.child() : e)
+            .map(e -> ExprBounds.uncast(e instanceof Alias alias ? alias.child() : (Expression) e))
             .filter(Attribute.class::isInstance)
             .findFirst()
             .orElse(null);

@@ -64,7 +64,8 @@ public final class WholeWindows {
         .allMatch(e -> isMadeWhole((Expression) e, plan));
   }
 
-  private boolean isMadeWhole(Expression e, LogicalPlan plan) {
+  private boolean isMadeWhole(Expression made, LogicalPlan plan) {
+    Expression e = ExprBounds.uncast(made);
     if (e instanceof Alias alias) {
       return isMadeWhole(alias.child(), plan);
     } else if (e instanceof Attribute a) {

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.analysis.SQLScalarFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -214,8 +215,8 @@ final class CheckpointedTimes {
 
   private Expression plain(Expression e, Set<ExprId> above) {
     boolean sameType = e instanceof Cast cast && cast.child().dataType().equals(cast.dataType());
-    if (sameType || e instanceof RuntimeReplaceable) {
-      return e.children().head();  // of the latter, SQL would show the columns as they were written
+    if (sameType || e instanceof RuntimeReplaceable || e instanceof SQLScalarFunction) {
+      return e.children().head();  // of the others, SQL would show the columns as they were written, or a name only
     }
     return e instanceof Attribute column ? named(column, above) : e;
   }

@@ -7,6 +7,7 @@ import java.util.UUID;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
+import org.apache.spark.sql.execution.streaming.operators.stateful.StreamingGlobalLimitExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.UpdateEventTimeColumnExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
 import org.apache.spark.sql.types.StructType;
@@ -173,7 +174,8 @@ final class Propagation {
   }
 
   private void refuseAboveEndless(StateStoreWriter operator) {
-    if (!Operators.times((SparkPlan) operator).isEmpty() && isAboveEndless((SparkPlan) operator)) {
+    boolean drops = !(operator instanceof StreamingGlobalLimitExec); // a limit has no time, and takes no row for late
+    if (drops && !Operators.times((SparkPlan) operator).isEmpty() && isAboveEndless((SparkPlan) operator)) {
       throw new IllegalArgumentException(
           "A join of two streams without a condition on both their times keeps rows forever, so"
               + " its results can have any time, and " + operator.shortName() + " above it would lose"

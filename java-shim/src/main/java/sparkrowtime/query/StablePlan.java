@@ -5,25 +5,31 @@ import java.util.List;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Disables rules of Spark's optimizer that depend on the size of an input. A stream without news in a
+ * Disables rules of Spark's optimizer. Some depend on the size of an input, and a stream without news in a
  * batch counts as small. Such a rule would give the query another plan in that batch, in which operators
- * read each other's state: it pushes a left semi join below an aggregation, or splits a join with a union
- * into several joins.
+ * read each other's state: it pushes a left semi join below an aggregation, splits a join with a union
+ * into several joins, or leaves out a limit. The last one replaces a copy of a column of the same name
+ * ({@code SELECT rowtime AS rowtime}, each column of a view defined in SQL) by that column. The operators
+ * above then keep rows by a column other than in the analyzed plan, and no bound is found for it.
  *
- * <p>Law: a query has the same stateful operators in every batch.
+ * <p>Law: a query has the same stateful operators in every batch, and they keep rows by columns of the
+ * analyzed plan.
  */
 final class StablePlan {
   private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
-  private static final List<String> BY_SIZE =
+  private static final List<String> CHANGING =
       List.of(
           "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
-          "org.apache.spark.sql.catalyst.optimizer.PushDownJoinThroughUnion");
+          "org.apache.spark.sql.catalyst.optimizer.PushDownJoinThroughUnion",
+          "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",
+          "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
+          "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases");
 
   private StablePlan() {}
 
   /** Called once a run. Changes the settings of the query's own session. */
   static void require(SQLConf conf) {
-    List<String> rules = new ArrayList<>(BY_SIZE);
+    List<String> rules = new ArrayList<>(CHANGING);
     String before = conf.getConfString(EXCLUDED, "");
     if (!before.isBlank()) {
       rules.add(before);

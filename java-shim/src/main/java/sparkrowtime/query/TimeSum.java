@@ -33,6 +33,9 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
   /** More than the distance between adjacent doubles that are seconds of the years up to 9999. */
   private static final long DOUBLE_ERROR_MICROS = 100;
 
+  /** The last second of the year 9999. Doubles beyond it are farther from each other. */
+  private static final BigDecimal LAST_SECOND = BigDecimal.valueOf(253_402_300_799L);
+
   private static final int MICROS_SCALE = 6;
 
   /** Earlier than all times: 0001-01-01. */
@@ -114,7 +117,13 @@ record TimeSum(List<Attribute> plus, List<Attribute> minus, long least, long mos
       return of(micros, micros);
     }
     BigDecimal seconds = value != null && e.dataType() instanceof NumericType ? decimal(value) : null;
-    return seconds == null ? null : of(micros(seconds, RoundingMode.FLOOR), micros(seconds, RoundingMode.CEILING));
+    boolean counts = seconds != null && isInRange(seconds);
+    return counts ? of(micros(seconds, RoundingMode.FLOOR), micros(seconds, RoundingMode.CEILING)) : null;
+  }
+
+  /** Whether the double nearest to this number of seconds, and to its sum with a time, is as close as the law says. */
+  private static boolean isInRange(BigDecimal seconds) {
+    return seconds.abs().compareTo(LAST_SECOND) <= 0;
   }
 
   private static BigDecimal decimal(Object number) {
