@@ -94,6 +94,10 @@ def of_a_function(schema: str) -> Any:
 
 
 REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "a join within a time that grows": (
+        sql(f"SELECT l.k FROM a l JOIN b r ON {NEAR} AND r.rowtime <= l.rowtime + (now() - TIMESTAMP '2026-01-01')"),
+        ("another one in a later batch", "r.rowtime <=", "Write a constant"),
+    ),
     "an operator's schema": (of_the_operators_schema, (UNKNOWN, "give mapInPandas its schema as text")),
     "an operator's schema, renamed": (state_function_of_the_operators_schema, (UNKNOWN, "rowtime")),
     "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias without")),

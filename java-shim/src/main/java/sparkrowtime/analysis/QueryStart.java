@@ -34,6 +34,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
     RefuseBeside.check(plan);
     RefuseGroupFunctions.check(plan);
     RefuseTableDifference.check(plan);
+    RefuseMovingConditions.check(plan);
     RefuseSecondWatermark.check(plan);
     if (mode.equals(OutputMode.Append())) {
       RefuseLostTotals.check(plan);

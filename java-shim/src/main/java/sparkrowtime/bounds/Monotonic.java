@@ -76,7 +76,7 @@ public final class Monotonic {
    * True for literals and deterministic functions of them. Spark also calls expressions foldable whose
    * value differs between batches or runs: the current time, session variables, user-defined functions.
    */
-  static boolean isConstant(Expression e) {
+  public static boolean isConstant(Expression e) {
     boolean deterministic = e.foldable() && e.deterministic();
     return deterministic && Scala.list(e.collectLeaves()).stream().allMatch(Literal.class::isInstance)
         && !e.exists(Scala.function(part -> part instanceof UserDefinedExpression));
