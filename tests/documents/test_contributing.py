@@ -13,6 +13,13 @@ def test_every_file_on_the_map_is_there() -> None:
     assert [name for name in named if not ((ROOT / name).exists() or (ROOT / "spark_rowtime" / name).exists())] == []
 
 
+def test_every_package_is_on_the_map() -> None:
+    packages = [folder for top in ("spark_rowtime", "tests") for folder in (ROOT / top).glob("*/__init__.py")]
+    assert len(packages) > 25
+    missing = {str(file.parent.relative_to(ROOT)) for file in packages} - set(re.findall(r"`([a-z_/0-9]+?)/?`", MAP))
+    assert missing == set()
+
+
 def test_every_java_class_on_the_map_is_there() -> None:
     named = set(re.findall(r"`([A-Z][a-z]\w+[A-Z]\w+)`", MAP)) - {"RowSink"}
     assert len(named) > 5
