@@ -39,6 +39,19 @@ def whole(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+class Counter:
+    """A table function: the number of its rows."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def eval(self, row: Any) -> None:
+        self.rows += 1
+
+    def terminate(self) -> Iterator[tuple[int]]:
+        yield (self.rows,)
+
+
 def sliding(pipe: Pipe) -> DataFrame:
     return slidingAggregate(pipe.read("a"), "k", interval="1 hour", aggregates={"n": ("count", "*")})
 
@@ -62,6 +75,14 @@ def state_function_of_the_operators_schema(pipe: Pipe) -> DataFrame:
 def cogrouped(pipe: Pipe) -> DataFrame:
     left, right = (pipe.read(name).groupBy("k") for name in ("a", "b"))
     return left.cogroup(right).applyInPandas(lambda one, _: one[["k"]], "k STRING")
+
+
+def table_function(text: str) -> Any:
+    def build(pipe: Pipe) -> DataFrame:
+        pipe.spark.udtf.register("whole", F.udtf(Counter, returnType="n INT"))
+        return pipe.spark.sql(text)
+
+    return build
 
 
 def sql(text: str) -> Any:
@@ -176,6 +197,10 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         (PARTS, "FlatMapGroupsInPandas [k#", "transformWithStateInPandas"),
     ),
     "applyInArrow": (lambda p: p.read("a").groupBy("k").applyInArrow(whole, p.read("a").schema), (PARTS,)),
+    "a table function over one partition": (
+        table_function("SELECT * FROM whole(TABLE(SELECT * FROM a) WITH SINGLE PARTITION)"),
+        ("whole(TABLE(...) WITH SINGLE PARTITION)", "the rows that a stream has in one micro-batch"),
+    ),
     "cogroup": (cogrouped, (PARTS,)),
 }
 
@@ -195,6 +220,7 @@ def test_refused(streams: Pipe, case: str) -> None:
 
 
 TAKEN = {
+    "a table function": table_function("SELECT * FROM whole(TABLE(SELECT * FROM a))"),
     "rows with a match": sql(OUTER.format(by="r.rowtime", where="WHERE r.x > 0")),
     "the time of a function, with a schema that says NOT NULL": of_a_function(
         "rowtime TIMESTAMP NOT NULL, k STRING, x INT"

@@ -33,6 +33,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
     BoundedQuery.refuseSettings(SQLConf.get());
     RefuseBeside.check(plan);
     RefuseGroupFunctions.check(plan);
+    RefuseTableFunctions.check(plan);
     RefuseTableDifference.check(plan);
     RefuseMovingConditions.check(plan);
     RefuseSecondWatermark.check(plan);
