@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.announce.template import hide
-from spark_rowtime.errors import ExtraNotInstalledError, InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.extras import import_extra
 
 LONGEST_WAIT_SECONDS = 3600.0
 """The longest time for which a server may ask to be left alone."""
@@ -41,7 +42,7 @@ class HttpClient:
 
     def __init__(self, timeout: float, secrets: list[str]) -> None:
         self.secrets = secrets
-        self._urllib3 = _urllib3()
+        self._urllib3 = import_extra("urllib3", "announce", "An announcement over HTTP")
         limit = self._urllib3.Timeout(connect=timeout, read=timeout)
         self._pool = self._urllib3.PoolManager(timeout=limit, retries=False, maxsize=1)
         self._filter = _Hiding(secrets)
@@ -92,17 +93,6 @@ class _Hiding(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = hide(record.getMessage(), self._secrets), ()
         return True
-
-
-def _urllib3() -> Any:
-    try:
-        import urllib3  # noqa: PLC0415  (only where HTTP is used)
-    except ImportError:
-        raise ExtraNotInstalledError(
-            "Announcements over HTTP need urllib3, which is not installed: pip install 'spark-rowtime[announce]'.",
-            extra="announce",
-        ) from None
-    return urllib3
 
 
 def place(url: str) -> str:

@@ -1,10 +1,8 @@
 """The command ``rowtime serve``."""
 
-from importlib.util import find_spec
-
 import click
 
-from spark_rowtime.errors import ExtraNotInstalledError
+from spark_rowtime.types.extras import import_extra
 
 _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 _LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -29,12 +27,8 @@ def serve(paths: tuple[str, ...], port: int, host: str, names: tuple[str, ...]) 
     Each PATH is a stream, or a folder of streams. /api has the state as JSON, /metrics has it for Prometheus. Nothing
     can be changed there. Ctrl-C ends it. Needs the pip extra serve.
     """
-    missing = [module for module in _NEEDED if find_spec(module) is None]
-    if missing:
-        raise ExtraNotInstalledError(
-            f"rowtime serve needs {', '.join(missing)}, which is not installed: pip install 'spark-rowtime[serve]'.",
-            extra="serve",
-        )
+    for module in _NEEDED:
+        import_extra(module, "serve", "rowtime serve")
     from spark_rowtime.serve.server import serve as serve_until_ended  # noqa: PLC0415  (needs the extra)
 
     if host not in _LOCAL:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
-from spark_rowtime.tables.table import required
+from spark_rowtime.types.extras import import_extra
 
 LOG = logging.getLogger("spark_rowtime.kafka")
 PREFIX = "kafka."
@@ -32,7 +32,7 @@ _PROPERTY = re.compile(r'property[: ]+"([^"]+)"')
 
 def library(module: str = "confluent_kafka") -> Any:
     """Imports a module of the client; ExtraNotInstalledError without the pip extra."""
-    return required(module, "kafka", "Kafka")
+    return import_extra(module, "kafka", "Kafka")
 
 
 def client_options(given: Mapping[str, Any], refused: Mapping[str, str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import LOG, Told
 from spark_rowtime.kafka.settings import of_connections, redacted
 from spark_rowtime.kafka.topics import Topics, TopicState
-from spark_rowtime.tables.table import required
+from spark_rowtime.types.extras import import_extra
 
 REQUEST_SECONDS = 30.0
 """How long the brokers may take to answer."""
@@ -29,8 +29,8 @@ class Cluster:
 
     def __init__(self, address: TopicAddress, settings: Mapping[str, Any]) -> None:
         self.target = str(address)
-        self.library = required("confluent_kafka", "kafka", self.target)
-        self._admins = required("confluent_kafka.admin", "kafka", self.target)
+        self.library = import_extra("confluent_kafka", "kafka", self.target)
+        self._admins = import_extra("confluent_kafka.admin", "kafka", self.target)
         self.settings, self._servers, self._topic = dict(settings), *address
         self._told = Told()
         self._admin: Any = self.client(self._admins.AdminClient, {})

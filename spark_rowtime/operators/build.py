@@ -1,7 +1,6 @@
 """Builds the DataFrame with the aggregates from a DataFrame and a frame."""
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
@@ -21,13 +20,14 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from spark_rowtime.errors import ExtraNotInstalledError, InvalidOptionError, SchemaMismatchError
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.operators.aggregates import IN_SEQUENCE, Aggregate, aggregates
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
 from spark_rowtime.spark.shipped import shipped
 from spark_rowtime.types.arguments import to_count
+from spark_rowtime.types.extras import import_extra
 
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata key with which Spark marks the column that carries the watermark."""
@@ -165,12 +165,7 @@ def _check_columns(schema: StructType, by: list[str], rowtime: str) -> None:
 
 def _check_streaming(df: DataFrame, rowtime: str, buckets: int) -> None:
     to_count(buckets, "buckets", 1)
-    if find_spec("google") is None or find_spec("google.protobuf") is None:
-        raise ExtraNotInstalledError(
-            "Spark's transformWithState needs protobuf, which is not installed: "
-            "pip install 'spark-rowtime[operators]'.",
-            extra="operators",
-        )
+    import_extra("google.protobuf", "operators", "Spark's transformWithState")
     if WATERMARK not in df.schema[rowtime].metadata:
         raise InvalidOptionError(
             f"{rowtime!r} has no watermark, so no row would ever be complete. Read with format('rowtime') and "

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import (
-    ExtraNotInstalledError,
     InvalidOptionError,
     StreamBusyError,
     StreamExistsError,
@@ -21,6 +20,7 @@ from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.fork_lock import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.types.arguments import to_choice, to_text
+from spark_rowtime.types.extras import import_extra
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -229,14 +229,9 @@ def _require_no_location(path: str, location: str | None) -> None:
 
 
 def _postgres() -> "ModuleType":
-    try:
-        from spark_rowtime.store.postgres import streams  # noqa: PLC0415  (psycopg only where it is used)
-    except ImportError as error:
-        raise ExtraNotInstalledError(
-            "A stream in PostgreSQL needs psycopg 3, which is not installed. Install it: pip install "
-            "'spark-rowtime[postgres]'.",
-            extra="postgres",
-        ) from error
+    import_extra("psycopg", "postgres", "A stream in PostgreSQL")
+    from spark_rowtime.store.postgres import streams  # noqa: PLC0415  (psycopg only where it is used)
+
     return streams
 
 

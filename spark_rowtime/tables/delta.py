@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from spark_rowtime.errors import DataLostError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.tables.properties import BATCH, QUERY, marked
-from spark_rowtime.tables.table import Table, require_names, require_same, required
+from spark_rowtime.tables.table import Table, require_names, require_same
+from spark_rowtime.types.extras import import_extra
 
 _DRAIN = "rowtime.drain"
 """The application of a drain's transaction. Its version is the number of the drain's commits."""
@@ -23,7 +24,7 @@ class DeltaTable(Table):
 
     def __init__(self, target: str, schema: pa.Schema | None) -> None:
         super().__init__(target)
-        self._library = required("deltalake", "delta", target)
+        self._library = import_extra("deltalake", "delta", target)
         path = target.removeprefix("delta:")
         if schema is not None:
             self._make(path, schema)

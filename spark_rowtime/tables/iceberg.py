@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.tables.properties import marked
-from spark_rowtime.tables.table import Table, require_names, require_same, required
+from spark_rowtime.tables.table import Table, require_names, require_same
+from spark_rowtime.types.extras import import_extra
 
 _RETRIES = "commit.retry.num-retries"
 
@@ -31,7 +32,7 @@ class IcebergTable(Table):
             )
         if schema is not None:
             _require_kept_nulls(target, schema)
-        self._errors = required("pyiceberg.exceptions", "iceberg", target)
+        self._errors = import_extra("pyiceberg.exceptions", "iceberg", target)
         self._catalog = self._opened(name)
         self._table = self._loaded(schema)
         self.properties = self._reload()
@@ -46,7 +47,7 @@ class IcebergTable(Table):
 
     def _opened(self, name: str) -> Any:
         try:
-            return required("pyiceberg.catalog", "iceberg", self.target).load_catalog(name)
+            return import_extra("pyiceberg.catalog", "iceberg", self.target).load_catalog(name)
         except Exception as error:
             raise InvalidOptionError(
                 f"The catalog {name!r} of {self.target} cannot be opened ({type(error).__name__}: {error}). Configure "

@@ -3,12 +3,10 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.errors import ExtraNotInstalledError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
+from spark_rowtime.errors import ProducerFencedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.types.schema import columns_of
 
 ATTEMPTS = 20
@@ -53,17 +51,6 @@ class Table(ABC):
     @abstractmethod
     def _reload(self) -> dict[str, str]:
         """Loads the table's newest state; returns the properties of the last commit by spark-rowtime."""
-
-
-def required(module: str, extra: str, target: str) -> Any:
-    """Imports a module of a pip extra; ExtraNotInstalledError if it is not installed."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ExtraNotInstalledError(
-            f"{target} needs {module.partition('.')[0]} ({error}). Run pip install 'spark-rowtime[{extra}]'.",
-            extra=extra,
-        ) from error
 
 
 def require_same(target: str, stream: pa.Schema, table: pa.Schema, *, wanted: pa.Schema | None = None) -> None:

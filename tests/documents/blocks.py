@@ -1,6 +1,7 @@
 """The code blocks of a page, and what each is said to print."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,14 @@ def blocks(page: Path) -> list[Block]:
         for match, after in zip(found, [*found, None][1:], strict=True)
         if match[1] in ("python", "bash")
     ]
+
+
+def shown_commands(page: Path) -> list[list[str]]:
+    """The words of each command ``rowtime`` in a block that does not run, but for those with words left out (...)."""
+    shown = [block[2].replace("\\\n", "") for block in FENCED.finditer(page.read_text()) if block[1] != "bash"]
+    lines = [line.removeprefix("$ ") for block in shown for line in block.splitlines()]
+    commands = [shlex.split(line) for line in lines if line.startswith("rowtime ")]
+    return [words[1:] for words in commands if "..." not in words]
 
 
 def _printed(text: str, block: re.Match[str], after: re.Match[str] | None) -> str | None:

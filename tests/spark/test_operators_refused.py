@@ -1,13 +1,13 @@
 """What the operators refuse, and what they say."""
 
-from importlib.util import find_spec
+import sys
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
 
 import spark_rowtime as rt
-from spark_rowtime.operators import build, cascadingAggregate, slidingAggregate
+from spark_rowtime.operators import cascadingAggregate, slidingAggregate
 from tests.streams import Pipe
 
 COLUMNS = "product STRING, units INT"
@@ -58,7 +58,7 @@ def test_without_rocksdb_it_is_refused(pipe: Pipe) -> None:
 def test_without_the_extra_it_says_which(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe.create("orders", COLUMNS)
     frame = pipe.read("orders")
-    monkeypatch.setattr(build, "find_spec", lambda name: None if name == "google.protobuf" else find_spec(name))
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
     with pytest.raises(rt.ExtraNotInstalledError, match=r"spark-rowtime\[operators\]"):
         refusing(frame)
 
