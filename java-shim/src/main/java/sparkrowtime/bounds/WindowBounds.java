@@ -27,9 +27,14 @@ public final class WindowBounds {
     return e.metadata().contains(MARKER);
   }
 
+  /** True for sessions, before or after an aggregation. */
+  public static boolean isSession(NamedExpression e) {
+    return e.metadata().contains(SESSION_MARKER);
+  }
+
   /** True for windows and sessions that Spark has computed from a time, before or after an aggregation. */
   public static boolean isWindow(NamedExpression e) {
-    return e.metadata().contains(MARKER) || e.metadata().contains(SESSION_MARKER);
+    return isFixedSize(e) || isSession(e);
   }
 
   static Bound of(CreateNamedStruct window, int field, ExprBounds bounds) {

@@ -92,7 +92,7 @@ public final class BoundedQuery {
   private BoundedQuery propagating() {
     SQLConf conf = execution.sparkSessionForStream().sessionState().conf();
     refuseSettings(conf);
-    StablePlan.require(conf);
+    StablePlan.require(conf, execution.logicalPlan());
     FirstZone.require(execution);
     CheckpointedTimes.check(execution);
     try {

@@ -2,15 +2,17 @@ package sparkrowtime.query;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * Disables rules of Spark's optimizer. Some depend on the size of an input, and a stream without news in a
  * batch counts as small. Such a rule would give the query another plan in that batch, in which operators
  * read each other's state: it pushes a left semi join below an aggregation, splits a join with a union
- * into several joins, or leaves out a limit. The last one replaces a copy of a column of the same name
- * ({@code SELECT rowtime AS rowtime}, each column of a view defined in SQL) by that column. The operators
+ * into several joins, or leaves out a limit. RemoveRedundantAliases replaces a copy of a column of the same
+ * name ({@code SELECT rowtime AS rowtime}, each column of a view defined in SQL) by that column. The operators
  * above then keep rows by a column other than in the analyzed plan, and no bound is found for it.
+ * RemoveRedundantAggregates leaves out an aggregation by sessions below a DISTINCT, and sessions are not merged.
  *
  * <p>Law: a query has the same stateful operators in every batch, and they keep rows by columns of the
  * analyzed plan.
@@ -23,13 +25,17 @@ final class StablePlan {
           "org.apache.spark.sql.catalyst.optimizer.PushDownJoinThroughUnion",
           "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",
           "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
-          "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases");
+          "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases",
+          "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAggregates");
 
   private StablePlan() {}
 
   /** Called once a run. Changes the settings of the query's own session. */
-  static void require(SQLConf conf) {
+  static void require(SQLConf conf, LogicalPlan plan) {
     List<String> rules = new ArrayList<>(CHANGING);
+    if (SessionConditions.areIn(plan)) {
+      rules.addAll(SessionConditions.MOVED_BY);
+    }
     String before = conf.getConfString(EXCLUDED, "");
     if (!before.isBlank()) {
       rules.add(before);
