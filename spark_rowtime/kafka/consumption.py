@@ -84,10 +84,11 @@ class Consumption:
             if message.error() is None:
                 batches.setdefault(part, []).append(message)
             else:
+                self._take(part, batches.get(part, []))  # what came before the error is there, whatever it says
                 self._event(part, message)
         self._raise_failure()
         for part, messages in batches.items():
-            self._guarded(part, methodcaller("take", messages))
+            self._take(part, messages)
         if batches:
             self._down_since = None
         now = time.monotonic()
@@ -95,6 +96,12 @@ class Consumption:
         self._quiet.look(list(self._feeds.values()), self._guarded)
         self._look_at_topics(now)
         self._settle(now)
+
+    def _take(self, part: Part, messages: list[Any]) -> None:
+        """Sends the rows of messages, and clears the list."""
+        if messages:
+            self._guarded(part, methodcaller("take", messages))
+            messages.clear()
 
     def _flush(self, feeds: Iterable[PartitionFeed]) -> None:
         for feed in list(feeds):
@@ -187,7 +194,8 @@ class Consumption:
             if feed is not None:
                 feed.end = message.offset()
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
-            if feed is not None:
+            self._guarded(part, PartitionFeed.flush)  # nobody can read again what came before
+            if feed is not None and part in self._feeds:
                 self._out_of_range(part, feed)
         elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
             self._require_topics(part.topic)
@@ -223,6 +231,7 @@ class Consumption:
         if now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
             self._looked_at_topics = now
             self._require_topics(*self._known)
+            self._down_since = None  # a broker has answered
 
     def _require_topics(self, *names: str) -> None:
         """Raises KafkaTopicError if a topic was deleted, or deleted and created anew."""
