@@ -56,7 +56,8 @@ class Consumption:
         self._fenced: dict[Part, float] = {}
         self._taken_back: set[Part] = set()
         self._failure: Exception | None = None
-        self._began = time.monotonic()
+        self._assigned_at: float | None = None
+        """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
         self._down_since: float | None = None
         self._looked_at_topics = time.monotonic()
         self._kafka = library()
@@ -125,11 +126,12 @@ class Consumption:
         if not self._until_end or self._fenced:
             return False
         if not self._feeds:  # other hosts have all partitions
-            return time.monotonic() - self._began > SETTLE_SECONDS
+            return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
         return all(f.at_end or f.next >= self._ends.get(p, 0) for p, f in self._feeds.items())
 
     def _assign(self, consumer: Any, partitions: list[Any]) -> None:
         """Kafka's client calls it, within ``consume``. What it raises there would be lost."""
+        self._assigned_at = time.monotonic()
         try:
             parts = [Part(p.topic, p.partition) for p in partitions]
             starts = self._start(parts)

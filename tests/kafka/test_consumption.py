@@ -16,6 +16,8 @@ from tests.kafka.feeds import SCHEMA, START, numbers
 
 confluent = pytest.importorskip("confluent_kafka")
 PART = Part("t", 0)
+ASSIGNED = "assigned"
+"""Among the answers of the client: Kafka gives the partition to this host."""
 
 
 class Message:
@@ -39,7 +41,7 @@ class Message:
 
 
 class Client:
-    """A consumer: each ``consume`` returns the next of ``answers``; the errors among these are told first."""
+    """A consumer: each ``consume`` returns the next of ``answers``; the texts among these are told first."""
 
     def __init__(self, answers: Iterator[Any], options: dict[str, Any]) -> None:
         self._answers, self._told = answers, options["error_cb"]
@@ -48,13 +50,11 @@ class Client:
         self._assign = on_assign
 
     def consume(self, *_: Any) -> list[Message]:
-        if self._assign is not None:
-            assign, self._assign = self._assign, None
-            assign(self, [confluent.TopicPartition(*PART)])
-        answer = next(self._answers)
-        while isinstance(answer, str):
-            self._told(confluent.KafkaError(getattr(confluent.KafkaError, answer)))
-            answer = next(self._answers)
+        while isinstance(answer := next(self._answers), str):
+            if answer == ASSIGNED:
+                self._assign(self, [confluent.TopicPartition(*PART)])
+            else:
+                self._told(confluent.KafkaError(getattr(confluent.KafkaError, answer)))
         return list(answer)
 
     def incremental_assign(self, _: Any) -> None:
@@ -141,7 +141,7 @@ def test_messages_that_came_before_an_error_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skips: bool
 ) -> None:
     """They are there, though retention has removed them meanwhile."""
-    answers = [[Message(0), Message(1), Message(2, "OFFSET_OUT_OF_RANGE")], [Message(7), Message(8)]]
+    answers = [ASSIGNED, [Message(0), Message(1), Message(2, "OFFSET_OUT_OF_RANGE")], [Message(7), Message(8)]]
     if skips:
         assert read(tmp_path / "s", Brokers(7, 9), answers, monkeypatch, skips_lost=True) == [0, 1, 7, 8]
     else:
@@ -156,6 +156,7 @@ def test_brokers_that_were_away_an_hour_ago_may_be_away_again(
     """Nothing comes meanwhile, but they answer. Only brokers that stay away end the feed."""
 
     def answers() -> Iterator[Any]:
+        yield ASSIGNED
         yield "_ALL_BROKERS_DOWN"
         yield clock.passes(3600)
         yield "_ALL_BROKERS_DOWN"
@@ -170,6 +171,21 @@ def test_brokers_that_were_away_an_hour_ago_may_be_away_again(
     with pytest.raises(rt.KafkaUnavailableError, match="ALL_BROKERS_DOWN"):
         read(tmp_path / "s", Brokers(0, 1), answers(), monkeypatch)
     assert clock.seconds == 4632
+
+
+def test_a_host_without_partitions_waits_until_kafka_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """Kafka gives none before the session of a host that died has ended. A feed with ``untilEnd`` had read nothing."""
+
+    def answers() -> Iterator[Any]:
+        yield []
+        yield clock.passes(45)
+        yield ASSIGNED
+        yield [Message(0), Message(1)]
+        pytest.fail("all was read")
+
+    assert read(tmp_path / "s", Brokers(0, 2), answers(), monkeypatch, until_end=True) == [0, 1]
 
 
 def test_a_partition_that_goes_on_is_not_said_to_wait_for_a_transaction(
