@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_rowtime.errors import DataLostError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
-from spark_rowtime.kafka.client import LOG, library, made, unavailable
+from spark_rowtime.kafka.client import LOG, Told, library, made, unavailable
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
@@ -58,7 +58,9 @@ class Consumption:
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
-        self._down_since: float | None = None
+        self._down: tuple[float, float] | None = None
+        """When the client first told that all brokers are away, and last; None: not since the last message."""
+        self._told = Told()
         self._looked_at_topics = time.monotonic()
         self._kafka = library()
         self._consumer = made("consumer", {**options, "error_cb": self._client_failed})
@@ -91,7 +93,7 @@ class Consumption:
         for part, messages in batches.items():
             self._take(part, messages)
         if batches:
-            self._down_since = None
+            self._down = None
         now = time.monotonic()
         self._flush(f for f in self._feeds.values() if f.pending and (f.full or now - f.committed_at > COMMIT_SECONDS))
         self._quiet.look(list(self._feeds.values()), self._guarded)
@@ -233,7 +235,6 @@ class Consumption:
         if now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
             self._looked_at_topics = now
             self._require_topics(*self._known)
-            self._down_since = None  # a broker has answered
 
     def _require_topics(self, *names: str) -> None:
         """Raises KafkaTopicError if a topic was deleted, or deleted and created anew."""
@@ -250,12 +251,14 @@ class Consumption:
         """The client's own errors; it goes on by itself where it can."""
         codes, now = self._kafka.KafkaError, time.monotonic()
         LOG.warning("Kafka's client: %s", error)
+        self._told(error)
         if error.code() in (codes._AUTHENTICATION, codes._SSL) or error.fatal():  # noqa: SLF001
             self._failure = self._failure or unavailable(self._topics.servers, error, "The connection")
         elif error.code() == codes._ALL_BROKERS_DOWN:  # noqa: SLF001
-            self._down_since = self._down_since or now
-            if now - self._down_since > DOWN_SECONDS:
-                self._failure = self._failure or unavailable(self._topics.servers, error, "Reading")
+            first, last = self._down or (now, now)
+            self._down = (first if now - last <= DOWN_SECONDS else now), now
+            if now - self._down[0] > DOWN_SECONDS:
+                self._failure = self._failure or unavailable(self._topics.servers, self._told.last, "Reading")
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
