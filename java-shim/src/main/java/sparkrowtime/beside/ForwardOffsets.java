@@ -32,7 +32,8 @@ public final class ForwardOffsets {
       throw new IllegalStateException(
           "The query has read " + topic + "[" + read.getKey() + "] up to offset " + read.getValue() + ", but now this partition "
               + (end.isMissingNode() ? "is not there any more" : "ends at offset " + end)
-              + ": the topic was deleted, and perhaps created again, or it has lost messages. The bounds in " + bounds
+              + ": the topic was deleted, and perhaps created again, it has lost messages, or the query does not subscribe to"
+              + " it any more. The bounds in " + bounds
               + " count by the old offsets, so what the query has promised by them would not hold for the messages that"
               + " come now. Start a query with a new checkpoint and, for a topic that was created again, a new stream of"
               + " bounds.");
