@@ -172,6 +172,7 @@ class SchemaMismatchError(RowtimeError):
     - ``schema``: the whole schema, as it was given.
     - ``file``: the path of the CSV file.
     - ``path``: the path of the stream.
+    - ``topic``: the name of the topic of Kafka.
 
     Example:
         >>> import spark_rowtime as rt

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
 from spark_rowtime.kafka.client import library
@@ -36,7 +37,7 @@ class AvroRecords:
     def __call__(self, message: Any) -> Any:
         where = self._serialization.SerializationContext(message.topic(), self._serialization.MessageField.VALUE)
         try:
-            return self._read(message.value(), where)
+            return _with_texts(self._read(message.value(), where))
         except self._refused as error:
             if error.http_status_code == 404:
                 raise MalformedError("the schema registry has no schema of its id") from None
@@ -55,6 +56,16 @@ class AvroRecords:
             servers=self._address,
             code=code,
         )
+
+
+def _with_texts(value: Any) -> Any:
+    """The value with the logical type uuid as a text, which a STRING holds."""
+    kind = type(value)
+    if kind is dict:
+        return {name: _with_texts(part) for name, part in value.items()}
+    if kind is list:
+        return [_with_texts(part) for part in value]
+    return str(value) if kind is UUID else value
 
 
 def _typed(name: str, text: str) -> str | int:

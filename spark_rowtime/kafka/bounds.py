@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.topic_cut import require_same_topics
-from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
+from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, RowtimeError, SchemaMismatchError
 from spark_rowtime.kafka.client import admin_of, library, unavailable
 from spark_rowtime.kafka.deliveries import Deliveries, OnDelivery
 from spark_rowtime.kafka.topics import Topics
@@ -97,7 +97,9 @@ class KafkaBounds:
             LateRowError: The rowtime lies below the bound in force. Nothing was produced.
             SinkClosedError: The sink is closed.
             ProducerFencedError: Another sink took the producer over.
-            KafkaUnavailableError: The client's queue was full for the whole timeout.
+            KafkaUnavailableError: The client's queue was full for the whole timeout; or the client does not take the
+                message, as where its transaction has not begun, or the topic has no such partition.
+            SchemaMismatchError: The message is larger than the client allows.
         """
         micros, deadline = to_micros(rowtime, tz), time.monotonic() + self._seconds
         while not self._produced(micros, on_delivery, {"value": value, "key": key, **more}):
@@ -200,8 +202,10 @@ class KafkaBounds:
             except BufferError:
                 self._deliveries.not_sent(generation)
                 return False
-            except BaseException:
+            except BaseException as error:
                 self._deliveries.not_sent(generation)
+                if isinstance(error, library().KafkaException):
+                    raise self._not_taken(error.args[0]) from error
                 raise
             return True
 
@@ -253,6 +257,18 @@ class KafkaBounds:
                 topic=self.topic,
                 code=failed[0].partition(":")[0],
             )
+
+    def _not_taken(self, error: Any) -> RowtimeError:
+        text = (
+            f"Kafka's client has not taken a message to topic {self.topic!r}: {error.name()} ({error.str()}). Nothing "
+            "of this call was produced, and no bound waits for it."
+        )
+        if error.code() == library().KafkaError.MSG_SIZE_TOO_LARGE:
+            return SchemaMismatchError(
+                f"{text} Raise message.max.bytes of the producer and max.message.bytes of the topic, or send less.",
+                topic=self.topic,
+            )
+        return KafkaUnavailableError(f"{text} Mend the cause, then produce again.", topic=self.topic, code=error.name())
 
     def _not_told(self, what: str) -> InvalidOptionError:
         return InvalidOptionError(

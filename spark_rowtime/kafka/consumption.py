@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_rowtime.errors import DataLostError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
-from spark_rowtime.kafka.client import LOG, library, made, unavailable
+from spark_rowtime.kafka.client import LOG, Told, library, made, unavailable
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
@@ -56,8 +56,11 @@ class Consumption:
         self._fenced: dict[Part, float] = {}
         self._taken_back: set[Part] = set()
         self._failure: Exception | None = None
-        self._began = time.monotonic()
-        self._down_since: float | None = None
+        self._assigned_at: float | None = None
+        """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
+        self._down: tuple[float, float] | None = None
+        """When the client first told that all brokers are away, and last; None: not since the last message."""
+        self._told = Told()
         self._looked_at_topics = time.monotonic()
         self._kafka = library()
         self._consumer = made("consumer", {**options, "error_cb": self._client_failed})
@@ -84,17 +87,24 @@ class Consumption:
             if message.error() is None:
                 batches.setdefault(part, []).append(message)
             else:
+                self._take(part, batches.get(part, []))  # what came before the error is there, whatever it says
                 self._event(part, message)
         self._raise_failure()
         for part, messages in batches.items():
-            self._guarded(part, methodcaller("take", messages))
+            self._take(part, messages)
         if batches:
-            self._down_since = None
+            self._down = None
         now = time.monotonic()
         self._flush(f for f in self._feeds.values() if f.pending and (f.full or now - f.committed_at > COMMIT_SECONDS))
         self._quiet.look(list(self._feeds.values()), self._guarded)
         self._look_at_topics(now)
         self._settle(now)
+
+    def _take(self, part: Part, messages: list[Any]) -> None:
+        """Sends the rows of messages, and clears the list."""
+        if messages:
+            self._guarded(part, methodcaller("take", messages))
+            messages.clear()
 
     def _flush(self, feeds: Iterable[PartitionFeed]) -> None:
         for feed in list(feeds):
@@ -118,11 +128,12 @@ class Consumption:
         if not self._until_end or self._fenced:
             return False
         if not self._feeds:  # other hosts have all partitions
-            return time.monotonic() - self._began > SETTLE_SECONDS
+            return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
         return all(f.at_end or f.next >= self._ends.get(p, 0) for p, f in self._feeds.items())
 
     def _assign(self, consumer: Any, partitions: list[Any]) -> None:
         """Kafka's client calls it, within ``consume``. What it raises there would be lost."""
+        self._assigned_at = time.monotonic()
         try:
             parts = [Part(p.topic, p.partition) for p in partitions]
             starts = self._start(parts)
@@ -187,7 +198,8 @@ class Consumption:
             if feed is not None:
                 feed.end = message.offset()
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
-            if feed is not None:
+            self._guarded(part, PartitionFeed.flush)  # nobody can read again what came before
+            if feed is not None and part in self._feeds:
                 self._out_of_range(part, feed)
         elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
             self._require_topics(part.topic)
@@ -239,12 +251,14 @@ class Consumption:
         """The client's own errors; it goes on by itself where it can."""
         codes, now = self._kafka.KafkaError, time.monotonic()
         LOG.warning("Kafka's client: %s", error)
+        self._told(error)
         if error.code() in (codes._AUTHENTICATION, codes._SSL) or error.fatal():  # noqa: SLF001
             self._failure = self._failure or unavailable(self._topics.servers, error, "The connection")
         elif error.code() == codes._ALL_BROKERS_DOWN:  # noqa: SLF001
-            self._down_since = self._down_since or now
-            if now - self._down_since > DOWN_SECONDS:
-                self._failure = self._failure or unavailable(self._topics.servers, error, "Reading")
+            first, last = self._down or (now, now)
+            self._down = (first if now - last <= DOWN_SECONDS else now), now
+            if now - self._down[0] > DOWN_SECONDS:
+                self._failure = self._failure or unavailable(self._topics.servers, self._told.last, "Reading")
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

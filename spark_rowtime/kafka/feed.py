@@ -222,7 +222,7 @@ class KafkaFeed:
 
         So the stream waits for the partitions that another host, or a later assignment, will read.
         """
-        new = [part for topic in known.values() for part in self._unknown(sinks, topic)]
+        new = [part for topic in known.values() for part in reversed(self._unknown(sinks, topic))]
         for part, offset in self._first_offsets(sinks, topics, new).items():
             sink = sinks.open(part.producer)
             with suppress(ProducerFencedError), ExitStack() as ends:  # another host may start at the same time
@@ -231,11 +231,16 @@ class KafkaFeed:
                     sink.flush(checkpoint=Checkpoint(known[part.topic].id, offset).text())
 
     def _first_offsets(self, sinks: Sinks, topics: Topics, new: list[Part]) -> dict[Part, int]:
-        """Where these partitions begin. One of a topic that the stream knows begins at its start."""
-        late = {part for part in new if self._latest and not self._knows(sinks, part.topic)}
-        return {**topics.starts(set(new) - late), **topics.ends(late, committed=True)}
+        """Where these partitions begin. One of a topic that the stream knows begins at its start.
+
+        They keep their order, in which partition 0 is the last one of its topic.
+        """
+        late = [part for part in new if self._latest and not self._knows(sinks, part.topic)]
+        found = {**topics.starts(set(new).difference(late)), **topics.ends(late, committed=True)}
+        return {part: found[part] for part in new}
 
     def _knows(self, sinks: Sinks, topic: str) -> bool:
+        """Whether all partitions that the topic had at first are in the stream: partition 0 comes last."""
         with open_store(sinks.path) as store:
             found = store.producer(Part(topic, 0).producer)
         return found is not None and found.checkpoint is not None

@@ -48,15 +48,12 @@ def _list(kind: pa.DataType) -> Reader | None:
     return read and (lambda value: [read(item) for item in value] if type(value) is list else value)
 
 
-def _struct(kind: pa.DataType) -> Reader | None:
-    readers = {field.name: read for field in kind if (read := value_reader(field.type)) is not None}
-    if not readers:
-        return None
+def _struct(kind: pa.DataType) -> Reader:
+    """Reads the fields that the column has. Others are left out, and those that are missing are NULL, as in a row."""
+    readers = {field.name: value_reader(field.type) or _same for field in kind}
 
     def reader(value: Any) -> Any:
-        if type(value) is not dict:
-            return value
-        return {name: readers[name](part) if name in readers else part for name, part in value.items()}
+        return {name: read(value.get(name)) for name, read in readers.items()} if type(value) is dict else value
 
     return reader
 

@@ -31,7 +31,8 @@ class QuietPartitions:
     def __init__(self, topics: Topics, delay: int | None, idle: float | None) -> None:
         self._topics, self._delay, self._idle = topics, delay, idle
         self._looked = 0.0
-        self._waits: dict[PartitionFeed, float] = {}
+        self._waits: dict[PartitionFeed, tuple[int, float]] = {}
+        """Of partitions that do not go on although there is more: their positions, and since when."""
 
     def look(self, feeds: Iterable[PartitionFeed], guarded: Callable[[Part, Action], None]) -> None:
         """Looks at the partitions whose end was reached, if a look is due.
@@ -63,9 +64,12 @@ class QuietPartitions:
             feed.leave()
 
     def _waits_for_transaction(self, feed: PartitionFeed, now: float) -> None:
-        since = self._waits.setdefault(feed, now)
-        if now - since >= HANGING_SECONDS:
-            self._waits[feed] = now
+        position, since = self._waits.get(feed, (None, now))
+        if position != feed.position:  # it has gone on since the last look, and more has come
+            since = now
+        hangs = now - since >= HANGING_SECONDS
+        self._waits[feed] = feed.position, now if hangs else since
+        if hangs:
             LOG.warning(
                 "Partition %s of topic %s does not go on behind offset %s: a transaction that began there is still "
                 "open. kafka-transactions.sh find-hanging names it; the stream waits for it.",

@@ -21,7 +21,8 @@ def resolved(record: Mapping[str, Any]) -> RowtimeBound | None:
 def ticdc(record: Mapping[str, Any]) -> RowtimeBound | None:
     """TiCDC's watermark in the protocols canal-json (with enable-tidb-extension=true) and simple."""
     if record.get("type") == "TIDB_WATERMARK":
-        return RowtimeBound(_TSO(record.get("_tidb", {}).get("watermarkTs")))
+        extension = record.get("_tidb")
+        return RowtimeBound(_TSO(extension.get("watermarkTs") if isinstance(extension, dict) else None))
     return RowtimeBound(_TSO(record.get("commitTs"))) if record.get("type") == "WATERMARK" else None
 
 

@@ -46,8 +46,9 @@ def punctuate(df: DataFrame, column: str, *, bounds: str) -> DataFrame:
     _check(df, column)
     reader = df.sparkSession.readStream.format("rowtime").option(BESIDE, column).option("watermark", "none")
     fields = [_of_bounds(field, column) for field in df.schema]
-    punctuated: DataFrame = reader.load(bounds).where(f.lit(False)).select(*fields).unionAll(df)
-    return punctuated
+    rows = df.where(f.lit(True))  # Spark makes one union of two that follow each other; a filter keeps them apart
+    punctuated: DataFrame = reader.load(bounds).where(f.lit(False)).select(*fields).unionAll(rows)
+    return punctuated.where(f.lit(True))
 
 
 def _of_bounds(field: StructField, column: str) -> Column:

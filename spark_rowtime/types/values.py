@@ -38,10 +38,18 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Converts the values into an Arrow array of ``kind``; raises one of MISFITS."""
     if not set(map(type, values)) <= _plain(kind):
         values = list(map(rule(kind), values))
-    array = pa.array(values, kind)
+    array = _doubles(values) if pa.types.is_float64(kind) else pa.array(values, kind)
     if pa.types.is_timestamp(kind):
         check_years(array)
     return array
+
+
+def _doubles(values: Sequence[Any]) -> pa.Array:
+    """Arrow itself takes no whole number from 2^63 on, such as the 100000000000000000000 of JavaScript's JSON."""
+    try:
+        return pa.array(values, pa.float64())
+    except pa.ArrowInvalid:
+        return pa.array(list(map(rule(pa.float64()), values)), pa.float64())
 
 
 def check_years(array: pa.Array | pa.ChunkedArray) -> None:

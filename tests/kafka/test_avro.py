@@ -8,22 +8,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.kafka.avro import AvroRecords
+from spark_rowtime.kafka.decoding import RecordDecoder
+from spark_rowtime.types.schema import stream_schema
 from tests.kafka.feeds import bound, message, moment, read, rows
 
+PLACE = [{"name": "city", "type": "string"}, {"name": "zip", "type": "string"}]
 AVRO = {
     "type": "record",
     "name": "Change",
     "fields": [
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
         {"name": "n", "type": ["null", "long"]},
-        {"name": "other", "type": "string"},
+        {"name": "other", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "place", "type": {"type": "record", "name": "Place", "fields": PLACE}},
     ],
 }
+ID = "00000000-0000-0000-0000-000000000007"
 
 
 class Registry(BaseHTTPRequestHandler):
@@ -57,8 +64,8 @@ def encoded(n: int, schema: int = 7) -> dict[str, Any]:
     """A message in Confluent's wire format."""
     fastavro = pytest.importorskip("fastavro")
     body = io.BytesIO()
-    millis = 1767621600_000 + n * 1000
-    fastavro.schemaless_writer(body, fastavro.parse_schema(AVRO), {"at": millis, "n": n, "other": "x"})
+    record = {"at": 1767621600_000 + n * 1000, "n": n, "other": ID, "place": {"city": "Oslo", "zip": "0150"}}
+    fastavro.schemaless_writer(body, fastavro.parse_schema(AVRO), record)
     return {"value": struct.pack(">bI", 0, schema) + body.getvalue(), "partition": 0}
 
 
@@ -70,6 +77,22 @@ def test_avro_records_are_rows(kafka: Any, tmp_path: Path) -> None:
         assert read(kafka, tmp_path / "s", topic, **how) == [0, 1, 4]
     assert bound(tmp_path / "s") == moment(4)
     assert rows(kept).column("cause").to_pylist()[1].startswith("the schema registry")
+
+
+def test_a_schema_that_has_changed() -> None:
+    """Fields that a column does not have are left out, those that are missing are NULL, also within a STRUCT."""
+    columns = (
+        "rowtime TIMESTAMP NOT NULL, n BIGINT, gone STRING, other STRING, place STRUCT<city: STRING, road: STRING>"
+    )
+    message = SimpleNamespace(value=lambda: encoded(1)["value"], topic=lambda: "orders")
+    with registry() as url:
+        row = RecordDecoder(stream_schema(columns), AvroRecords({"url": url}), "at").made()(message)
+    assert {name: value for name, value in row.items() if name != "rowtime"} == {
+        "n": 1,
+        "gone": None,
+        "other": ID,
+        "place": {"city": "Oslo", "road": None},
+    }
 
 
 def test_a_registry_that_does_not_answer(kafka: Any, tmp_path: Path) -> None:

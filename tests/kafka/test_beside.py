@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pyspark.errors import IllegalArgumentException
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -61,6 +61,23 @@ def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(beside:
             assert query.step() == [(ONE, "b", 1)]
         assert sorted(beside.rejected) == kept
     assert rt.describeStream(beside.bounds).rejected == 2
+
+
+def test_a_topic_whose_offsets_go_back_ends_the_query(beside: Beside, tmp_path: Path) -> None:
+    """Otherwise what was promised would not hold for its rows, and operators would drop them without a trace."""
+    topic = beside.topics[0]
+    frame = hourly(beside.rows(failOnDataLoss="false"))
+    query = Observed(frame, tmp_path)
+    with closing(beside.sink()) as sink, query:
+        beside.put(0, ("12:10", "a"), ("12:20", "a"))
+        promise(sink, "13:00", beside.cut())
+        assert query.step() == [(NOON, "a", 2)]
+    beside.kafka.delete_topic(topic)
+    beside.kafka.topic(topic)
+    beside.put(0, ("12:30", "late"))
+    with pytest.raises(StreamingQueryException, match=rf"{topic}\[0\] up to offset 2, but now .* at offset 1:"), query:
+        query.step()
+    assert beside.read_up_to(query, query.last)[0] == 2, "the offset log has no batch that goes back"
 
 
 def test_rows_up_to_1970_are_late_and_kept_with_their_times(beside: Beside, tmp_path: Path) -> None:
@@ -155,6 +172,10 @@ def joined(beside: Beside) -> DataFrame:
     return rt.punctuate(beside.parsed().join(names, "k"), "ts", bounds=beside.bounds)
 
 
+def unioned(beside: Beside) -> DataFrame:
+    return rt.punctuate(beside.parsed().union(beside.parsed()), "ts", bounds=beside.bounds)
+
+
 def nullable(beside: Beside) -> DataFrame:
     frame = beside.read().select(f.expr("CAST(CAST(value AS STRING) AS TIMESTAMP) AS ts"))
     return rt.punctuate(frame, "ts", bounds=beside.bounds)
@@ -180,6 +201,7 @@ def kept_not_null(beside: Beside) -> DataFrame:
 
 REFUSED = [
     (joined, "Join is below it.*Call punctuate on the parsed topic"),
+    (unioned, "Union is below it"),
     (nullable, "this time can be NULL.*WHERE ts IS NOT NULL"),
     (of_a_rate, r"format\(\"rate(-v2)?\"\) is below it"),
     (watermarked, "withWatermark, or another punctuate, is below it"),

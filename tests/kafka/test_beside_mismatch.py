@@ -89,3 +89,33 @@ def test_offsets_in_another_form_are_refused(spark: Any, json: str) -> None:
     assert offsets.topics('{"orders": {"0": 4711}}').toString() == '{"orders":{"0":4711}}'
     with pytest.raises(Exception, match=r"ShimMismatchError(?s:.)*the offsets of Spark's Kafka source"):
         offsets.topics(json)
+
+
+@pytest.mark.parametrize(
+    ("end", "what"),
+    [
+        ('{"orders": {"0": 3, "1": 9}}', r"orders\[0\] up to offset 5, but now this partition ends at offset 3"),
+        ('{"orders": {"0": 5}}', r"orders\[1\] up to offset 7, but now this partition is not there any more"),
+        ('{"other": {"0": 9}}', r"orders\[0\] up to offset 5, but now this partition is not there any more"),
+    ],
+)
+def test_topics_that_go_back_are_refused(spark: Any, end: str, what: str) -> None:
+    require = spark.sparkContext._jvm.sparkrowtime.beside.ForwardOffsets.require
+    start = '{"orders": {"0": 5, "1": 7}}'
+    for forward in (start, '{"orders": {"0": 5, "1": 8, "2": 0}, "more": {"0": 0}}'):
+        require("bounds.rowtime", start, forward)
+    with pytest.raises(Exception, match=rf"(?s){what}.*The bounds in bounds.rowtime.*a new checkpoint"):
+        require("bounds.rowtime", start, end)
+
+
+def test_late_rows_are_sent_to_the_driver_while_a_task_adds_some(spark: Any) -> None:
+    """An executor does so every ten seconds. If that fails for too long, Spark takes the executor for lost."""
+    beside = spark.sparkContext._jvm.sparkrowtime.beside
+    late, row = beside.LateRows(), getattr(beside, "LateRows$Row")
+    late.add(row("orders/0/1", b"a"))
+    late.add(row("orders/0/2", b"b"))
+    sent = late.value().keySet().iterator()
+    sent.next()
+    late.add(row("orders/0/0", b"c"))
+    assert sent.next() == "orders/0/2"
+    assert late.copy().value().size() == 3

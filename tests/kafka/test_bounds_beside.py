@@ -177,6 +177,20 @@ def _ends_at(store: Any, seq: int) -> dict[int, int]:
     return ends
 
 
+def test_a_message_that_the_client_does_not_take_holds_nothing(kafka: Any, path: str) -> None:
+    topic = kafka.topic()
+    with beside(kafka, topic, path) as orders:
+        orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
+        with pytest.raises(rt.SchemaMismatchError, match=r"MSG_SIZE_TOO_LARGE.*Raise message\.max\.bytes"):
+            orders.produce("x" * 2_000_000, rowtime=f"{DAY}09:00Z")
+        orders.sendRowtimeBound(f"{DAY}10:00Z")
+        with pytest.raises(rt.KafkaUnavailableError, match=r"_UNKNOWN_PARTITION.*Nothing of this call") as failed:
+            orders.produce("10:00", rowtime=f"{DAY}10:00Z", partition=7)
+        assert failed.value.values == {"topic": topic, "code": "_UNKNOWN_PARTITION"}
+        orders.flush()
+        assert floor(path, topic, 1) == us("10:00")
+
+
 def test_messages_that_were_not_delivered_hold_the_bound(kafka: Any, path: str) -> None:
     topic = kafka.topic(max_message_bytes=1000)
     orders = beside(kafka, topic, path)

@@ -47,6 +47,29 @@ def test_an_added_partition_is_read_from_its_start(kafka: Any, tmp_path: Path) -
     assert read(kafka, tmp_path / "s", topic, start="latest") == [0, 1]
 
 
+def test_a_host_that_ends_while_it_attaches_partitions_leaves_the_others_at_their_ends(
+    kafka: Any, tmp_path: Path
+) -> None:
+    """With ``start="latest"``; another host that starts at the same time meets the same."""
+
+    class Ending(rt.Sinks):
+        opened = 0
+
+        def open(self, producer: str, **options: Any) -> Any:
+            self.opened += 1
+            if self.opened == 8:
+                raise EndedError
+            return super().open(producer, **options)
+
+    topic, path = kafka.topic(partitions=8), str(tmp_path / "s")
+    kafka.send(topic, [message(n, partition=n) for n in range(8)])
+    rt.createStream(path, SCHEMA)
+    feed = KafkaFeed(servers=kafka.bootstrap, topics=topic, start="latest")
+    with Ending(path, feed.sinkOptions) as sinks, suppress(EndedError):
+        feed.runProducers(sinks)
+    assert read(kafka, path, topic, start="latest") == []
+
+
 def test_late_rows_are_recorded_and_lateness_takes_them(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=1)
     kafka.send(topic, [message(n, seconds) for n, seconds in enumerate((10, 20, 15))])

@@ -40,8 +40,9 @@ def test_watermarks_of_ticdc() -> None:
     found = [ticdc(canal), ticdc(simple)]
     assert [bound and bound.time.isoformat() for bound in found] == ["2026-01-05T14:00:00+00:00"] * 2
     assert ticdc({"type": "INSERT", "commitTs": TSO}) is None
-    with pytest.raises(MalformedError):
-        ticdc({"type": "WATERMARK"})
+    for broken in ({"type": "WATERMARK"}, {**canal, "_tidb": None}, {**canal, "_tidb": []}, {"type": canal["type"]}):
+        with pytest.raises(MalformedError):
+            ticdc(broken)
 
 
 def test_a_row_with_a_field_resolved_is_a_row() -> None:

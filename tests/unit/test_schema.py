@@ -189,6 +189,17 @@ def test_no_fraction_is_cut_off(kind, good, bad):
         rows_to_batch([(when("10:00"), good), (when("10:00"), bad)], schema)
 
 
+def test_whole_numbers_in_a_double():
+    """As JavaScript writes them in JSON; Arrow itself takes none from 2^63 on."""
+    schema = stream_schema("rowtime TIMESTAMP, v DOUBLE")
+    rows = [(when("10:00"), value) for value in (10**20, -(2**63), 2**100, 1.5, float("nan"), None)]
+    found = rows_to_batch(rows, schema).column("v").to_pylist()
+    assert found[:4] == [1e20, -(2.0**63), 2.0**100, 1.5]
+    for bad in (10**20 + 1, 2**53 + 1, 10**400):
+        with pytest.raises(SchemaMismatchError, match="Row 1: v="):
+            rows_to_batch([*rows[:1], (when("10:00"), bad)], schema)
+
+
 # ---- Arrow
 
 

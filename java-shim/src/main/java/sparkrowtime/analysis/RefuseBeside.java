@@ -27,10 +27,13 @@ final class RefuseBeside {
 
   private void checkNode(LogicalPlan node) {
     LogicalPlan branch = node instanceof Union union ? Beside.branch(union) : null;
-    LogicalPlan rows = branch == null ? null : Beside.rows((Union) node, branch);
-    if (rows != null) {
+    if (branch != null) {
+      LogicalPlan rows = Beside.rows((Union) node, branch);
       StreamingRelationV2 bounds = (StreamingRelationV2) Beside.leaf(branch);
       String time = bounds.extraOptions().get(Beside.OPTION);
+      if (rows == null) {
+        throw refused(time, "Spark has made its union with the bounds one with another union. Put a filter between them");
+      }
       checkOperators(rows, time);
       checkTime(time, rows);
       checkKept(bounds);

@@ -2,12 +2,13 @@ package sparkrowtime.beside;
 
 import java.io.Serializable;
 import java.util.Map;
-import java.util.TreeMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 import org.apache.spark.util.AccumulatorV2;
 
 /**
  * The late rows of a batch, by topic, partition and offset. Tasks add to it, and Spark merges what successful tasks
- * have added. A task, or a job of a foreachBatch, that runs again adds the same rows, which count once.
+ * have added. A task, or a job of a foreachBatch, that runs again adds the same rows, which count once. While a task
+ * adds rows, its executor sends those that it has to the driver every ten seconds, in another thread.
  */
 public final class LateRows extends AccumulatorV2<LateRows.Row, Map<String, byte[]>> {
   private static final long serialVersionUID = 1L;
@@ -15,7 +16,7 @@ public final class LateRows extends AccumulatorV2<LateRows.Row, Map<String, byte
   /** A row in Spark's binary format, and its place in the topics. */
   public record Row(String place, byte[] bytes) implements Serializable {}
 
-  private final TreeMap<String, byte[]> rows = new TreeMap<>();
+  private final ConcurrentSkipListMap<String, byte[]> rows = new ConcurrentSkipListMap<>();
 
   @Override
   public boolean isZero() {

@@ -20,6 +20,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
 import org.apache.spark.sql.types.StructType;
 import sparkrowtime.beside.Beside;
+import sparkrowtime.beside.ForwardOffsets;
 import sparkrowtime.beside.InTime;
 import sparkrowtime.beside.LateRows;
 import sparkrowtime.bounds.Bound;
@@ -93,6 +94,19 @@ final class BesideBatch {
     Offset own = Scala.orNull(progress.get(stream));
     Offset ofTopic = Scala.orNull(progress.get(topics.get(stream)));
     return own == null || ofTopic == null ? Bound.UNKNOWN_YET : stream.floorAt(own, ofTopic.json());
+  }
+
+  /** Throws if the topics of the next batch have gone back. Called when the ends of all sources are known. */
+  void requireForward() {
+    StreamExecutionContext context = query.spark().getLatestExecutionContext();
+    topics.forEach(
+        (stream, topic) -> {
+          Offset start = Scala.orNull(context.startOffsets().get(topic));
+          Offset end = Scala.orNull(context.endOffsets().get(topic));
+          if (start != null && end != null) {
+            ForwardOffsets.require(stream.described().get("path"), start.json(), end.json());
+          }
+        });
   }
 
   /** The floor of the batch that is being planned, and where to keep the rows below it. */

@@ -64,6 +64,7 @@ final class BoundTracker extends WatermarkTracker {
   @Override
   public synchronized long currentWatermark() {
     if (!beside.isEmpty()) {
+      beside.requireForward();
       advance(floors);
     }
     return currentMs;

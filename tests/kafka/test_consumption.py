@@ -1,0 +1,216 @@
+"""The loop of a feed's host, with a client of Kafka whose answers the test writes."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.kafka import consumption, quiet
+from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.partition_feed import PartitionFeed
+from spark_rowtime.kafka.topics import Part, TopicState
+from tests.kafka.feeds import SCHEMA, START, numbers
+
+confluent = pytest.importorskip("confluent_kafka")
+PART = Part("t", 0)
+ASSIGNED = "assigned"
+"""Among the answers of the client: Kafka gives the partition to this host."""
+
+
+class Message:
+    """A message with the row ``offset``, or an error in its place."""
+
+    def __init__(self, offset: int, error: str | None = None) -> None:
+        self._offset = offset
+        self._error = None if error is None else confluent.KafkaError(getattr(confluent.KafkaError, error))
+
+    def topic(self) -> str:
+        return PART.topic
+
+    def partition(self) -> int:
+        return PART.number
+
+    def offset(self) -> int:
+        return self._offset
+
+    def error(self) -> Any:
+        return self._error
+
+
+class Client:
+    """A consumer: each ``consume`` returns the next of ``answers``; the texts among these are told first."""
+
+    def __init__(self, answers: Iterator[Any], options: dict[str, Any]) -> None:
+        self._answers, self._told = answers, options["error_cb"]
+
+    def subscribe(self, _: Any, on_assign: Any, **__: Any) -> None:
+        self._assign = on_assign
+
+    def consume(self, *_: Any) -> list[Message]:
+        while isinstance(answer := next(self._answers), str):
+            if answer == ASSIGNED:
+                self._assign(self, [confluent.TopicPartition(*PART)])
+            else:
+                self._told(confluent.KafkaError(getattr(confluent.KafkaError, answer)))
+        return list(answer)
+
+    def incremental_assign(self, _: Any) -> None:
+        pass
+
+    incremental_unassign = incremental_assign
+
+    def close(self) -> None:
+        pass
+
+
+class Brokers:
+    """What brokers say of a topic that has the offsets from ``start`` to ``end``."""
+
+    servers = "broker:9092"
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start, self.end = start, end
+
+    def find(self, name: str) -> TopicState:
+        return TopicState(name, "id", 1)
+
+    def starts(self, parts: Any) -> dict[Part, int]:
+        return dict.fromkeys(parts, self.start)
+
+    def ends(self, parts: Any, *, committed: bool) -> dict[Part, int]:
+        return dict.fromkeys(parts, self.end)
+
+
+class Ended:
+    """A partition whose messages were all taken that the client has."""
+
+    part, at_end, position = PART, True, 0
+
+
+class Clock:
+    """A clock that goes on by ``seconds`` when the test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def passes(self, seconds: float) -> list[Message]:
+        self.seconds += seconds
+        return []
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(consumption, "time", clock)
+    return clock
+
+
+def read(path: Path, brokers: Brokers, answers: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[int]:
+    """Reads what the client answers, until there are no more answers; returns the numbers of the stream's rows."""
+    rt.createStream(str(path), SCHEMA)
+    with rt.openSink(str(path), producer=PART.producer) as sink:
+        sink.flush(checkpoint=Checkpoint("id", 0).text())
+
+    def opened(part: Part) -> PartitionFeed:
+        return PartitionFeed(part, lambda: rt.openSink(str(path), producer=part.producer), row, None)
+
+    monkeypatch.setattr(consumption, "made", lambda _, given: Client(iter(answers), given))
+    looks = quiet.QuietPartitions(brokers, None, None)  # type: ignore[arg-type]
+    known = {PART.topic: brokers.find(PART.topic)}
+    given = {"skips_lost": False, "until_end": False, **options}
+    loop = consumption.Consumption({}, brokers, known, opened, looks, **given)  # type: ignore[arg-type]
+    try:
+        loop.run()
+    except StopIteration:
+        loop._flush(loop._feeds.values())
+    return numbers(path)
+
+
+def row(message: Message) -> tuple[Any, int]:
+    return START, message.offset()
+
+
+@pytest.mark.parametrize("skips", [True, False])
+def test_messages_that_came_before_an_error_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skips: bool
+) -> None:
+    """They are there, though retention has removed them meanwhile."""
+    answers = [ASSIGNED, [Message(0), Message(1), Message(2, "OFFSET_OUT_OF_RANGE")], [Message(7), Message(8)]]
+    if skips:
+        assert read(tmp_path / "s", Brokers(7, 9), answers, monkeypatch, skips_lost=True) == [0, 1, 7, 8]
+    else:
+        with pytest.raises(rt.DataLostError, match="offsets 2 to 6 are no longer there"):
+            read(tmp_path / "s", Brokers(7, 9), answers, monkeypatch)
+        assert numbers(tmp_path / "s") == [0, 1]
+
+
+def test_brokers_that_were_away_an_hour_ago_may_be_away_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """Only brokers that go away again and again for 30 seconds end the feed. The error says why."""
+
+    def answers() -> Iterator[Any]:
+        yield ASSIGNED
+        yield "_ALL_BROKERS_DOWN"
+        yield clock.passes(3600)
+        yield "_ALL_BROKERS_DOWN"
+        yield clock.passes(1)
+        yield [Message(0)]
+        yield "_BAD_MSG"
+        yield "_ALL_BROKERS_DOWN"
+        yield clock.passes(20)
+        yield "_ALL_BROKERS_DOWN"
+        yield clock.passes(20)
+        yield "_ALL_BROKERS_DOWN"
+        yield []
+
+    monkeypatch.setattr(consumption, "TOPIC_LOOK_SECONDS", 100.0)
+    with pytest.raises(rt.KafkaUnavailableError, match="_BAD_MSG"):
+        read(tmp_path / "s", Brokers(0, 1), answers(), monkeypatch)
+    assert clock.seconds == 4641
+
+
+def test_a_host_without_partitions_waits_until_kafka_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """Kafka gives none before the session of a host that died has ended. A feed with ``untilEnd`` had read nothing."""
+
+    def answers() -> Iterator[Any]:
+        yield []
+        yield clock.passes(45)
+        yield ASSIGNED
+        yield [Message(0), Message(1)]
+        pytest.fail("all was read")
+
+    assert read(tmp_path / "s", Brokers(0, 2), answers(), monkeypatch, until_end=True) == [0, 1]
+
+
+def test_a_partition_that_goes_on_is_not_said_to_wait_for_a_transaction(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where something comes all the time, there is always more than what was taken when a look is due."""
+    clock = Clock()
+    monkeypatch.setattr(quiet, "time", clock)
+    brokers = Brokers(0, 10)
+    looks = quiet.QuietPartitions(brokers, None, None)  # type: ignore[arg-type]
+    feed = Ended()
+
+    def look(seconds: float, position: int) -> None:
+        clock.passes(seconds)
+        feed.position, brokers.end = position, position + 10
+        looks.look([feed], lambda *_: pytest.fail("the partition is not quiet"))  # type: ignore[list-item]
+
+    with caplog.at_level(logging.WARNING, logger="spark_rowtime.kafka"):
+        for number in range(100):
+            look(30, number)
+        assert caplog.messages == []
+        for _ in range(4):
+            look(30, 99)
+    assert [text for text in caplog.messages if "does not go on behind offset 99" in text] == caplog.messages
+    assert len(caplog.messages) == 2
