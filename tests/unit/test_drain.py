@@ -55,6 +55,20 @@ class Failing:
         return result
 
 
+def test_no_row_is_visible_without_its_position(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also not one of the first train, so that the next drain does not send it again."""
+    target = new_stream()
+    pump = new_sink(target, "pump", order={"rowsImplyBounds": False})
+    monkeypatch.setattr(pump, "flush", Failing(pump.flush, 2, ConnectionError()))
+    with pytest.raises(ConnectionError):
+        by_train(path).drainTo(pump)
+    pump.abandon()
+    assert arrived(target) == []
+    with new_sink(target, "pump", order={"rowsImplyBounds": False}) as again:
+        by_train(path).drainTo(again)
+    assert arrived(target) == ALL
+
+
 @pytest.mark.parametrize("same_reader", [True, False])
 @pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("step", ["stage", "commit"])

@@ -16,6 +16,7 @@ import spark_rowtime as rt
 from spark_rowtime.bounds import key_floors
 from spark_rowtime.bounds.key_floors import MOST_PARTS, KeyFloors
 from spark_rowtime.bounds.key_order import InOrderPer, weakest_known
+from spark_rowtime.bounds.key_parts import UNKNOWN, KeyParts
 from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 from spark_rowtime.types.timestamps import from_micros
@@ -477,3 +478,33 @@ def test_values_that_come_and_go_leave_nothing():
         assert sorted(again.known()) == sorted(keys.known())
     assert sorted(keys.known()) == [(n, n + 1) for n in range(990, 1000)]
     assert len(keys.slots) < 200
+
+
+def test_a_bound_for_all_values_counts_for_those_that_are_not_known():
+    """weakest value: unless a floor for all values is above it; also after a restart."""
+    keys, again = InOrderPer(ARROW, "device"), InOrderPer(ARROW, "device")
+    keys.promise(10)
+    keys.promise(5)
+    again.restore(keys.state())
+    for known in (keys, again):
+        assert (known.weakest(), known.floor_of("a")) == (10, 10)
+        known.promise_of("a", 7)
+        assert (known.weakest(), known.floor_of("a")) == (10, 10)
+        known.promise_of("a", 12)
+        assert (known.weakest(), known.floor_of("b")) == (12, 10)
+
+
+def test_a_bound_of_a_value_lets_those_go_that_are_far_behind_it():
+    keys = InOrderPer(ARROW, "device", idle=5)
+    keys.promise_of("a", 1)
+    keys.promise_of("b", 6)
+    assert keys.weakest() == 1, "not further behind than keyIdle"
+    keys.promise_of("b", 7)
+    assert keys.weakest() == 7
+
+
+def test_a_value_that_was_let_go_costs_no_more_than_another():
+    packed = [
+        len(KeyParts(pa.string()).pack(pa.array(["a", "b"]), np.arange(2), np.array([5, t]))) for t in (6, UNKNOWN)
+    ]
+    assert packed[0] == packed[1]

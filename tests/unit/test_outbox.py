@@ -1,11 +1,13 @@
 """Outbox: all or nothing, in the order of the calls, each row once."""
 
+from inspect import isfunction
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sink_support import producer, rejected, tickers
-from unit_support import SCHEMA, accepted, new_stream, row, rows, us, when, whole_log
+from unit_support import HOUR, SCHEMA, accepted, new_sink, new_stream, row, rows, us, when, whole_log
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.disorder import InOrder, KSorted
@@ -311,3 +313,48 @@ def test_join_again_and_leave_are_the_stores(path, store):
     store.attach("P", "another holder", "{}")
     with pytest.raises(rt.ProducerFencedError):
         outbox.join_again()
+
+
+def test_a_mark_is_at_the_last_commit_of_this_sink_or_at_the_head(store):
+    one, two = new_outbox(store, name="one"), new_outbox(store, name="two")
+    assert one.mark().seq == store.head().seq, "nothing was sent: all that is there counts"
+    for outbox, time in ((one, "10:00"), (two, "10:01")):
+        outbox.rows.open(None, None, 9)
+        outbox.rows.take((when(time), "X"))
+        outbox.commit(None, 0)
+    assert (one.mark().seq, two.mark().seq) == (store.head().seq - 1, store.head().seq)
+
+
+def test_a_sink_uses_its_outbox_under_its_lock(path, monkeypatch):
+    sink, used = new_sink(path, linger=HOUR, onLate="reject"), set()
+    for name, method in list(vars(Outbox).items()):
+        if isfunction(method) and name not in ("__init__", "floor_in_force"):
+            monkeypatch.setattr(Outbox, name, under_lock(sink, name, method, used))
+    sink.sendRow(row("10:00"))
+    sink.sendRows(rows("10:01", "10:02"))
+    sink.sendRows(one for one in rows("10:03"))
+    sink.sendRow(row("9:00"))
+    sink.getRowtimeBound()
+    sink.requireInTime(when("10:03"))
+    sink.flush()
+    sink.sendRowtimeBound(when("10:05"))
+    sink.flush(checkpoint="1")
+    sink.sendRow(row("10:06"))
+    sink._scheduler.lease.require_attached()
+    with sink._lock:
+        sink._scheduler.run_due()
+    sink.close()
+    assert used >= {"add_batch", "promise", "reject", "commit", "start_fast_path", "leave", "mark"}
+    other = new_sink(path, linger=HOUR)
+    other.sendRow(row("10:07"))
+    other.abandon()
+
+
+def under_lock(sink, name, method, used):
+    def call(outbox, *arguments, **options):
+        if outbox is sink._outbox:
+            assert sink._lock._is_owned(), name
+            used.add(name)
+        return method(outbox, *arguments, **options)
+
+    return call
