@@ -153,6 +153,25 @@ def test_a_consumer_without_flush_gets_the_call_that_failed_again(path: str, mon
     assert consumer.got == ALL
 
 
+class Gathering(Transaction):
+    """One that gathers trains, and whose next commit is not due for long."""
+
+    commits = 0
+
+    def commit(self) -> None:
+        self.commits += 1
+
+    def commitDue(self) -> float | None:
+        return 1000.0
+
+
+def test_a_drain_to_the_end_does_not_wait_for_the_next_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, reader = Gathering(), by_train(path)
+    monkeypatch.setattr(reader._store, "wait", lambda *_: pytest.fail("it waits"))
+    reader.drainTo(sink)
+    assert (sink.got, sink.commits) == (ALL, 2)
+
+
 def test_another_consumer_gets_the_whole_train_on_which_one_failed(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, reader = Consumer(), Consumer(), by_train(path)
     monkeypatch.setattr(first, "sendRows", Failing(first.sendRows, 2, ConnectionError("gone")))

@@ -14,7 +14,7 @@ from unit_support import HOUR, HandClock, accepted, new_sink, new_stream, us, wh
 
 import spark_rowtime as rt
 from spark_rowtime.bounds import key_floors
-from spark_rowtime.bounds.key_floors import MOST_PARTS, KeyFloors
+from spark_rowtime.bounds.key_floors import MOST_BYTES_PER_BYTE, MOST_PARTS, KeyFloors
 from spark_rowtime.bounds.key_order import InOrderPer, weakest_known
 from spark_rowtime.bounds.key_parts import UNKNOWN, KeyParts
 from spark_rowtime.store import open_store
@@ -392,6 +392,29 @@ def many(values, first=1):
     names = pa.array([f"device-{n:06}" for n in range(values)])
     floors = np.arange(first, first + values, dtype=np.int64)
     return names, floors
+
+
+def test_a_value_that_is_not_known_has_no_floor():
+    """Neither one that has no slot, beside one that has, nor one that was let go."""
+    keys = KeyFloors(pa.string())
+    keys.set_one("a", 5)
+    keys.set_one("b", 7)
+    keys.let_go(keys.slots["b"])
+    assert keys.at(keys.find(pa.array(["new", "a"]))).tolist() == [0, 5]
+    assert keys.at(keys.find(pa.array(["b", "a"]))).tolist() == [0, 5]
+
+
+def test_parts_do_not_outgrow_the_whole_state():
+    """However few of them there are."""
+    keys, whole, later = KeyFloors(pa.string()), 0, []
+    names, floors = many(5000)
+    for round_ in range(60):
+        keys.set(names, keys.find(names), floors + 10_000 * round_)
+        made = keys.changes()
+        keys.landed(made)
+        whole, later = (len(made.content), []) if made.whole else (whole, [*later, len(made.content)])
+        assert sum(later[:-1]) <= MOST_BYTES_PER_BYTE * whole
+    assert len(later) < 59
 
 
 def test_a_commit_stores_what_changed():

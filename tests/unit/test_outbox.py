@@ -13,7 +13,7 @@ import spark_rowtime as rt
 from spark_rowtime.bounds.disorder import InOrder, KSorted
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.producer.outbox import SMALL_BATCH_ROWS, Outbox
-from spark_rowtime.store import STREAMS
+from spark_rowtime.store import STREAMS, open_store
 from spark_rowtime.store.base import Rejected
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
@@ -358,3 +358,39 @@ def under_lock(sink, name, method, used):
         return method(outbox, *arguments, **options)
 
     return call
+
+
+def test_a_mark_is_behind_rows_whose_commit_landed_and_raised(store, monkeypatch):
+    """Also where the commit after it failed, so that nothing is left to commit."""
+    one, two, commit = new_outbox(store, name="one"), new_outbox(store, name="two"), store.commit
+    for outbox, time in ((one, "10:00"), (two, "10:01")):
+        outbox.rows.open(None, None, 9)
+        outbox.rows.take((when(time), "X"))
+    faults = iter(["behind", "", "before"])
+
+    def faulty(given):
+        fault = next(faults, "")
+        receipt = None if fault == "before" else commit(given)
+        if fault:
+            raise rt.StoreUnavailableError("the disk is full")
+        return receipt
+
+    monkeypatch.setattr(store, "commit", faulty)
+    for _ in range(2):
+        with pytest.raises(rt.StoreUnavailableError):
+            one.commit(None, 0)
+    landed = store.head().seq
+    two.commit(None, 0)
+    assert (one.pending, one.mark().seq, two.mark().seq) == (False, landed, landed + 1)
+
+
+def test_rows_with_another_nullability_are_stored_with_the_streams_schema(path):
+    names, types = ["rowtime", "ticker"], [STREAM_SCHEMA.field(0).type, pa.string()]
+    given = pa.schema(
+        [pa.field(n, t, nullable=n == "rowtime", metadata={"a": "b"}) for n, t in zip(names, types, strict=True)]
+    )
+    with new_sink(path) as sink:
+        sink.sendRows(pa.RecordBatch.from_arrays(rows_to_batch(rows("10:00"), STREAM_SCHEMA).columns, schema=given))
+    store = open_store(path)
+    [piece] = store.slices(*whole_log(store))
+    assert store.read(piece).schema.equals(store.schema, check_metadata=True)

@@ -9,7 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from unit_support import row, us, when
 
 import spark_rowtime as rt
-from spark_rowtime.spark.offset import FLOOR_AT, LATE, LEAST_SENT, PLAN, READER, SHIM
+from spark_rowtime.spark.offset import FLOOR_AT, LATE, LEAST_SENT, NEWS, PLAN, READER, SHIM
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 
@@ -98,3 +98,12 @@ def test_a_committed_batch_need_not_be_kept(path: str, source: RowtimeStreamRead
     assert rt.describeStream(path).readers[0].unread == 3
     source.commit(end)
     assert rt.describeStream(path).readers[0].unread == 0
+
+
+def test_the_end_of_a_query_ends_the_threads_that_wait_for_news(path: str, source: RowtimeStreamReader) -> None:
+    asked = {**source.initialOffset(), SHIM: True, NEWS: {"seconds": 0, "streams": [path]}}
+    source.latestOffset(asked, ReadAllAvailable())
+    news = source._news
+    source.stop()
+    assert news is not None
+    assert news._ended.is_set()
