@@ -173,12 +173,17 @@ def test_each_part_of_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> N
     for seq in (2, 3, 1, 2, 3, 3):
         floors_then.floorAt(seq, {"orders": {0: 5}})
     assert asked == [(0, 2), (2, 3)]
+    Writer(store, "b")  # an event without a cut
+    for _ in range(2):
+        floors_then.floorAt(4, {})
+    assert asked.pop() == (3, 4)
+    assert len(asked) == 2
     Writer(store, "a").promise((12, cut(9)), (13, cut(9, orders="one")))
     Writer(store, "b").promise((14, cut(9, orders="two")))
     for _ in range(2):
         with pytest.raises(KafkaTopicError):
             floors_then.floorAt(store.head().seq, {})
-    assert asked[2][0] == 3
+    assert asked[2][0] == 4
     assert asked[3][0] >= 5, "the cuts before the error are there"
 
 
