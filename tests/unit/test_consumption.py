@@ -6,121 +6,23 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_support import LIBRARY, P0, P1, Broker, error, failed, part_of
 from unit_support import new_stream, row
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import client, consumption
+from spark_rowtime.kafka import client, consumption, partition_feed
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.consumption import DOWN_SECONDS, SETTLE_SECONDS, TOPIC_LOOK_SECONDS, Consumption
-from spark_rowtime.kafka.partition_feed import FULL_ROWS, PartitionFeed
+from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topics import Part, TopicState
 from spark_rowtime.store import open_store
-
-P0, P1 = Part("orders", 0), Part("orders", 1)
-NAMES = (
-    "_PARTITION_EOF", "OFFSET_OUT_OF_RANGE", "_AUTO_OFFSET_RESET", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC",
-    "_UNKNOWN_PARTITION", "_AUTHENTICATION", "_SSL", "_ALL_BROKERS_DOWN", "OTHER", *consumption._PASSING,
-)  # fmt: skip
-CODES = SimpleNamespace(**{name: name for name in NAMES})
-LIBRARY = SimpleNamespace(
-    KafkaError=CODES, TopicPartition=lambda *at: at, KafkaException=type("KafkaException", (), {})
-)
-
-
-def error(code: str, *, fatal: bool = False) -> Any:
-    return SimpleNamespace(code=lambda: code, fatal=lambda: fatal, name=lambda: code, str=lambda: code)
-
-
-class Broker:
-    """A topic of Kafka with two partitions, and the one client that reads it. ``steps``: what happens, one each step.
-
-    A step is an action, after which the client gives nothing, or an error in the place of a message. When there are
-    none, the client gives the messages behind the offsets from which it was told to read.
-    """
-
-    def __init__(self, now: list[float]) -> None:
-        self.log: dict[Part, list[str]] = {P0: [], P1: []}
-        self.first = {P0: 0, P1: 0}
-        self.id: str | None = "abc"
-        self.servers, self.at, self.closed = "brokers:9092", dict[Part, int](), False
-        self.steps: list[Any] = []
-        self.now = now
-        self.calls: Any = None
-        self.gives = 100
-        self.stopped = set[Part]()
-        """An error stops a partition until it is assigned again."""
-
-    def find(self, name: str) -> TopicState | None:
-        return None if self.id is None else TopicState(name, self.id, 2)
-
-    def ends(self, parts: Any, *, committed: bool) -> dict[Part, int]:
-        return {part: self.first[part] + len(self.log[part]) for part in parts}
-
-    def starts(self, parts: Any) -> dict[Part, int]:
-        return {part: self.first[part] for part in parts}
-
-    def subscribe(self, _: Any, **calls: Any) -> None:
-        self.calls = SimpleNamespace(**calls)
-
-    def assign(self, *parts: Part) -> None:
-        self.calls.on_assign(self, [_at(part) for part in parts])
-
-    def revoke(self, *parts: Part) -> None:
-        self.calls.on_revoke(self, [_at(part) for part in parts])
-        for part in parts:
-            self.at.pop(part, None)
-
-    def incremental_assign(self, starts: list[Any]) -> None:
-        self.at |= {Part(topic, number): offset for topic, number, offset in starts}
-
-    def incremental_unassign(self, parts: list[Any]) -> None:
-        for part in parts:
-            del self.at[Part(*part)]
-            self.stopped.discard(Part(*part))
-
-    def consume(self, *_: Any) -> list[Any]:
-        self.now[0] += 0.01
-        if self.steps:
-            step = self.steps.pop(0)
-            found = step() if callable(step) else step
-            return [found] if isinstance(found, SimpleNamespace) else []
-        return [message for part in self.at.keys() - self.stopped for message in self._messages(part)]
-
-    def _messages(self, part: Part) -> list[Any]:
-        start, end = self.at[part], self.first[part] + len(self.log[part])
-        if start < self.first[part] or start > end:
-            self.stopped.add(part)
-            return [failed(part, "OFFSET_OUT_OF_RANGE")]
-        self.at[part] = upto = min(end, start + self.gives)
-        found = [message(part, n, self.log[part][n - self.first[part]]) for n in range(start, upto)]
-        return found or [failed(part, "_PARTITION_EOF", end)]
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def _at(part: Part) -> Any:
-    return SimpleNamespace(topic=part.topic, partition=part.number)
-
-
-def message(part: Part, offset: int, ticker: str) -> Any:
-    return SimpleNamespace(
-        topic=lambda: part.topic, partition=lambda: part.number, error=lambda: None, offset=lambda: offset,
-        value=lambda: ticker,
-    )  # fmt: skip
-
-
-def failed(part: Part, code: str, offset: int = 0) -> Any:
-    return SimpleNamespace(
-        topic=lambda: part.topic, partition=lambda: part.number, error=lambda: error(code), offset=lambda: offset
-    )
 
 
 class Host:
     """A host of a feed over a stream in memory."""
 
     def __init__(self, broker: Broker, path: str, *, skips_lost: bool = False, until_end: bool = True) -> None:
-        self.broker, self.path, self.flushed = broker, path, list[Part]()
+        self.broker, self.path = broker, path
         quiet: Any = SimpleNamespace(look=lambda *_: None)
         self.loop = Consumption(
             {}, broker, {"orders": TopicState("orders", "abc", 2)}, self.open, quiet, skips_lost=skips_lost,
@@ -216,16 +118,19 @@ def test_a_run_until_the_end_ends_where_other_hosts_have_all(broker: Broker, pat
     assert now[0] - began > SETTLE_SECONDS
 
 
-def test_rows_are_committed_after_a_while_or_when_there_are_many(host: Host, now: list[float]) -> None:
+def test_rows_are_committed_after_a_while_or_when_there_are_many(
+    host: Host, now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_feed, "FULL_ROWS", 100)
     host.step()
     assert (stored(host.path), host.loop._feeds[P0].next) == ([], 3)
     now[0] += 1
     host.step()
     assert (stored(host.path), checkpoint(host.path)) == (["a", "b", "c"], 3)
-    host.broker.log[P0] += ["x"] * FULL_ROWS
-    host.broker.gives = FULL_ROWS
+    host.broker.log[P0] += ["x"] * 100
+    host.broker.gives = 100
     host.step()
-    assert checkpoint(host.path) == 3 + FULL_ROWS
+    assert checkpoint(host.path) == 103
 
 
 def test_what_was_taken_is_committed_before_another_host_gets_the_partition(host: Host) -> None:
@@ -237,7 +142,7 @@ def test_what_was_taken_is_committed_before_another_host_gets_the_partition(host
 
 def test_a_partition_that_was_lost_is_dropped_as_another_host_reads_it(host: Host) -> None:
     host.step()
-    host.loop._lose(None, [_at(P0)])
+    host.loop._lose(None, [part_of(P0)])
     assert (stored(host.path), host.loop._feeds.keys()) == ([], {P1})
 
 
@@ -314,8 +219,7 @@ def test_a_partition_that_has_become_shorter_goes_on_at_its_end(broker: Broker, 
         read.flush(checkpoint=Checkpoint("abc", 9).text())
         read.abandon()
     broker.log[P1] = ["x"]
-    more = [lambda: broker.assign(P0, P1), None, lambda: broker.log[P0].append("d")]
-    assert Host(broker, path, skips_lost=True).read(*more[:1]) == ["x"]
+    assert Host(broker, path, skips_lost=True).read(lambda: broker.assign(P0, P1)) == ["x"]
     assert checkpoint(path) == 3
 
 
