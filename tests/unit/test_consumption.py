@@ -224,9 +224,11 @@ def test_a_partition_that_has_become_shorter_goes_on_at_its_end(broker: Broker, 
 
 
 @pytest.mark.parametrize("code", consumption._PASSING)
-def test_errors_that_pass_end_nothing(host: Host, code: str) -> None:
+def test_errors_that_pass_end_nothing(host: Host, now: list[float], code: str) -> None:
     host.step(failed(P0, code))
-    host.loop._client_failed(error(code))
+    for _ in range(2):
+        host.loop._client_failed(error(code))
+        now[0] += 0 if code == "_ALL_BROKERS_DOWN" else DOWN_SECONDS + 1
     host.step()
     assert host.loop._feeds[P0].next == 3
 
