@@ -71,9 +71,8 @@ class Consumption:
             self._consumer.subscribe(
                 list(self._known), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose
             )
-            while not self._done():
+            while not self._ended():
                 self._step()
-            self._flush(self._feeds.values())
         except BaseException as error:
             self._failure = self._failure or (error if isinstance(error, Exception) else RuntimeError("ended"))
             raise
@@ -123,6 +122,13 @@ class Consumption:
             LOG.warning("Another host has taken over %s; this one lets it go: %s", part.producer, error)
             self._let_go(part)
             self._fenced[part] = time.monotonic()
+
+    def _ended(self) -> bool:
+        """Whether all that was there is committed. The last commit may find that another host has taken over."""
+        if not self._done():
+            return False
+        self._flush(self._feeds.values())
+        return self._done()
 
     def _done(self) -> bool:
         if not self._until_end or self._fenced:

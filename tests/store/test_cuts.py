@@ -1,14 +1,15 @@
 """Cuts in each store: they stay with the log, through removals, copies, restarts and takeovers."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spark_rowtime.bounds.topic_cut import TopicCut
-from spark_rowtime.errors import DataLostError, KafkaTopicError
+from spark_rowtime.errors import DataLostError, KafkaTopicError, StoreCorruptError
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import check_store, copy_store, create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
@@ -155,3 +156,44 @@ def change_cuts(path: str, store: Store, request: pytest.FixtureRequest, change:
         db.execute(f"UPDATE topic_cuts {change}")
         seq, producer, hold, text, number, _ = db.execute("SELECT * FROM topic_cuts").fetchone()
         db.execute("UPDATE topic_cuts SET seal = ?", (seal((seq, producer, hold, text, number)),))
+
+
+def test_each_part_of_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an earlier position is asked for in between, and where an error has ended the reading."""
+    create_store("memory://cuts-read-once", SCHEMA, StreamSettings())
+    store, asked = open_store("memory://cuts-read-once"), list[tuple[int, int | None]]()
+    Writer(store, "a").promise((10, cut(5)), (11, cut(8)))
+    cuts, floors_then = store.cuts, CutFloors(store)
+
+    def read(after: int = 0, upto: int | None = None) -> Iterator[Any]:
+        asked.append((after, upto))
+        yield from cuts(after, upto)
+
+    monkeypatch.setattr(store, "cuts", read)
+    for seq in (2, 3, 1, 2, 3, 3):
+        floors_then.floorAt(seq, {"orders": {0: 5}})
+    assert asked == [(0, 2), (2, 3)]
+    Writer(store, "b")  # an event without a cut
+    for _ in range(2):
+        floors_then.floorAt(4, {})
+    assert asked.pop() == (3, 4)
+    assert len(asked) == 2
+    Writer(store, "a").promise((12, cut(9)), (13, cut(9, orders="one")))
+    Writer(store, "b").promise((14, cut(9, orders="two")))
+    for _ in range(2):
+        with pytest.raises(KafkaTopicError):
+            floors_then.floorAt(store.head().seq, {})
+    assert asked[2][0] == 4
+    assert asked[3][0] >= 5, "the cuts before the error are there"
+
+
+def test_a_producers_cut_that_is_gone_is_noticed(local_path: str) -> None:
+    with open_store(local_path) as store:
+        Writer(store, "a").promise((10, cut(5)), (11, cut(8, whole=False)), (12, cut(9, whole=False)))
+        assert len(store.last_cuts("a")) == 3
+        with closing(sqlite3.connect(f"{local_path}/catalog.db", isolation_level=None)) as db:
+            db.execute("DELETE FROM topic_cuts WHERE seq = 3")
+        with pytest.raises(StoreCorruptError):
+            store.last_cuts("a")
+        with pytest.raises(StoreCorruptError):
+            list(store.cuts())

@@ -35,7 +35,8 @@ def test_what_is_released_and_old_enough_goes(new_stream: NewStream) -> None:
     writer.send([4], [5], floor=5)
 
     assert store.gc() == (collected := store.gc(age=101)), "neither settings nor anything that is old"
-    assert (collected.rows, collected.held, store.horizon()) == (0, None, (0, None, None, 0))
+    assert (collected.rows, collected.held, collected.forgotten) == (0, None, 0)
+    assert store.horizon() == (0, None, None, 0)
     assert store.gc(age=100).rows == 3
     assert store.horizon() == store.at(3) == (3, at(3), at(3), 3)
     assert left(store) == left(open_stream()) == [4, 5]

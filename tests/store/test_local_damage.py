@@ -7,7 +7,10 @@ flips that many bits of the catalog, drawn at random; without it, few of them.
 
 import os
 import random
+import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +81,7 @@ def everything(path: Path) -> list[Any]:
         readers = [(reader.name, reader.position) for reader in store.readers()]
         state = [store.stream, store.schema, store.settings, head, store.clock(), store.producers(), readers]
         tables = [store.rejected(), store.bounds(), store.horizon(), list(store.cuts()), store.last_cuts("two")]
-        return [*state, *tables, *rows]
+        return [*state, store.summary(), store.rejected_removed(), *tables, *rows]
     finally:
         store.close()
 
@@ -100,6 +103,32 @@ def test_a_flip_in_the_catalog(stream: Path, damaged: Any) -> None:
             assert "written by a newer spark-rowtime" in str(error), at
             assert at in USER_VERSION
     assert named > FLIPS / 10
+
+
+SEALED = [
+    "meta",
+    "producers",
+    "producer_totals",
+    "readers",
+    "cut_ends",
+    "topic_cuts",
+    "events",
+    "rejected",
+    "rejected_totals",
+    "uptime",
+]
+
+
+@pytest.mark.parametrize("table", SEALED)
+def test_a_row_that_is_not_what_was_written(stream: Path, tmp_path: Path, table: str) -> None:
+    """As the disk changes it under a catalog that is otherwise whole."""
+    copy = tmp_path / stream.name
+    shutil.copytree(stream, copy)
+    with closing(sqlite3.connect(copy / "catalog.db", isolation_level=None)) as db:
+        assert db.execute(f"UPDATE {table} SET seal = seal + 1").rowcount
+    with pytest.raises(StoreCorruptError, match=table):
+        everything(copy)
+    assert check_local(str(copy)).damage
 
 
 def test_a_flip_in_a_segment(stream: Path, damaged: Any) -> None:

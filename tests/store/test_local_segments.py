@@ -4,12 +4,13 @@ import errno
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import Commit, StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local, segment
 from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter
@@ -91,6 +92,7 @@ def test_a_large_train_reserves_room_which_is_given_back(
     (file,) = (tmp_path / "segments").iterdir()
     end = places[-1].offset + places[-1].length
     assert (file.stat().st_size > end) == (room and sys.platform == "linux")
+    assert file.stat().st_size in (end, writer._reserved)
     assert all(reader.read(place, 100_000, "") == rows for place in places)
     writer.close()
     assert file.stat().st_size == end
@@ -178,3 +180,16 @@ def test_a_train_that_the_system_gives_in_pieces(tmp_path: Path, monkeypatch: py
         reader.read(place._replace(length=place.length + 1), 100, "")
     writer.close()
     reader.close()
+
+
+def test_a_train_whose_file_is_gone_is_not_committed(open_here: Open, local_path: str) -> None:
+    """Whatever file the writer has open now."""
+    store, other = open_here(), open_here()
+    gone = other.stage(batch(1))
+    other.close()
+    (Path(local_path) / "segments" / gone.location.segment).unlink()
+    (Path(local_path) / "free" / gone.location.segment).unlink(missing_ok=True)
+    writer = Writer(store, "a")
+    with pytest.raises(StoreUnavailableError, match="Nothing of this commit was stored"):
+        store.commit(replace(writer.commit([2], floor=2), trains=(gone,)))
+    assert store.head().rows == 0

@@ -230,15 +230,17 @@ def test_k_sort_judges_rows_alike_however_they_are_grouped(earlier, later, k):
 
 @given(TIMES, st.integers(0, 3))
 def test_k_sort_bound_is_the_k_plus_first_largest_accepted(times, k):
-    disorder, seen = declared(SCHEMA, kSort=k), []
+    disorder, seen, expected = declared(SCHEMA, kSort=k), [], []
     for time in times:
         bound = sorted(seen, reverse=True)[k] if len(seen) > k else None
         verdict = disorder.judge(timed([time]), bound)
         assert fits(verdict, 1) == [bound is None or time >= bound]
+        expected += fits(verdict, 1)
         if verdict.fits is None:
             seen.append(time)
             disorder.take(batch([time]))
         assert verdict.floor == (sorted(seen, reverse=True)[k] if len(seen) > k else None)
+    assert fits(declared(SCHEMA, kSort=k).judge(timed(times), None), len(times)) == expected, "in one call, too"
 
 
 # ---- the others

@@ -55,6 +55,20 @@ class Failing:
         return result
 
 
+def test_no_row_is_visible_without_its_position(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also not one of the first train, so that the next drain does not send it again."""
+    target = new_stream()
+    pump = new_sink(target, "pump", order={"rowsImplyBounds": False})
+    monkeypatch.setattr(pump, "flush", Failing(pump.flush, 2, ConnectionError()))
+    with pytest.raises(ConnectionError):
+        by_train(path).drainTo(pump)
+    pump.abandon()
+    assert arrived(target) == []
+    with new_sink(target, "pump", order={"rowsImplyBounds": False}) as again:
+        by_train(path).drainTo(again)
+    assert arrived(target) == ALL
+
+
 @pytest.mark.parametrize("same_reader", [True, False])
 @pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("step", ["stage", "commit"])
@@ -137,6 +151,25 @@ def test_a_consumer_without_flush_gets_the_call_that_failed_again(path: str, mon
     assert consumer.got == ALL
     reader.drainTo(consumer)
     assert consumer.got == ALL
+
+
+class Gathering(Transaction):
+    """One that gathers trains, and whose next commit is not due for long."""
+
+    commits = 0
+
+    def commit(self) -> None:
+        self.commits += 1
+
+    def commitDue(self) -> float | None:
+        return 1000.0
+
+
+def test_a_drain_to_the_end_does_not_wait_for_the_next_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, reader = Gathering(), by_train(path)
+    monkeypatch.setattr(reader._store, "wait", lambda *_: pytest.fail("it waits"))
+    reader.drainTo(sink)
+    assert (sink.got, sink.commits) == (ALL, 2)
 
 
 def test_another_consumer_gets_the_whole_train_on_which_one_failed(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

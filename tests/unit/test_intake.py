@@ -185,3 +185,14 @@ def test_gathered_reads_an_iterable_and_leaves_other_values(clock):
 def test_a_generator_may_be_given_directly(clock):
     given_rows = ({**one, "units": 1} for one in rows("10:00", "10:01"))
     assert new_intake(clock=clock).rows(given_rows, None).rows.num_rows == 2
+
+
+def test_no_row_of_a_call_is_left_for_the_next(clock):
+    """Not where the first rows are plain values and a later one is not, nor where it is refused."""
+    intake = new_intake(clock=clock)
+    assert intake.rows([full("10:00"), full("10:01", units=1.0)], None).rows.num_rows == 2
+    assert intake.rows([], None) is None
+    with pytest.raises(SchemaMismatchError):
+        intake.rows([full("10:02"), full("10:03", units="many")], None)
+    assert intake.rows([], None) is None
+    assert clock_times(intake.rows([full("10:04")], None).rows) == ["10:04"]

@@ -14,8 +14,9 @@ from unit_support import HOUR, HandClock, accepted, new_sink, new_stream, us, wh
 
 import spark_rowtime as rt
 from spark_rowtime.bounds import key_floors
-from spark_rowtime.bounds.key_floors import MOST_PARTS, KeyFloors
+from spark_rowtime.bounds.key_floors import MOST_BYTES_PER_BYTE, MOST_PARTS, KeyFloors
 from spark_rowtime.bounds.key_order import InOrderPer, weakest_known
+from spark_rowtime.bounds.key_parts import UNKNOWN, KeyParts
 from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 from spark_rowtime.types.timestamps import from_micros
@@ -393,6 +394,29 @@ def many(values, first=1):
     return names, floors
 
 
+def test_a_value_that_is_not_known_has_no_floor():
+    """Neither one that has no slot, beside one that has, nor one that was let go."""
+    keys = KeyFloors(pa.string())
+    keys.set_one("a", 5)
+    keys.set_one("b", 7)
+    keys.let_go(keys.slots["b"])
+    assert keys.at(keys.find(pa.array(["new", "a"]))).tolist() == [0, 5]
+    assert keys.at(keys.find(pa.array(["b", "a"]))).tolist() == [0, 5]
+
+
+def test_parts_do_not_outgrow_the_whole_state():
+    """However few of them there are."""
+    keys, whole, later = KeyFloors(pa.string()), 0, []
+    names, floors = many(5000)
+    for round_ in range(60):
+        keys.set(names, keys.find(names), floors + 10_000 * round_)
+        made = keys.changes()
+        keys.landed(made)
+        whole, later = (len(made.content), []) if made.whole else (whole, [*later, len(made.content)])
+        assert sum(later[:-1]) <= MOST_BYTES_PER_BYTE * whole
+    assert len(later) < 59
+
+
 def test_a_commit_stores_what_changed():
     """Ten of many values: as much as of few; and all of them again, once the parts have outgrown them."""
     sizes = []
@@ -477,3 +501,33 @@ def test_values_that_come_and_go_leave_nothing():
         assert sorted(again.known()) == sorted(keys.known())
     assert sorted(keys.known()) == [(n, n + 1) for n in range(990, 1000)]
     assert len(keys.slots) < 200
+
+
+def test_a_bound_for_all_values_counts_for_those_that_are_not_known():
+    """weakest value: unless a floor for all values is above it; also after a restart."""
+    keys, again = InOrderPer(ARROW, "device"), InOrderPer(ARROW, "device")
+    keys.promise(10)
+    keys.promise(5)
+    again.restore(keys.state())
+    for known in (keys, again):
+        assert (known.weakest(), known.floor_of("a")) == (10, 10)
+        known.promise_of("a", 7)
+        assert (known.weakest(), known.floor_of("a")) == (10, 10)
+        known.promise_of("a", 12)
+        assert (known.weakest(), known.floor_of("b")) == (12, 10)
+
+
+def test_a_bound_of_a_value_lets_those_go_that_are_far_behind_it():
+    keys = InOrderPer(ARROW, "device", idle=5)
+    keys.promise_of("a", 1)
+    keys.promise_of("b", 6)
+    assert keys.weakest() == 1, "not further behind than keyIdle"
+    keys.promise_of("b", 7)
+    assert keys.weakest() == 7
+
+
+def test_a_value_that_was_let_go_costs_no_more_than_another():
+    packed = [
+        len(KeyParts(pa.string()).pack(pa.array(["a", "b"]), np.arange(2), np.array([5, t]))) for t in (6, UNKNOWN)
+    ]
+    assert packed[0] == packed[1]

@@ -1,17 +1,19 @@
 """Outbox: all or nothing, in the order of the calls, each row once."""
 
+from inspect import isfunction
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sink_support import producer, rejected, tickers
-from unit_support import SCHEMA, accepted, new_stream, row, rows, us, when, whole_log
+from unit_support import HOUR, SCHEMA, accepted, new_sink, new_stream, row, rows, us, when, whole_log
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.disorder import InOrder, KSorted
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.producer.outbox import SMALL_BATCH_ROWS, Outbox
-from spark_rowtime.store import STREAMS
+from spark_rowtime.store import STREAMS, open_store
 from spark_rowtime.store.base import Rejected
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
@@ -311,3 +313,84 @@ def test_join_again_and_leave_are_the_stores(path, store):
     store.attach("P", "another holder", "{}")
     with pytest.raises(rt.ProducerFencedError):
         outbox.join_again()
+
+
+def test_a_mark_is_at_the_last_commit_of_this_sink_or_at_the_head(store):
+    one, two = new_outbox(store, name="one"), new_outbox(store, name="two")
+    assert one.mark().seq == store.head().seq, "nothing was sent: all that is there counts"
+    for outbox, time in ((one, "10:00"), (two, "10:01")):
+        outbox.rows.open(None, None, 9)
+        outbox.rows.take((when(time), "X"))
+        outbox.commit(None, 0)
+    assert (one.mark().seq, two.mark().seq) == (store.head().seq - 1, store.head().seq)
+
+
+def test_a_sink_uses_its_outbox_under_its_lock(path, monkeypatch):
+    sink, used = new_sink(path, linger=HOUR, onLate="reject"), set()
+    for name, method in list(vars(Outbox).items()):
+        if isfunction(method) and name not in ("__init__", "floor_in_force"):
+            monkeypatch.setattr(Outbox, name, under_lock(sink, name, method, used))
+    sink.sendRow(row("10:00"))
+    sink.sendRows(rows("10:01", "10:02"))
+    sink.sendRows(one for one in rows("10:03"))
+    sink.sendRow(row("9:00"))
+    sink.getRowtimeBound()
+    sink.requireInTime(when("10:03"))
+    sink.flush()
+    sink.sendRowtimeBound(when("10:05"))
+    sink.flush(checkpoint="1")
+    sink.sendRow(row("10:06"))
+    sink._scheduler.lease.require_attached()
+    with sink._lock:
+        sink._scheduler.run_due()
+    sink.close()
+    assert used >= {"add_batch", "promise", "reject", "commit", "start_fast_path", "leave", "mark"}
+    other = new_sink(path, linger=HOUR)
+    other.sendRow(row("10:07"))
+    other.abandon()
+
+
+def under_lock(sink, name, method, used):
+    def call(outbox, *arguments, **options):
+        if outbox is sink._outbox:
+            assert sink._lock._is_owned(), name
+            used.add(name)
+        return method(outbox, *arguments, **options)
+
+    return call
+
+
+def test_a_mark_is_behind_rows_whose_commit_landed_and_raised(store, monkeypatch):
+    """Also where the commit after it failed, so that nothing is left to commit."""
+    one, two, commit = new_outbox(store, name="one"), new_outbox(store, name="two"), store.commit
+    for outbox, time in ((one, "10:00"), (two, "10:01")):
+        outbox.rows.open(None, None, 9)
+        outbox.rows.take((when(time), "X"))
+    faults = iter(["behind", "", "before"])
+
+    def faulty(given):
+        fault = next(faults, "")
+        receipt = None if fault == "before" else commit(given)
+        if fault:
+            raise rt.StoreUnavailableError("the disk is full")
+        return receipt
+
+    monkeypatch.setattr(store, "commit", faulty)
+    for _ in range(2):
+        with pytest.raises(rt.StoreUnavailableError):
+            one.commit(None, 0)
+    landed = store.head().seq
+    two.commit(None, 0)
+    assert (one.pending, one.mark().seq, two.mark().seq) == (False, landed, landed + 1)
+
+
+def test_rows_with_another_nullability_are_stored_with_the_streams_schema(path):
+    names, types = ["rowtime", "ticker"], [STREAM_SCHEMA.field(0).type, pa.string()]
+    given = pa.schema(
+        [pa.field(n, t, nullable=n == "rowtime", metadata={"a": "b"}) for n, t in zip(names, types, strict=True)]
+    )
+    with new_sink(path) as sink:
+        sink.sendRows(pa.RecordBatch.from_arrays(rows_to_batch(rows("10:00"), STREAM_SCHEMA).columns, schema=given))
+    store = open_store(path)
+    [piece] = store.slices(*whole_log(store))
+    assert store.read(piece).schema.equals(store.schema, check_metadata=True)

@@ -1,13 +1,15 @@
 """The three questions that latestOffset answers: Spark's own, and the two of the extension."""
 
+import base64
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from unit_support import row, us
+from unit_support import row, us, when
 
 import spark_rowtime as rt
-from spark_rowtime.spark.offset import LEAST_SENT, PLAN, READER, SHIM
+from spark_rowtime.spark.offset import FLOOR_AT, LATE, LEAST_SENT, NEWS, PLAN, READER, SHIM
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 
@@ -57,3 +59,51 @@ def test_only_sparks_own_question_registers_the_query(path: str, source: Rowtime
     source.latestOffset({**start, LEAST_SENT: us("9:00")}, ReadAllAvailable())
     source.latestOffset({**start, PLAN: {"end": start, "parallelism": 1}}, ReadAllAvailable())
     assert rt.describeStream(path).readers == ()
+
+
+def test_a_bound_beside_topics_counts_where_its_cut_was_read(path: str, source: RowtimeStreamReader) -> None:
+    with rt.openSink(path, producer="beside", rowsImplyBounds=False, linger="1 hour") as sink:
+        sink.sendRowtimeBound(when("11:00"), cut={"orders": {0: 5}})
+    end = source.latestOffset({**source.initialOffset(), SHIM: True}, ReadAllAvailable())
+    for read, floor in ((4, us("10:02")), (5, us("11:00"))):
+        asked = {**end, SHIM: True, FLOOR_AT: {"orders": {"0": read}}}
+        assert source.latestOffset(asked, ReadAllAvailable()) == {"floor": floor}
+
+
+def test_late_rows_beside_topics_are_kept(path: str, source: RowtimeStreamReader) -> None:
+    rows = pa.record_batch({"rowtime": pa.array([us("9:00")], pa.timestamp("us", "UTC")), "ticker": ["X"]})
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, rows.schema) as stream:
+        stream.write_batch(rows)
+    late = {"reader": "q", "batch": 0, "bound": us("10:00"), "rows": base64.b64encode(out.getvalue()).decode()}
+    for _ in range(2):
+        start = {**source.initialOffset(), SHIM: True, LATE: late}
+        assert source.latestOffset(start, ReadAllAvailable()) == {}
+    assert rt.rejectedRows(path).column("ticker").to_pylist() == ["X"]
+
+
+def test_available_now_ends_with_what_is_there_at_its_start(path: str, source: RowtimeStreamReader) -> None:
+    start = {**source.initialOffset(), SHIM: True}
+    then = source.latestOffset(start, ReadAllAvailable())
+    source.prepareForTriggerAvailableNow()
+    with rt.openSink(path, producer="Berlin") as sink:
+        sink.sendRow(row("10:03"))
+    assert source.latestOffset(start, ReadAllAvailable()) == then
+
+
+def test_a_committed_batch_need_not_be_kept(path: str, source: RowtimeStreamReader, tmp_path: Path) -> None:
+    reader = str(tmp_path / "checkpoint" / "sources" / "0")
+    start = {**source.initialOffset(), SHIM: True, READER: reader}
+    end = source.latestOffset(start, ReadAllAvailable())
+    assert rt.describeStream(path).readers[0].unread == 3
+    source.commit(end)
+    assert rt.describeStream(path).readers[0].unread == 0
+
+
+def test_the_end_of_a_query_ends_the_threads_that_wait_for_news(path: str, source: RowtimeStreamReader) -> None:
+    asked = {**source.initialOffset(), SHIM: True, NEWS: {"seconds": 0, "streams": [path]}}
+    source.latestOffset(asked, ReadAllAvailable())
+    news = source._news
+    source.stop()
+    assert news is not None
+    assert news._ended.is_set()

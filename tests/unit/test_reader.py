@@ -321,6 +321,33 @@ def test_a_reader_that_follows_does_not_end(path):
     sender.join()
 
 
+@pytest.mark.parametrize(("timeout", "least", "most"), [(None, 1, 1), (1000, 1, 1), (0.5, 0.1, 0.5)])
+def test_a_reader_that_waits_looks_for_ended_leases_now_and_then(path, monkeypatch, timeout, least, most):
+    """It waits for what it has not seen, no longer than it may, and no longer than between two looks."""
+    reader, waits = rt.openReader(path, follow=True), []
+    monkeypatch.setattr("spark_rowtime.reader.reader.EXPIRY_CHECK_SECONDS", 1)
+
+    def wait(seq, seconds):
+        waits.append((seq, seconds))
+        new_sink(path).sendRow(row("10:00"))
+
+    monkeypatch.setattr(reader._store, "wait", wait)
+    seen = open_store(path).head().seq
+    assert clock_times(reader.read(timeout=timeout).rows) == ["10:00"]
+    [(seq, seconds)] = waits
+    assert seq == seen
+    assert least <= seconds <= most
+
+
+def test_a_reader_that_is_refused_closes_the_stream(path, monkeypatch):
+    closed, store = [], open_store(path)
+    monkeypatch.setattr(store, "close", lambda: closed.append(True))
+    monkeypatch.setattr("spark_rowtime.reader.reader.open_store", lambda _: store)
+    with pytest.raises(rt.InvalidOptionError):
+        rt.openReader(path, start="nonsense")
+    assert closed == [True]
+
+
 def test_the_schema_is_the_streams(path):
     assert rt.openReader(path).schema.names == ["rowtime", "ticker"]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit_support import HOUR, clock_times, new_sink, new_stream, row, rows, us, when
+from unit_support import HOUR, clock_times, new_sink, new_stream, row, rows, us, when, whole_log
 
 from spark_rowtime import InvalidOptionError, RowtimeBound
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position, release, start_bound
@@ -414,6 +414,35 @@ def test_max_bytes_limits_too():
         sink.sendRow(row(f"{first}:00"))
     way = release("arrival", max_bytes=1)
     assert handed_out(open_store(path), way, way.earliest(open_store(path)))[0] == ["10:00"]
+
+
+def test_limits_may_be_reached_but_not_passed():
+    path = new_stream()
+    sink = new_sink(path)
+    for first in (10, 11, 12):
+        sink.sendRows(rows(f"{first}:00", f"{first}:30"))
+    store = open_store(path)
+    sizes = [piece.size for piece in store.slices(*whole_log(store))]
+    for limits, trains in (
+        ({"max_rows": 4}, 2), ({"max_rows": 5}, 2), ({"max_rows": 6}, 3), ({"max_rows": 6, "max_bytes": 1}, 1),
+        ({"max_bytes": sum(sizes[:2])}, 2), ({"max_bytes": sum(sizes[:2]) - 1}, 1),
+    ):  # fmt: skip
+        way = release("arrival", **limits)
+        assert len(handed_out(store, way, way.earliest(store))[0]) == 2 * trains, limits
+
+
+def test_a_step_up_to_an_earlier_event_stays():
+    """As where a query goes on that has read further than its target."""
+    path = new_stream()
+    sink = new_sink(path)
+    sink.sendRow(row("10:00"))
+    store, way = open_store(path), release("arrival")
+    first = store.head().seq
+    sink.sendRow(row("10:01"))
+    at = way.step(store, way.earliest(store))
+    sink.sendRow(row("10:02"))
+    assert way.step(store, at, upto=first) == at
+    assert way.step(store, at).seq == store.head().seq
 
 
 def test_an_empty_stream_gives_no_step():

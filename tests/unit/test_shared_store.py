@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit_support import new_sink
 
 import spark_rowtime as rt
 from spark_rowtime.store.local import LocalStore
@@ -219,3 +220,21 @@ def test_a_fork_opens_a_store_of_its_own(path: str) -> None:
         assert os.waitpid(child, 0)[1] == 0
         sink.sendRow(row(1))
     assert rt.describeStream(path).rows == 3
+
+
+def test_a_lease_is_renewed_with_others_from_the_half_of_its_pause_on(path, clock):
+    """But not where the sink has ended, was taken over, or must not be used any more."""
+    sink = new_sink(path, "P", now=clock, lease=60_000_000)
+    lease = sink._scheduler.lease
+    lease.lives = True
+    lease.renewed()
+    clock.advance(9_999_999)
+    assert not lease.soon_due
+    clock.advance(1)
+    assert lease.soon_due
+    lease.lives = False
+    assert not lease.soon_due
+    lease.lives, lease.fenced = True, rt.ProducerFencedError("taken over")
+    assert not lease.soon_due
+    lease.fenced, sink._outbox.interrupt_guard.broken = None, True
+    assert not lease.soon_due

@@ -142,3 +142,16 @@ def refusals(sink):
             yield "nothing"
         except Exception as error:
             yield type(error).__name__
+
+
+def test_the_timers_thread_leaves_a_fenced_sink_to_the_next_call(path, clock):
+    sink = new_sink(path, "P", now=clock, linger=HOUR)
+    sink.sendRow(row("10:00"))
+    sink.sendRow(row("10:01"))
+    new_sink(path, "P")
+    with sink._lock:
+        clock.advance(2 * HOUR)
+        sink._scheduler.run_due()
+    assert accepted(path) == ["10:00"]
+    with pytest.raises(rt.ProducerFencedError):
+        sink.sendRow(row("10:01"))

@@ -82,3 +82,14 @@ def test_a_topic_that_was_created_again_is_an_error() -> None:
     with pytest.raises(rt.KafkaTopicError, match="deleted and created again") as caught:
         require_forward(before, TopicCut({"orders": {0: 9000}}, {"orders": "new"}), "app")
     assert caught.value.values == {"topic": "orders", "topicId": "old", "foundId": "new"}
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset"), [((1 << 31) - 1, (1 << 63) - 1), (1 << 31, 0), (0, 1 << 63), (-1, 0), (0, -1)]
+)
+def test_a_cut_has_numbers_that_kafka_has(partition: int, offset: int) -> None:
+    if 0 <= partition < 1 << 31 and 0 <= offset < 1 << 63:
+        assert to_cut({"orders": {partition: offset}}).offsets == {"orders": {partition: offset}}
+    else:
+        with pytest.raises(rt.InvalidOptionError):
+            to_cut({"orders": {partition: offset}})

@@ -1,13 +1,16 @@
 """Train: splitting, joining, and the floors between the trains of one commit."""
 
+from types import SimpleNamespace
+
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from unit_support import clock_times, when
 
 from spark_rowtime import RowtimeBound, Train
 from spark_rowtime.bounds.bound import as_bound
-from spark_rowtime.bounds.train import floors_between, span
+from spark_rowtime.bounds.train import Timed, floors_between, one_batch, span
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, ticker STRING")
@@ -93,3 +96,18 @@ def test_floors_between_only_grow_and_are_true(spans, final):
     assert floors == sorted(floors)
     for at, ends in enumerate(spans):
         assert ends is None or floors[at] <= ends[0]
+
+
+@given(TIMES.filter(bool))
+def test_facts_about_rowtimes(times):
+    timed = Timed(batch([0, *times]).slice(1))
+    assert timed.rises == (sorted(times) == times)
+    assert (timed.ends, timed.micros.tolist()) == ((min(times), max(times)), times)
+
+
+def test_rows_that_fit_no_batch_are_refused():
+    """A column of texts beyond 2 GiB stays in two pieces."""
+    two = pa.Table.from_batches([batch([1]), batch([2])])
+    assert one_batch(two).num_rows == 2
+    with pytest.raises(pa.ArrowInvalid, match="2 rows are too many for one batch"):
+        one_batch(SimpleNamespace(num_rows=2, combine_chunks=lambda: two))

@@ -1,0 +1,80 @@
+"""The streaming sink's commit without Spark: each batch once, in the stream that its tasks have seen."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import IntegerType, StructField, StructType, TimestampType
+from unit_support import us
+
+import spark_rowtime as rt
+from spark_rowtime.spark.options import WRITE, Options
+from spark_rowtime.spark.query_batch import Batch
+from spark_rowtime.spark.sink import RowtimeStreamWriter
+from spark_rowtime.spark.task_output import TaskOutput
+
+SCHEMA = StructType([StructField("rowtime", TimestampType(), nullable=False), StructField("n", IntegerType())])
+ARROW = pa.schema([pa.field("rowtime", pa.timestamp("us", "UTC"), nullable=False), pa.field("n", pa.int32())])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "hourly.rowtime")
+
+
+def writer(path: str) -> RowtimeStreamWriter:
+    return RowtimeStreamWriter(Options({"path": path}, WRITE), SCHEMA)
+
+
+def task(number: int, *numbers: int, run: str = "run", floor: int | None = None, **more: Any) -> TaskOutput:
+    """What a task with these rows tells the commit of a batch."""
+    times = pa.array([us("10:00")] * len(numbers), pa.int64()).view(ARROW.types[0])
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, ARROW) as stream:
+        stream.write_batch(pa.RecordBatch.from_arrays([times, pa.array(numbers, pa.int32())], schema=ARROW))
+    floors = {} if floor is None else {"rowtime": floor}
+    return TaskOutput(
+        Batch("query", run, number, f"{number}"), floors, rows=out.getvalue().to_pybytes() if numbers else b"", **more
+    )
+
+
+def numbers(path: str) -> list[int]:
+    with rt.openReader(path, order="arrival") as reader:
+        return [n for train in reader for n in train.rows.column("n").to_pylist()]
+
+
+def test_a_batch_that_is_committed_again_is_there_once(path: str) -> None:
+    """Whether one task or several bring its rows; the bound comes with them."""
+    for given in ([task(0, 1, 2, floor=us("10:00"))], [task(1, 3), task(1), task(1, 4)], [task(2, floor=us("11:00"))]):
+        for _ in range(2):
+            writer(path).commit(given, given[0].batch.number)
+    assert numbers(path) == [1, 2, 3, 4]
+    bound = rt.describeStream(path).bound
+    assert bound is not None
+    assert bound.floor == us("11:00")
+
+
+def test_a_stream_that_is_gone_between_tasks_and_commit_is_not_made_anew(path: str) -> None:
+    for number, seen in ((0, "of the tasks"), (1, "")):
+        with pytest.raises(rt.DataLostError, match="no stream"):
+            writer(path).commit([task(number, stream=seen)], number)
+        assert not Path(path).exists()
+
+
+def test_rows_that_were_staged_in_another_stream_are_refused(path: str) -> None:
+    writer(path).commit([task(0, 1)], 0)
+    with pytest.raises(rt.DataLostError, match="deleted and created again"):
+        writer(path).commit([task(1, 2), task(1, 3, stream="another")], 1)
+    assert numbers(path) == [1]
+
+
+def test_an_older_run_of_the_query_is_fenced(path: str) -> None:
+    writer(path).commit([task(0, 1, run="old")], 0)
+    writer(path).commit([task(1, 2, run="new")], 1)
+    with pytest.raises(rt.ProducerFencedError):
+        writer(path).commit([task(2, 3, run="old")], 2)
+    with pytest.raises(rt.DataLostError, match="batches up to 1"):
+        writer(path).commit([task(3, 4, run="new")], 3)
+    writer(path).commit([task(2, 5, run="new")], 2)
+    assert numbers(path) == [1, 2, 5]
