@@ -246,6 +246,7 @@ TAKEN = {
     "sub-queries by equal columns": sql(
         "SELECT rowtime, (SELECT max(t.id) FROM range(9) t WHERE t.id = a.x) AS m FROM a"
         " WHERE EXISTS (SELECT 1 FROM range(9) t WHERE t.id > a.x) AND x NOT IN (SELECT max(id) FROM range(9))"
+        " AND x > (WITH t AS (SELECT id FROM range(9)) SELECT max(t.id) FROM t WHERE t.id = a.x)"
     ),
     "LATERAL by a range": sql("SELECT a.rowtime, t.id FROM a, LATERAL (SELECT id FROM range(9) WHERE id < a.x) t"),
     "LATERAL of the rows up to a time": sql(

@@ -23,9 +23,20 @@ final class RefuseSubqueries {
   private RefuseSubqueries() {}
 
   static void check(LogicalPlan plan) {
+    pulledUp(plan).foreach(Scala.each(RefuseSubqueries::checkNode));
+  }
+
+  /**
+   * The plan as Spark's optimizer has it before it joins sub-queries. Where that needs more rules, as for a WITH of a
+   * sub-query, the plan as it is: then the first batch decides.
+   */
+  private static LogicalPlan pulledUp(LogicalPlan plan) {
     LogicalPlan bare = plan.transformUpWithSubqueries(Scala.rewriting(RefuseSubqueries::bare));
-    LogicalPlan pulled = PullupCorrelatedPredicates$.MODULE$.apply(OptimizeOneRowRelationSubquery$.MODULE$.apply(bare));
-    pulled.foreach(Scala.each(RefuseSubqueries::checkNode));
+    try {
+      return PullupCorrelatedPredicates$.MODULE$.apply(OptimizeOneRowRelationSubquery$.MODULE$.apply(bare));
+    } catch (Exception unsupported) {
+      return plan;
+    }
   }
 
   private static LogicalPlan bare(LogicalPlan node) {
