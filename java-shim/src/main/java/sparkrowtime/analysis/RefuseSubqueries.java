@@ -56,7 +56,7 @@ final class RefuseSubqueries {
   private static boolean isEndless(LogicalPlan node) {
     boolean inner = node instanceof LateralJoin join && join.joinType().equals(Inner$.MODULE$);
     return Scala.list(node.subqueries()).stream()
-        .anyMatch(query -> query.exists(Scala.function(part -> part instanceof DomainJoin domain && !(inner && hasTime(domain)))));
+        .anyMatch(query -> query.exists(Scala.function(part -> part instanceof DomainJoin d && !(inner && hasTime(d)))));
   }
 
   private static boolean hasTime(DomainJoin domain) {
