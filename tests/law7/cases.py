@@ -9,6 +9,7 @@ from tests.law7.feed import LeftOut
 from tests.law7.grammar import (
     COLUMNS,
     SAME_KEY,
+    Again,
     Against,
     ByTime,
     Copied,
@@ -23,6 +24,7 @@ from tests.law7.grammar import (
     Session,
     Sliding,
     Source,
+    Totals,
     Union,
     WindowJoin,
     Windows,
@@ -62,6 +64,7 @@ RARE = (
     "CAST(b AS LONG) BETWEEN CAST(a AS LONG) AND CAST(a AS LONG) + 600",
 )
 KEYS = (SAME_KEY,) * 5 + ("ak <=> bk", "nullif(ak, 0) = nullif(bk, 0)", "ak % 2 = bk % 2")
+WAYS = ("copy", "view", "with", "pipe")
 TABLE_JOINS = ("inner", "leftouter", "leftsemi", "leftanti", "rightouter")
 SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
 """The sides whose time is never null, by type of join."""
@@ -95,7 +98,7 @@ class Drawn:
             query = Filter(query, self.one(self.filters))
         if self.one((False, False, True)):
             query = Project(query, self.one(TIMES))
-        return Passed(query, self.one(("copy", "view"))) if self.one((False, False, False, True)) else query
+        return Passed(query, self.one(WAYS)) if self.one((False, False, False, True)) else query
 
     def carrying(self, depth: int) -> Query:
         """A query whose rowtime has a watermark, for another operator to be put on."""
@@ -105,7 +108,7 @@ class Drawn:
         """One operator over others, in ``depth`` levels."""
         often = (self.windows, self.join, self.join)
         kinds = (self.windows, self.session, self.by_time, self.distinct, self.union, self.join, self.project)
-        seldom = (self.against, self.sliding, self.copied)
+        seldom = (self.against, self.sliding, self.copied, self.totals, self.again)
         return self.one((*often, *kinds) * 2 + seldom)(depth - 1, carrying)
 
     def project(self, below: int, carrying: bool) -> Query:
@@ -134,10 +137,10 @@ class Drawn:
         return Distinct(of, COLUMNS if is_grouped_by_time(of) else columns)
 
     def union(self, below: int, carrying: bool) -> Query:
-        return Union(self.carrying(below), self.straight())
+        return Union(self.carrying(below), self.carrying(below) if self.one((True, False, False)) else self.straight())
 
     def join(self, below: int, carrying: bool) -> Query:
-        one, other = self.carrying(below), self.straight()
+        one, other = self.carrying(below), self.carrying(below) if self.one((True, False, False)) else self.straight()
         if self.one((True, False)):
             one, other = other, one
         kind = self.one(("within", "within", "within", "windows", "windows", "table"))
@@ -152,6 +155,15 @@ class Drawn:
 
     def against(self, below: int, carrying: bool) -> Query:
         return Against(self.carrying(below), self.calendar.start, self.calendar.step)
+
+    def totals(self, below: int, carrying: bool) -> Query:
+        return Totals(self.carrying(below), self.one(("10 minutes", "30 minutes")), self.window_time(carrying))
+
+    def again(self, below: int, carrying: bool) -> Query:
+        if carrying:
+            return self.join(below, carrying)
+        how = self.one(("leftouter", "fullouter", "rightouter", "inner"))
+        return Again(self.carrying(below), self.straight(), self.straight(), how, self.one(WITHIN))
 
     def sliding(self, below: int, carrying: bool) -> Query:
         return Sliding(self.straight(), self.one(("5 minutes", "20 minutes")))

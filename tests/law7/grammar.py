@@ -71,7 +71,7 @@ class Project(Query):
 
 @dataclass(frozen=True)
 class Passed(Query):
-    """The same rows and columns, through a copy of each column, or through a view that is defined in SQL."""
+    """The same rows and columns, through a copy of each column, or through SQL: a view, WITH, or the pipe syntax."""
 
     of: Query
     how: str
@@ -82,8 +82,17 @@ class Passed(Query):
             return rows.toDF(*COLUMNS)
         name = f"rows_{uuid4().hex}"
         rows.createOrReplaceTempView(name)
-        rows.sparkSession.sql(f"CREATE TEMP VIEW view_of_{name} AS SELECT * FROM {name}")
-        return rows.sparkSession.table(f"view_of_{name}")
+        if self.how == "view":
+            rows.sparkSession.sql(f"CREATE TEMP VIEW view_of_{name} AS SELECT * FROM {name}")
+        return rows.sparkSession.sql(PASSING[self.how].format(name))
+
+
+PASSING = {
+    "view": "SELECT * FROM view_of_{}",
+    "with": "WITH x AS (SELECT * FROM {}) SELECT * FROM x",
+    "pipe": "FROM {} |> WHERE true |> SELECT *",
+}
+"""Queries that give all rows and columns of a view."""
 
 
 def _summed(rows: DataFrame, by: Column) -> DataFrame:
@@ -106,6 +115,23 @@ class Windows(Query):
     def frame(self, read: Read) -> DataFrame:
         windows = F.window("rowtime", self.size, self.slide, self.start).alias("w")
         return _summed(self.of.frame(read), windows).selectExpr(f"{self.time} AS rowtime", "k", "v")
+
+
+@dataclass(frozen=True)
+class Totals(Query):
+    """Tumbling windows of each key, and the totals of each window over all keys."""
+
+    of: Query
+    size: str
+    time: str
+
+    def frame(self, read: Read) -> DataFrame:
+        rows = self.of.frame(read)
+        rows.createOrReplaceTempView(name := f"rows_{uuid4().hex}")
+        window = f"window(rowtime, '{self.size}')"
+        sets = f"GROUPING SETS (({window}, k), ({window}))"
+        text = f"SELECT {window} AS w, k, 10 * sum(v) + grouping(k) AS v FROM {name} GROUP BY {sets}"
+        return rows.sparkSession.sql(text).selectExpr(f"{self.time} AS rowtime", "k", "v")
 
 
 @dataclass(frozen=True)
@@ -179,6 +205,29 @@ class Join(Query):
         if self.how == "leftsemi":
             return both.toDF(*COLUMNS)
         return both.selectExpr(f"{self.time} AS rowtime", *JOINED)
+
+
+@dataclass(frozen=True)
+class Again(Query):
+    """An outer join to ``third`` by the time of the ``other`` side of a left join, which is NULL without a match."""
+
+    one: Query
+    other: Query
+    third: Query
+    how: str
+    on: str
+
+    def frame(self, read: Read) -> DataFrame:
+        one = self.one.frame(read).toDF("a", "ak", "av")
+        other = self.other.frame(read).toDF("b", "bk", "bv")
+        first = one.join(other, F.expr(f"{SAME_KEY} AND {self.on}"), "leftouter")
+        pairs = first.selectExpr("b AS a", "ak", "10 * av + coalesce(bv, -1) AS av")
+        both = pairs.join(self.third.frame(read).toDF("b", "bk", "bv"), F.expr(f"{SAME_KEY} AND {self.on}"), self.how)
+        return both.selectExpr(f"coalesce(a, b, {NO_TIME}) AS rowtime", *JOINED)
+
+
+NO_TIME = "TIMESTAMP '9999-01-01'"
+"""The time of a row without one. No bound but the end of time promises that it does not come."""
 
 
 @dataclass(frozen=True)

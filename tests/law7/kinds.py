@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.law7.calendars import SUMMER_TIME, UNALIGNED
 from tests.law7.grammar import (
+    Again,
     Against,
     ByTime,
     Copied,
@@ -20,6 +21,7 @@ from tests.law7.grammar import (
     Query,
     Sliding,
     Source,
+    Totals,
     Union,
     WindowJoin,
     Windows,
@@ -85,6 +87,14 @@ def copied_marks(case: Any) -> bool:
     return bool(_parts(case, Copied))
 
 
+def null_times(case: Any) -> bool:
+    return bool(_parts(case, Again))
+
+
+def totals(case: Any) -> bool:
+    return bool(_parts(case, Totals))
+
+
 def sliding(case: Any) -> bool:
     return bool(_parts(case, Sliding))
 
@@ -99,8 +109,10 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "against tables": against_tables,
     "copied marks": copied_marks,
     "sliding": sliding,
+    "null times": null_times,
+    "totals": totals,
 }
-REFUSABLE = KINDS.keys() - {"sliding"}
+REFUSABLE = KINDS.keys() - {"sliding", "null times", "totals"}
 """Kinds that the product may refuse."""
 ASKED = {name.strip() for name in os.environ.get("ROWTIME_LAW7_KINDS", "").split(",")} - {""}
 """The run is of these kinds alone."""

@@ -77,6 +77,13 @@ def cogrouped(pipe: Pipe) -> DataFrame:
     return left.cogroup(right).applyInPandas(lambda one, _: one[["k"]], "k STRING")
 
 
+def as_of(pipe: Pipe) -> DataFrame:
+    prices = pipe.spark.sql("SELECT TIMESTAMP '2006-09-11' AS since, 1 AS price")
+    return pipe.read("a")._joinAsOf(
+        prices, "rowtime", "since", how="left", tolerance=None, allowExactMatches=True, direction="backward"
+    )
+
+
 def table_function(text: str) -> Any:
     def build(pipe: Pipe) -> DataFrame:
         pipe.spark.udtf.register("whole", F.udtf(Counter, returnType="n INT"))
@@ -92,6 +99,7 @@ def sql(text: str) -> Any:
 UNKNOWN = "no watermark is known for this time"
 NULL = "in append mode the group of NULL is never complete"
 PARTS = "the rows that a group has in one micro-batch"
+REREAD = "by an aggregation of the stream, and by a join of the stream with that"
 NEVER = "aggregation without watermark is never complete"
 OUTER = "SELECT {by}, count(*) FROM a l LEFT JOIN b r ON " + NEAR + " {where} GROUP BY {by}"
 PAIRED = (
@@ -202,6 +210,20 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         ("whole(TABLE(...) WITH SINGLE PARTITION)", "the rows that a stream has in one micro-batch"),
     ),
     "cogroup": (cogrouped, (PARTS,)),
+    "zipWithIndex": (lambda p: p.read("a").zipWithIndex(), ("numbers the rows of each micro-batch from 0 on",)),
+    "a scalar sub-query by a range": (
+        sql("SELECT rowtime, (SELECT max(t.id) FROM range(9) t WHERE t.id < a.x) AS m FROM a"),
+        (REREAD, "Project [rowtime", "equal columns alone"),
+    ),
+    "an aggregate of LATERAL": (
+        sql("SELECT a.rowtime, m FROM a, LATERAL (SELECT max(t.id) AS m FROM range(9) t WHERE t.id = a.x)"),
+        (REREAD, "LateralJoin"),
+    ),
+    "IN a sub-query by a range": (
+        sql("SELECT rowtime FROM a WHERE x IN (SELECT max(t.id) FROM range(9) t WHERE t.id < length(a.k))"),
+        (REREAD,),
+    ),
+    "an as-of join": (as_of, (REREAD, "AsOfJoin")),
 }
 
 
@@ -221,6 +243,20 @@ def test_refused(streams: Pipe, case: str) -> None:
 
 TAKEN = {
     "a table function": table_function("SELECT * FROM whole(TABLE(SELECT * FROM a))"),
+    "sub-queries by equal columns": sql(
+        "SELECT rowtime, (SELECT max(t.id) FROM range(9) t WHERE t.id = a.x) AS m FROM a"
+        " WHERE EXISTS (SELECT 1 FROM range(9) t WHERE t.id > a.x) AND x NOT IN (SELECT max(id) FROM range(9))"
+        " AND x > (WITH t AS (SELECT id FROM range(9)) SELECT max(t.id) FROM t WHERE t.id = a.x)"
+    ),
+    "LATERAL by a range": sql("SELECT a.rowtime, t.id FROM a, LATERAL (SELECT id FROM range(9) WHERE id < a.x) t"),
+    "LATERAL of the rows up to a time": sql(
+        "SELECT a.rowtime, id FROM a,"
+        " LATERAL (SELECT id FROM range(9) WHERE timestamp_seconds(id) <= a.rowtime ORDER BY id DESC LIMIT 1)"
+    ),
+    "the pipe syntax": sql(
+        "FROM a |> WHERE x > 0 |> EXTEND date_trunc('HOUR', rowtime) AS h |> AGGREGATE count(*) AS n GROUP BY h"
+        " |> SELECT h AS rowtime, n"
+    ),
     "rows with a match": sql(OUTER.format(by="r.rowtime", where="WHERE r.x > 0")),
     "the time of a function, with a schema that says NOT NULL": of_a_function(
         "rowtime TIMESTAMP NOT NULL, k STRING, x INT"

@@ -32,3 +32,15 @@ def test_a_null_key_matches_as_in_the_batch(pipe: Pipe, tmp_path, how: str, key:
         send(right, ("10:05", None), ("10:06", 1), promise="12:00")
         rows += query.step()
         assert in_order(rows) == as_batch(pipe, sql)
+
+
+def test_a_null_time_matches_nothing_and_comes_out_at_once(pipe: Pipe, tmp_path) -> None:
+    """The time of a left join's right side, by which a further outer join compares. No watermark passes NULL."""
+    left, right = (opened(pipe.create(name, "k INT"), "p") for name in ("l", "r"))
+    first = f"SELECT {{r}}.rowtime, {{l}}.k FROM {{l}} LEFT JOIN {{r}} ON {{l}}.k = {{r}}.k AND {WITHIN}"
+    on = "c.rowtime BETWEEN x.rowtime AND x.rowtime + INTERVAL 10 MINUTES"
+    sql = f"SELECT x.*, c.rowtime AS ct, c.k AS ck FROM ({first}) x FULL JOIN {{r}} c ON x.k = c.k AND {on}"
+    with Observed(streamed(pipe, sql), tmp_path) as query:
+        send(left, ("10:00", 1), ("10:01", 2), promise="12:00")
+        send(right, ("10:05", 1), promise="12:00")
+        assert in_order(query.step()) == as_batch(pipe, sql) == [("10:05", 1, "10:05", 1), (None, 2, None, None)]

@@ -44,9 +44,13 @@ def moved_between_tasks(rows: DataFrame) -> DataFrame:
 
 
 def counted_and_exploded(rows: DataFrame) -> DataFrame:
-    """CollectMetrics, Generate, SubqueryAlias, View, Filter."""
+    """CollectMetrics, Generate, SubqueryAlias, View, Filter, PipeOperator, SQLFunctionNode."""
     each = rows.observe("seen", F.count(F.lit(1)).alias("n")).filter("k <> 'b'")
-    return in_sql("SELECT rowtime, n FROM a LATERAL VIEW explode(array(1, 2)) t AS n")(each.alias("each"))
+    exploded = in_sql("FROM a LATERAL VIEW explode(array(1, 2)) t AS n |> SELECT rowtime, n")(each.alias("each"))
+    exploded.createOrReplaceTempView("exploded")
+    returned = "RETURNS TABLE(rowtime TIMESTAMP, n INT) RETURN SELECT rowtime, n FROM exploded"
+    rows.sparkSession.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION all_exploded() {returned}")
+    return rows.sparkSession.sql("SELECT rowtime, n FROM all_exploded()")
 
 
 PASS: dict[str, Build] = {

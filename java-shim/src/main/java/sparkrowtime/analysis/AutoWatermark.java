@@ -4,8 +4,10 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.IntStream;
+import org.apache.spark.sql.catalyst.analysis.SQLFunctionNode;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.PipeOperator;
 import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -123,6 +125,8 @@ final class AutoWatermark {
         || plan instanceof Filter
         || plan instanceof SubqueryAlias
         || plan instanceof View
+        || plan instanceof PipeOperator
+        || plan instanceof SQLFunctionNode
         || plan instanceof Generate
         || plan instanceof RepartitionOperation
         || plan instanceof RebalancePartitions

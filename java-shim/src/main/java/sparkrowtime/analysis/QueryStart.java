@@ -35,6 +35,8 @@ public final class QueryStart extends Rule<LogicalPlan> {
     RefuseGroupFunctions.check(plan);
     RefuseTableFunctions.check(plan);
     RefuseTableDifference.check(plan);
+    RefuseRowNumbers.check(plan);
+    RefuseSubqueries.check(plan);
     RefuseMovingConditions.check(plan);
     RefuseSecondWatermark.check(plan);
     if (mode.equals(OutputMode.Append())) {

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.PipeOperator;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
@@ -63,7 +64,8 @@ final class WindowedTimes {
 
   /** The node that computes the window; null if another operator is in between. */
   private static LogicalPlan maker(Attribute window, LogicalPlan plan) {
-    boolean passes = plan instanceof Project || plan instanceof Filter || plan instanceof Expand;
+    boolean passes =
+        plan instanceof Project || plan instanceof Filter || plan instanceof Expand || plan instanceof PipeOperator;
     if (!passes) {
       return null;
     }

@@ -1,6 +1,8 @@
 package sparkrowtime.bounds;
 
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.SQLFunctionNode;
+import org.apache.spark.sql.catalyst.expressions.PipeOperator;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 
 /**
@@ -17,6 +19,8 @@ public final class PassingOperators {
           Filter.class,
           SubqueryAlias.class,
           View.class,
+          PipeOperator.class,
+          SQLFunctionNode.class,
           EventTimeWatermark.class,
           Deduplicate.class,
           DeduplicateWithinWatermark.class,

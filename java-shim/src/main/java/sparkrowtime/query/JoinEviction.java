@@ -35,6 +35,6 @@ public final class JoinEviction extends ColumnarRule {
     JoinSides sides = query == null ? null : query.sidesOf(join.stateInfo().get().operatorId());
     return sides == null
         ? join
-        : NullKeys.unmatched(Scala.copy(join, JoinStateWatermarkPredicates.class, sides.evicting(join)));
+        : NullKeys.unmatched(Scala.copy(join, JoinStateWatermarkPredicates.class, sides.evicting(join)), sides);
   }
 }

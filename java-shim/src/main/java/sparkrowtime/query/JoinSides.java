@@ -8,6 +8,7 @@ import java.util.UUID;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.FullOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
@@ -56,6 +57,19 @@ public record JoinSides(SideEviction left, SideEviction right) {
   /** The predicates by which the join evicts in this batch. */
   public JoinStateWatermarkPredicates predicates() {
     return new JoinStateWatermarkPredicates(by(left), by(right));
+  }
+
+  /**
+   * The times by which rows are freed, apart from keys. Each is in a comparison of the condition that is not true where
+   * the time is NULL.
+   */
+  List<Expression> times() {
+    return Stream.of(left, right)
+        .filter(Objects::nonNull)
+        .filter(side -> side.by() instanceof JoinStateValueWatermarkPredicate)
+        .flatMap(side -> Scala.list(side.by().expr().references().toSeq()).stream())
+        .map(a -> (Expression) a)
+        .toList();
   }
 
   private static Option<JoinStateWatermarkPredicate> by(SideEviction side) {

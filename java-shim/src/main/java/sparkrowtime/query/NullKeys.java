@@ -12,22 +12,24 @@ import scala.Option;
 import sparkrowtime.support.Scala;
 
 /**
- * Keeps rows whose key is NULL out of the state of joins. In SQL, NULL = NULL is not true, but a
+ * Keeps rows whose key, or whose time, is NULL out of the state of joins. In SQL, NULL = NULL is not true, but a
  * stream-stream join looks its keys up in state, where NULL matches NULL. Spark filters such rows, but not
- * for a full outer join, nor if a key is an expression. This class adds a null check of each nullable key
- * to the condition. So a row with a NULL key is not kept, and an outer join outputs it at once, without a
- * match.
+ * for a full outer join, nor if a key is an expression. A row with a NULL time matches nothing, but no watermark
+ * passes it, so it would be kept forever. This class adds a null check of each nullable key, and of each
+ * nullable time by which a side is freed, to the condition. So such a row is not kept, and an outer join outputs it
+ * at once, without a match.
  *
  * <p>Law: keys of {@code <=>} are never NULL, since Spark replaces NULL by another value. They do not change.
  */
 final class NullKeys {
   private NullKeys() {}
 
-  static StreamingSymmetricHashJoinExec unmatched(StreamingSymmetricHashJoinExec join) {
-    List<Expression> keys = new ArrayList<>(Scala.list(join.leftKeys()));
-    keys.addAll(Scala.list(join.rightKeys()));
+  static StreamingSymmetricHashJoinExec unmatched(StreamingSymmetricHashJoinExec join, JoinSides sides) {
+    List<Expression> compared = new ArrayList<>(Scala.list(join.leftKeys()));
+    compared.addAll(Scala.list(join.rightKeys()));
+    compared.addAll(sides.times());
     Expression full =
-        keys.stream()
+        compared.stream()
             .filter(Expression::nullable)
             .map(key -> (Expression) new IsNotNull(key))
             .reduce(Scala.orNull(join.condition().full()), NullKeys::and);
