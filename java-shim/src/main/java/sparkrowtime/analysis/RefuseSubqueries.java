@@ -3,6 +3,7 @@ package sparkrowtime.analysis;
 import org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowRelationSubquery$;
 import org.apache.spark.sql.catalyst.optimizer.PullupCorrelatedPredicates$;
 import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.logical.AnalysisHelper$;
 import org.apache.spark.sql.catalyst.plans.logical.AsOfJoin;
 import org.apache.spark.sql.catalyst.plans.logical.DomainJoin;
 import org.apache.spark.sql.catalyst.plans.logical.LateralJoin;
@@ -23,7 +24,9 @@ final class RefuseSubqueries {
   private RefuseSubqueries() {}
 
   static void check(LogicalPlan plan) {
-    pulledUp(plan).foreach(Scala.each(RefuseSubqueries::checkNode));
+    AnalysisHelper$.MODULE$
+        .allowInvokingTransformsInAnalyzer(Scala.call(() -> pulledUp(plan)))
+        .foreach(Scala.each(RefuseSubqueries::checkNode));
   }
 
   /**
