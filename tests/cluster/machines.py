@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
+
+from tests.servers import ServerProcess
 
 LOOPBACK = "127.0.0.1"
 _HIDE = 'for place in $HIDDEN; do mount -t tmpfs tmpfs "$place" || exit 9; done; ip link set lo up; exec "$@"'
@@ -80,22 +82,14 @@ class Machine:
     def __init__(self, folder: Path, address: str, prefix: Sequence[str], hidden: Sequence[Path]) -> None:
         self.folder, self.address = folder, address
         self._prefix, self._hidden = prefix, hidden
-        self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
+        self._server = ServerProcess(f"The machine {folder.name}", folder / "log")
 
-    def start(self, command: Sequence[str], **environment: Any) -> None:
+    def start(self, command: Sequence[str], answers: Callable[[], object], seconds: float, **environment: Any) -> None:
         """Starts a command in the machine's folder, with these variables in addition to those of this process."""
-        hidden = " ".join(map(str, self._hidden))
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._prefix, *command],
-                cwd=self.folder,
-                env={**os.environ, **environment, "HIDDEN": hidden},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        how = {"cwd": self.folder, "stdin": subprocess.DEVNULL, "start_new_session": True}
+        environment = {**os.environ, **environment, "HIDDEN": " ".join(map(str, self._hidden))}
+        self._server.start([*self._prefix, *command], answers, seconds, env=environment, **how)
 
     def log(self) -> str:
         """What its command has written so far."""
@@ -103,10 +97,10 @@ class Machine:
 
     def kill(self) -> None:
         """Kills all its processes with SIGKILL, as if its power had failed."""
-        assert self._process is not None
+        assert self._server.process is not None
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+            os.killpg(self._server.process.pid, signal.SIGKILL)
+        self._server.process.wait()
 
 
 def _ip(*arguments: str) -> None:
