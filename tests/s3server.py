@@ -1,5 +1,6 @@
 """An S3 server of the tests' own: moto's, which speaks HTTP, in a process of its own."""
 
+import atexit
 import shutil
 import signal
 import sys
@@ -18,7 +19,9 @@ KEY, SECRET = "rowtime-key", "rowtime-s3cret"
 @cache
 def port() -> KeptPort:
     """The port of the server, on every address; kept as long as this process lives, also before it is started."""
-    return KeptPort()
+    kept = KeptPort()
+    atexit.register(kept.close)
+    return kept
 
 
 def environment(address: str = "127.0.0.1") -> dict[str, str]:

@@ -90,6 +90,7 @@ def test_rows_below_the_bound(pipe: Pipe) -> None:
     assert rt.describeStream(path).rows == 5, "a write that is repeated appends again what is in time"
 
 
+@pytest.mark.long
 def test_another_column_is_the_rowtime(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT, t TIMESTAMP")
     rows = frame(pipe, ("9:00", 1)).select("x", F.col("rowtime").alias("t"))
@@ -170,6 +171,7 @@ def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_c
     assert check_store(path).damage == []
 
 
+@pytest.mark.long
 def test_a_complete_write_ends_the_stream(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT")
     save(frame(pipe, ("10:00", 1)), path, producer="history", complete="true")

@@ -32,6 +32,7 @@ def test_a_window_of_another_size_is_refused_on_an_old_checkpoint(pipe: Pipe, tm
     assert json.loads((tmp_path / "checkpoint" / "rowtime-times.json").read_text()) == ["600000000L"]
 
 
+@pytest.mark.long
 def test_a_window_of_a_name_of_with_counts_too(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     pipe.read("orders").createOrReplaceTempView("orders")
@@ -53,6 +54,7 @@ def test_a_window_of_a_name_of_with_counts_too(pipe: Pipe, tmp_path) -> None:
     pipe.spark.catalog.dropTempView("orders")
 
 
+@pytest.mark.long
 def test_a_query_whose_first_batch_failed_takes_another_window(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     send(orders, ("10:01", "a"), promise="10:12")
@@ -120,6 +122,7 @@ def test_another_time_below_what_keeps_state_is_refused(pipe: Pipe, tmp_path, ca
     assert f"its checkpoint was begun with [{said}" in str(refused.value)
 
 
+@pytest.mark.long
 def test_other_names_below_are_no_other_times(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     for number, name in enumerate(["t", "u"]):

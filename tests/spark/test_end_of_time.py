@@ -57,6 +57,7 @@ def test_the_last_window_comes_out_and_the_output_is_complete(pipe: Pipe, tmp_pa
     assert rt.describeStream(path).bound == rt.RowtimeBound.END
 
 
+@pytest.mark.long
 def test_a_query_of_windows_of_9999_and_of_a_moved_time_ends_only_with_the_stream(pipe: Pipe, tmp_path: Path) -> None:
     """The bound at the end of the year 9999 is no end; the end closes also the windows that end later than that."""
     path = pipe.create("source", "k STRING")
@@ -76,6 +77,7 @@ def test_a_query_of_windows_of_9999_and_of_a_moved_time_ends_only_with_the_strea
     moved.stop()
 
 
+@pytest.mark.long
 def test_a_time_rounded_in_a_zone_with_summer_time_ends_with_the_stream(pipe: Pipe, tmp_path: Path) -> None:
     """The zone's rules are asked for the changes of the clocks after the end of time, too."""
     path = pipe.create("source", "k STRING")
@@ -94,6 +96,7 @@ def test_a_time_rounded_in_a_zone_with_summer_time_ends_with_the_stream(pipe: Pi
         pipe.spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.long
 def test_a_constant_time_ends_with_the_stream(pipe: Pipe) -> None:
     """Its bound is the constant as long as a row may follow."""
     path = pipe.create("source", "k STRING")
@@ -127,6 +130,7 @@ def test_a_join_frees_its_rows_and_is_complete_when_both_streams_are(pipe: Pipe)
     assert pipe.bound == rt.RowtimeBound.END
 
 
+@pytest.mark.long
 def test_sessions_and_rows_that_wait_for_others_come_out(pipe: Pipe, tmp_path: Path) -> None:
     path = pipe.create("source", "k STRING, n INT")
     rows = pipe.read("source")

@@ -64,6 +64,7 @@ def test_a_query_whose_rows_are_gone_says_so(pipe: Pipe, tmp_path: Path) -> None
         assert fresh.step() == [("13:10", "d")]
 
 
+@pytest.mark.long
 def test_a_query_that_has_ended_keeps_only_what_it_has_not_read(pipe: Pipe, tmp_path: Path) -> None:
     """Also its last batch is done; Spark itself says so only when it makes the next one."""
     path, checkpoint = pipe.create("orders", "k STRING"), tmp_path / "checkpoint"
@@ -82,6 +83,7 @@ def test_a_query_that_has_ended_keeps_only_what_it_has_not_read(pipe: Pipe, tmp_
     assert (reader.unread, reader.checkpointGone) == (1, True)
 
 
+@pytest.mark.long
 def test_a_query_without_a_checkpoint_of_its_own_is_not_registered(pipe: Pipe) -> None:
     path = pipe.create("orders", "k STRING")
     send(opened(path, "p"), ("12:10", "a"), promise="12:20")

@@ -25,6 +25,7 @@ def test_a_window_closes_in_the_batch_that_carries_the_bound(pipe: Pipe, tmp_pat
         assert query.query.lastProgress.numInputRows == 0
 
 
+@pytest.mark.long
 def test_rows_at_the_bound_belong_to_the_next_window(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     with Observed(hourly(pipe.read("orders")), tmp_path) as query:
@@ -36,6 +37,7 @@ def test_rows_at_the_bound_belong_to_the_next_window(pipe: Pipe, tmp_path) -> No
         assert query.step() == [(("13:00", "14:00"), 2)]
 
 
+@pytest.mark.long
 def test_a_strict_bound_closes_no_earlier_than_it_may(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     with Observed(hourly(pipe.read("orders")), tmp_path) as query:
@@ -66,6 +68,7 @@ def test_chained_windows_close_in_one_batch(pipe: Pipe, tmp_path) -> None:
         assert query.promised["window.end"] == "13:00:00.000001"
 
 
+@pytest.mark.long
 def test_window_time_is_promised_without_strictness(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     frame = hourly(pipe.read("orders")).select(
@@ -77,6 +80,7 @@ def test_window_time_is_promised_without_strictness(pipe: Pipe, tmp_path) -> Non
         assert query.promised == {"rowtime": "13:00", "end": "13:00:00.000001"}
 
 
+@pytest.mark.long
 def test_nothing_is_promised_of_windows_before_there_is_a_bound(pipe: Pipe, tmp_path) -> None:
     path = pipe.create("orders", "k STRING")
     fast, _slow = opened(path, "fast"), opened(path, "slow")

@@ -118,6 +118,7 @@ def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused
         in_batch(spark, rt.tableWriter(lake.target("parquet"), "at"), late, 4, floor)
 
 
+@pytest.mark.long
 def test_spark_reads_the_hours_that_a_drain_has_completed(spark: SparkSession, lake: Lake) -> None:
     rt.createStream(lake.stream, SCHEMA)
     send(lake.stream, range(10, 13))

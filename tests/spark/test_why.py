@@ -208,6 +208,7 @@ def test_each_of_seven_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> N
         assert drained(reader)[-1][0] == f"{trial.hour}:00"
 
 
+@pytest.mark.long
 def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     shop, desk = (pipeline.create(stream) and pipeline.sink(stream, who) for stream, who in FEEDS)
     for sink in (shop, desk):
