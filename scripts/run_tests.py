@@ -62,7 +62,7 @@ class Job:
 
     def closing(self) -> str:
         """The line with which pytest has ended; empty if there is none."""
-        return str([*CLOSING.findall(self._said()), ""][-1]) if "pytest" in self._command else ""
+        return str(["", *CLOSING.findall(self._said())][-1]) if "pytest" in self._command else ""
 
     def count(self, *words: str) -> int:
         """How many tests the closing line has under these words."""
