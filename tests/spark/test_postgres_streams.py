@@ -109,6 +109,7 @@ def test_a_task_reads_its_rows_without_the_database_and_without_the_extra(postgr
     assert done.stdout.decode().splitlines() == ["[1, 2]", "[3]"], done.stderr.decode()
 
 
+@pytest.mark.long
 def test_an_adapter_that_spark_hosts_feeds_a_stream_of_the_database(database_pipe: Pipe) -> None:
     path = database_pipe.path("hosted")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")

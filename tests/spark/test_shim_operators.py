@@ -68,6 +68,7 @@ PASS: dict[str, Build] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("operator", PASS)
 def test_it_passes_the_bound(pipe: Pipe, tmp_path: Path, operator: str) -> None:
     assert promised(pipe, tmp_path, PASS[operator]) == {"rowtime": "12:20:00.0005"}

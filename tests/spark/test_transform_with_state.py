@@ -91,6 +91,7 @@ def reminders(pipe: Pipe) -> Any:
     )
 
 
+@pytest.mark.long
 def test_a_declared_time_carries_the_bound_to_windows_above_across_a_restart(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     counts = reminders(pipe).groupBy(F.window("rowtime", "10 minutes"), "k").count()
@@ -120,6 +121,7 @@ def test_a_sink_gets_the_bound_of_a_declared_time(pipe: Pipe) -> None:
     assert pipe.step() == [("10:09", "a")]
 
 
+@pytest.mark.long
 def test_a_declared_time_below_what_was_promised_fails_the_query(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     grouped = pipe.read("orders").groupBy("k")

@@ -167,6 +167,7 @@ def links(found: rt.Explanation) -> list[tuple[str, str]]:
     return [(link.kind, link.name.rpartition("/")[2]) for link in found.chain]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [random.randrange(1 << 32)])
 def test_each_of_seven_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> None:
     trial = Trial(pipeline)
