@@ -57,7 +57,7 @@ class Job:
         with self.log.open("wb") as log:
             done = subprocess.run(self._command, cwd=ROOT, env=environment, stdout=log, stderr=log, check=False)
         self.code, self._seconds = 0 if done.returncode == NO_TESTS else done.returncode, time.monotonic() - start
-        print(f"{self.name:8} {self.closing() or self._outcome()}", flush=True)
+        print(f"{self.name:13} {self.closing() or self._outcome()}", flush=True)
         return self
 
     def closing(self) -> str:
@@ -102,6 +102,7 @@ def tests(kind: str) -> list[Job]:
 def main(kind: str, *names: str) -> int:
     """Returns the exit code."""
     os.environ.update({"PYTEST_TIMEOUT": HANGING_SECONDS, **(SMALL if kind == "test" else {})})
+    print(f"two jobs at a time; what they say is in build/logs/{kind}", flush=True)
     start, done = time.monotonic(), []
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for jobs in (prepared(kind), tests(kind)):

@@ -1,4 +1,4 @@
-"""One checkpoint under both PySpark versions that ``make test`` has, forth and back."""
+"""One checkpoint under both PySpark versions that the project supports, forth and back."""
 
 import subprocess
 import sys

@@ -47,10 +47,12 @@ def test_green_jobs_are_a_line_each(runner: Runner, capsys: pytest.CaptureFixtur
     runner.add("nothing", GREEN, "-m", "no_such_mark")
     runner.add_command("lint", "print('noise')")
     assert runner.main() == 0
-    lines = sorted(capsys.readouterr().out.splitlines())
+    first, *lines = capsys.readouterr().out.splitlines()
+    lines.sort()
+    assert first == "two jobs at a time; what they say is in build/logs/test"
     assert [line.split()[0] for line in lines] == ["3", "lint", "nothing", "one"]
     assert lines[0].startswith("3 jobs, 1 tests, 1 skipped, none red, 0:0")
-    assert lines[3].startswith("one      1 passed, 1 skipped in ")
+    assert lines[3].startswith("one           1 passed, 1 skipped in ")
 
 
 def test_of_a_red_job_the_failures_are_printed_and_where_the_rest_is(
@@ -61,11 +63,11 @@ def test_of_a_red_job_the_failures_are_printed_and_where_the_rest_is(
     runner.add_command("gone", "import os; print('last words', flush=True); os._exit(9)")
     assert runner.main() == 1
     said = capsys.readouterr().out
-    assert "bad      1 failed, 1 passed, 1 error in " in said
+    assert "bad           1 failed, 1 passed, 1 error in " in said
     assert "AssertionError: told" in said
     assert "fixture 'missing' not found" in said
     assert "bad is red; all that it said is in build/logs/test/bad.log" in said
-    assert "gone     ended with exit code 9 in 0:0" in said
+    assert "gone          ended with exit code 9 in 0:0" in said
     assert "last words\n\ngone is red" in said
     assert "noise" not in said
     assert said.splitlines()[-1].startswith("3 jobs, 4 tests, 1 skipped, bad and gone red, 0:")
