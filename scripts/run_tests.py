@@ -28,7 +28,9 @@ TESTS = {
 }
 """The tests of each job, the longest job first. Folders that no job names are in the job ``quick``."""
 SELECTED = {"test": "not long", "long": "long or search"}
-SMALL = {"ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8"}
+SMALL = {
+    "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "30",
+}  # fmt: skip
 """How much the tests with the mark ``search`` try in `make test`."""
 IN_MEMORY = ("quick", "store")
 """Jobs whose files are in memory, where there is room, since a disk's syncs take most of their time. Only in

@@ -21,6 +21,7 @@ class Runner:
             ROOT=folder, prepared=lambda _: [], tests=lambda _: self.jobs, _oldest=None
         )
         self.jobs: list[Any] = []
+        self.budgets = self._names["SMALL"]
 
     def add(self, name: str, tests: str, *arguments: str) -> None:
         """A job with one file of tests, in a process with pytest's own settings."""
@@ -37,9 +38,10 @@ class Runner:
 
 @pytest.fixture
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
-    for name in ("PYTEST_TIMEOUT", "ROWTIME_FLIPS", "ROWTIME_HOSTILE_EXAMPLES", "ROWTIME_COPIES"):
+    made = Runner(tmp_path)
+    for name in ("PYTEST_TIMEOUT", *made.budgets):
         monkeypatch.setenv(name, "1")  # main sets them; they are put back
-    return Runner(tmp_path)
+    return made
 
 
 def test_green_jobs_are_a_line_each(runner: Runner, capsys: pytest.CaptureFixture[str]) -> None:
