@@ -283,9 +283,11 @@ class ProcessForkedError(RowtimeError):
     A child made by fork may open any stream that no call was using at the fork: one waits up to 5 seconds for the calls
     of other threads. A child that ``multiprocessing`` starts with ``spawn`` or ``forkserver`` may open any.
 
+    The same holds for an Iceberg catalog that another thread was using.
+
     ``values``:
 
-    - ``path``: the path of the stream.
+    - ``path``: the path of the stream, or the table.
     """
 
 

@@ -7,12 +7,15 @@ parent's. A fork waits for what is just being opened or used, at most ``PATIENCE
 
 import ctypes
 import os
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+import pyarrow as pa
 
 PATIENCE_SECONDS = 5.0
 
@@ -84,6 +87,7 @@ class _Forks:
             self._changed.wait_for(lambda: self._within.keys() <= {me}, PATIENCE_SECONDS)
         for owner in list(self._before):
             owner.close_for_fork(deadline)
+        _await_import_of_pandas()
 
     def _go_on(self) -> None:
         with self._changed:
@@ -95,6 +99,12 @@ class _Forks:
         self._renew()
         for owner in list(self._inherited):
             owner.close_inherited()
+
+
+def _await_import_of_pandas() -> None:
+    """Waits while a thread imports pandas for Arrow: a lock of Arrow that it holds would be held for ever in a child."""
+    if "pandas" in sys.modules:
+        pa.array([0])
 
 
 _FORKS = _Forks()

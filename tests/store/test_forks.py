@@ -314,3 +314,19 @@ def test_a_stream_in_memory_is_not_there_in_a_child() -> None:
     with rt.openSink("memory://forked") as sink:
         sink.sendRow(("2026-01-05T14:30:00Z", "parent"))
     assert reader.read() is not None
+
+
+def test_a_fork_while_a_thread_imports_pandas_for_its_first_rows(place: tuple[str, str]) -> None:
+    """Arrow holds a lock until it has imported pandas. A child that inherited it would wait for ever."""
+    ran(
+        """
+        writing = threading.Thread(target=pour, args=(path, notes, "thread", 2))
+        writing.start()
+        while "pandas" not in sys.modules: pass
+        child = forked(lambda: (signal.alarm(40), pour(path, notes, "child", 2)))
+        assert ended(child) == [0]
+        writing.join()
+        """,
+        *place,
+    )
+    require_all(place, 4)
