@@ -102,7 +102,7 @@ class _Forks:
 
 
 def _await_import_of_pandas() -> None:
-    """Waits while a thread imports pandas for Arrow: a lock of Arrow that it holds would be held for ever in a child."""
+    """Waits while a thread imports pandas for Arrow, and holds a lock of Arrow, which nobody would free in a child."""
     if "pandas" in sys.modules:
         pa.array([0])
 

@@ -1,5 +1,6 @@
 """A process forks while it has streams open: no acknowledged row is lost, no file damaged, and no child hangs."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -213,6 +214,41 @@ def test_a_child_refuses_a_stream_that_a_thread_was_writing_to(
     busy.set()
     forking.pour(*place, "parent", 3)
     assert rt.describeStream(place[0]).rows == 3
+
+
+def test_a_child_refuses_a_stream_that_the_thread_which_forks_is_writing_to(place: tuple[str, str]) -> None:
+    """As a signal's handler that forks. The transaction goes on in the parent."""
+
+    def refused() -> None:
+        with pytest.raises(rt.ProcessForkedError):
+            rt.describeStream(place[0])
+
+    store = open_store(place[0])
+    with store._transaction():
+        store._catalog.execute("SELECT 1")
+        assert forking.ended(forking.forked(refused)) == [0]
+        assert store._catalog.in_transaction
+    store.close()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_fork_that_is_not_one_of_python_is_refused(place: tuple[str, str], told: bool) -> None:
+    """A server in C forks, and tells Python in the child, or not even there. So no connection is closed before."""
+    library = ctypes.PyDLL(None)
+    sink = rt.openSink(place[0], producer="parent")
+    child = library.fork()
+    if not child:
+        if told:
+            ctypes.pythonapi.PyOS_AfterFork_Child()
+        try:
+            rt.openSink(place[0], producer="child")
+        except rt.ProcessForkedError:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert forking.ended(child) == [0]
+    forking.send(sink, place[1], "parent")
+    sink.close()
 
 
 def test_a_fork_waits_for_calls_of_other_threads(

@@ -125,6 +125,7 @@ class Catalog:
     def __init__(self, file: Path, durability: str, busy_timeout: float, lock: "threading.RLock | None" = None) -> None:
         self.file, self.durability, self._busy_timeout = file, durability, busy_timeout
         self._lock: Any = lock
+        self._db: sqlite3.Connection | None = None
         self._opened = 0
         self._inode = inode_of(file)
         self._open()
@@ -140,10 +141,10 @@ class Catalog:
             close_before_forks(self)
 
     def _open(self) -> None:
-        self._db: sqlite3.Connection | None = connect(self.file, "rw", self._busy_timeout)
+        db = connect(self.file, "rw", self._busy_timeout)
+        db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
+        self._db, self.execute = db, db.execute
         self._opened += 1
-        self.execute = self._db.execute
-        self.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
 
     def close_for_fork(self, deadline: float) -> None:
         """Closes the connection until it is next used; not if a thread uses it, or the one that forks."""
@@ -164,7 +165,11 @@ class Catalog:
     def _execute_anew(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
         self.require()
         self._open()
-        self.require()
+        try:
+            self.require()
+        except DataLostError:
+            self._suspend()
+            raise
         return self.execute(sql, values)
 
     @contextmanager

@@ -539,7 +539,7 @@ class LocalStore(Store):
             return self._catalog.is_current() and bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
 
     def close(self) -> None:
-        if self._holders.remove() and self._guard.shut():
+        if self._guard.open_here and self._holders.remove() and self._guard.shut():
             self._writer.close()
             self._reader.close()
             self._watch.close()

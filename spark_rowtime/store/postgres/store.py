@@ -594,7 +594,7 @@ class PostgresStore(Store):
         return bool(head) and any(schema.equals(self.schema, check_metadata=True) for schema in schemas)
 
     def close(self) -> None:
-        if self._holders.remove():
+        if self._connection.open_here and self._holders.remove():
             self._connection.close()
 
 
