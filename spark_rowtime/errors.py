@@ -10,6 +10,7 @@
     +-- StreamCompleteError     the producer, or the whole stream, was declared complete
     +-- StreamBusyError         a stream is in use and cannot be renamed or deleted
     +-- SinkClosedError         a call on a closed sink
+    +-- ProcessForkedError      a stream was in use while the process was forked; the child cannot open it
     +-- NotSerializableError    a sink or a reader that is to be pickled
     +-- ProducerFencedError     another process took this producer over, or closed it
     +-- StoreCorruptError       the bytes on disk are not those that were written
@@ -273,6 +274,20 @@ class SinkClosedError(RowtimeError):
         Traceback (most recent call last):
             ...
         spark_rowtime.errors.SinkClosedError: The sink of producer 'nyse' is closed. ...
+    """
+
+
+class ProcessForkedError(RowtimeError):
+    """A stream was in use while the process was forked, and the child cannot open it: rows would be lost.
+
+    A child made by fork may open any stream that no call was using at the fork: one waits up to 5 seconds for the calls
+    of other threads. A child that ``multiprocessing`` starts with ``spawn`` or ``forkserver`` may open any.
+
+    The same holds for an Iceberg catalog that another thread was using.
+
+    ``values``:
+
+    - ``path``: the path of the stream, or the table.
     """
 
 

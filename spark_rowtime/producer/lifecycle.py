@@ -37,7 +37,7 @@ class SinkLifecycle:
         self._acceptance = acceptance
         self._closed = False
         self._process = os.getpid()
-        refuse_in_forks(self)
+        refuse_in_forks(self, "sink", "_lock")
         watch(self)
         scheduler.start()
 

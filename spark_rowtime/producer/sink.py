@@ -31,7 +31,7 @@ ALL_KEYS: Any = object()
 
 
 class StreamSink(SinkLifecycle):
-    """The RowSink of a stream; ``openSink`` returns it. It is thread-safe, but not fork-safe.
+    """The RowSink of a stream; ``openSink`` returns it. It is thread-safe. A child made by fork cannot use it.
 
     Laws: a call that raises has taken nothing (its late rows are recorded, and count); what was
     taken becomes visible in the order of the calls; received = accepted + rejected. Therefore, if the store

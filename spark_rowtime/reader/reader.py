@@ -15,6 +15,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.train import Timed, Train, one_batch
 from spark_rowtime.errors import InvalidOptionError, not_serializable
+from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
@@ -71,6 +72,7 @@ class RowReader:
         self._confirmed: Position | None = None
         """What a sink that gathers has committed, during a drain into it."""
         self._lock = threading.RLock()
+        refuse_in_forks(self, "reader", "_lock")
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
         self._kept_at = 0.0

@@ -4,7 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StoreUnavailableError
+from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError, StoreUnavailableError
+from spark_rowtime.store.forks import no_fork, was_interrupted
 from spark_rowtime.tables.properties import marked
 from spark_rowtime.tables.table import Table, require_names, require_same
 from spark_rowtime.types.extras import import_extra
@@ -33,8 +34,10 @@ class IcebergTable(Table):
         if schema is not None:
             _require_kept_nulls(target, schema)
         self._errors = import_extra("pyiceberg.exceptions", "iceberg", target)
-        self._catalog = self._opened(name)
-        self._table = self._loaded(schema)
+        self._kept = f"iceberg:{name}"
+        with no_fork(self._kept):
+            self._catalog = self._opened(name)
+            self._table = self._loaded(schema)
         self.properties = self._reload()
         if schema is not None:
             require_same(target, schema, self.schema, wanted=_widened(schema))
@@ -46,6 +49,13 @@ class IcebergTable(Table):
         return schema
 
     def _opened(self, name: str) -> Any:
+        if was_interrupted(self._kept):
+            raise ProcessForkedError(
+                f"{self.target} cannot be opened in this process: it was forked while another thread used the catalog "
+                f"{name!r}, and cannot take its locks if that is a file. Start such processes with "
+                "multiprocessing.get_context('spawn') or 'forkserver', or fork while nothing drains into the catalog.",
+                path=self.target,
+            )
         try:
             return import_extra("pyiceberg.catalog", "iceberg", self.target).load_catalog(name)
         except Exception as error:
@@ -79,7 +89,7 @@ class IcebergTable(Table):
         table, wide = self._table, _widened(rows.schema)
         table.metadata.properties[_RETRIES] = "0"  # here only: a retry within the library would pass another drain by
         try:
-            with table.transaction() as transaction:
+            with no_fork(self._kept), table.transaction() as transaction:
                 transaction.set_properties(properties)
                 rows = rows if wide == rows.schema else rows.cast(wide)
                 transaction.append(rows, snapshot_properties=properties)
@@ -90,7 +100,8 @@ class IcebergTable(Table):
         return True
 
     def _reload(self) -> dict[str, str]:
-        self._table = self._catalog.load_table(self._name)
+        with no_fork(self._kept):
+            self._table = self._catalog.load_table(self._name)
         snapshot = self._table.current_snapshot()
         while snapshot is not None:
             if found := _marks(snapshot):

@@ -13,6 +13,7 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
 from spark_rowtime.reader.release import position_before
+from spark_rowtime.store.forks import Descriptor, keep_for_ever, no_fork
 from spark_rowtime.tables.periods import Pattern, Period, split_pattern
 from spark_rowtime.tables.properties import POSITION, bound_in, bound_properties
 from spark_rowtime.tables.sink import GatheringSink
@@ -35,17 +36,17 @@ class ParquetSink(GatheringSink):
     """
 
     def __init__(self, target: str, schema: pa.Schema, every: int, max_rows: int, **options: Any) -> None:
+        self._file: pq.ParquetWriter | None = None
         super().__init__(target, schema, every, max_rows, **options)
         root, folders = split_pattern(target.removeprefix("parquet:"))
         self._root, self._pattern = Path(root), Pattern(folders)
         self._require_other_names(schema)
         self._work = self._root / FOLDER
-        self._lock: int | None = self._locked()
+        self._lock = self._locked()
         self._state = read_state(self._root)
         if self._state:
             require_same(target, schema, pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(self._state[_SCHEMA]))))
         self._open: Period | None = None
-        self._file: pq.ParquetWriter | None = None
         self._done: list[Period] = []
         self._kept = self.checkpoint
         self._complete = self.rowtimeBound
@@ -107,9 +108,13 @@ class ParquetSink(GatheringSink):
         if self._file is not None:
             self._file.close()
             self._file = None
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._lock.close()
+
+    def close_inherited(self) -> None:
+        """Ends the sink in a forked child: a writer that is closed or freed there would write into the file."""
+        super().close_inherited()
+        keep_for_ever(self._file)
+        self._file = None
 
     def _keep(self, position: str, complete: RowtimeBound | None) -> None:
         self._kept, self._complete = position, complete
@@ -158,24 +163,25 @@ class ParquetSink(GatheringSink):
             folder = folder.parent
         _sync(folder)
 
-    def _locked(self) -> int:
+    def _locked(self) -> Descriptor:
         try:
             self._work.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self._work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            with no_fork():
+                lock = Descriptor(os.open(self._work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
         except OSError as error:
             raise StoreUnavailableError(f"{self.target} cannot be written: {error}", path=self.target) from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = os.pread(lock, 100, 0).decode()
-            os.close(lock)
+            pid = os.pread(lock.fd, 100, 0).decode()
+            lock.close()
             raise StoreUnavailableError(
                 f"Another drain writes to {self.target}: process {pid or '(starting)'}. End it first.",
                 path=self.target,
                 pid=pid,
             ) from None
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        os.ftruncate(lock.fd, 0)
+        os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
         return lock
 
     def _require_other_names(self, schema: pa.Schema) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError, SinkClosedError
+from spark_rowtime.store.forks import close_in_children
 from spark_rowtime.tables.properties import POSITION, QUERY, bound_in, bound_properties, exact_bound
 from spark_rowtime.types.schema import batch_to_schema
 
@@ -44,6 +45,7 @@ class GatheringSink:
         self._thread = ThreadPoolExecutor(1, "rowtime-table")
         self._beside: Future[None] | None = None
         """What the thread writes, while the reader reads the next rows."""
+        close_in_children(self)
 
     def __repr__(self) -> str:
         return (
@@ -142,6 +144,10 @@ class GatheringSink:
         if self._beside is not None:
             self._beside.exception()
         self._thread.shutdown()
+
+    def close_inherited(self) -> None:
+        """Ends the sink in a forked child, which has not its thread. The parent goes on with it."""
+        self._ended, self._beside = "it was opened in the process from which this one was forked", None
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -16,6 +16,7 @@ from spark_rowtime.errors import (
     SinkClosedError,
     StoreUnavailableError,
 )
+from spark_rowtime.store.forks import close_in_children, no_fork
 from spark_rowtime.store.postgres.address import Address
 
 WAIT_SECONDS = 10
@@ -58,6 +59,7 @@ class Connection:
         self._connection: psycopg.Connection[Any] | None = None
         self._cursor: psycopg.Cursor[Any] | None = None
         """It is used again for each ``look``."""
+        close_in_children(self)
 
     def call(self, function: Callable[[psycopg.Connection[Any]], _Result], *, repeats: bool = True) -> _Result:
         """Returns what ``function`` returns. Errors of the database are raised as RowtimeErrors.
@@ -124,6 +126,12 @@ class Connection:
         if here:
             self._drop()
 
+    def close_inherited(self) -> None:
+        """Closes a forked child's descriptor, so that the server sees the end of the parent. It is told nothing."""
+        if self._connection is not None and not self._connection.closed:
+            with suppress(psycopg.Error):  # lost, so that it has no descriptor
+                os.close(self._connection.pgconn.socket)
+
     @contextmanager
     def _admitted(self) -> Iterator[None]:
         path = self._address.path
@@ -158,7 +166,8 @@ class Connection:
                 "keepalives_idle": 30,
             }
             string = psycopg.conninfo.make_conninfo("", **{**defaults, **given})
-            connection = _Quiet.connect(string, autocommit=True)
+            with no_fork():
+                connection = _Quiet.connect(string, autocommit=True)
             try:
                 connection.execute(SETTINGS)
             except BaseException:

@@ -584,7 +584,9 @@ class PostgresStore(Store):
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
         altered: whoever opens the stream now needs a store of its own.
         """
-        return self._holders.add(lambda: self._connection.open_here and self._is_current())
+        return self._connection.open_here and self._holders.add(
+            lambda: self._connection.open_here and self._is_current()
+        )
 
     def _is_current(self) -> bool:
         found, head = self._connection.rows((_SCHEMA, (self._id,)), (heads.POSITION, (self._id, self.name)))
@@ -592,7 +594,7 @@ class PostgresStore(Store):
         return bool(head) and any(schema.equals(self.schema, check_metadata=True) for schema in schemas)
 
     def close(self) -> None:
-        if self._holders.remove():
+        if self._connection.open_here and self._holders.remove():
             self._connection.close()
 
 
