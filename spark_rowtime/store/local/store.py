@@ -18,6 +18,7 @@ from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUn
 from spark_rowtime.store.admission import (
     admit,
     fenced,
+    is_next,
     landing,
     never_attached,
     redeclared,
@@ -254,7 +255,7 @@ class LocalStore(Store):
         with self._transaction():
             record = self._current(commit.producer, commit.epoch)
             self._expire(but=commit.producer)
-            if commit.number <= record.number:
+            if not is_next(commit, record.number, self.path):
                 return self._receipt(record)
             self._require_staged(commit)
             trains, late = admit(self, commit.trains, self._log.clock.floor, partial(raised, self._catalog))
