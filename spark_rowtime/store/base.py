@@ -347,7 +347,8 @@ class Store(ABC):
     def expire(self) -> bool:
         """Logs the leases that have ended and the producers that became idle. Returns whether there were any.
 
-        Readers call it when they poll; it is cheap when nothing is due. Every commit does the same. Each
+        Readers call it when they poll; it is cheap when nothing is due, and waits for no lock: if nothing can be
+        written just now, it does nothing. Every commit does the same. Each
         decision made by a clock is therefore an event in the log, and a replay gives the same result.
         """
 

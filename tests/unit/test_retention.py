@@ -164,7 +164,7 @@ def test_a_reader_that_waits_says_that_it_still_reads(orders: str, monkeypatch: 
     with rt.openReader(orders, name="tail") as reader:
         assert numbers(reader) == [1, 2, 3, 4, 5]
         later(monkeypatch, 3)
-        reader._kept_at = -1e9
+        reader._registration._kept_at = -1e9
         assert reader.read() is None
         (tail,) = rt.describeStream(orders).readers
         assert (tail.unread, (datetime.now(UTC) - tail.seen).total_seconds() < 60) == (0, True)

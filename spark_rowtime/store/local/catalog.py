@@ -130,19 +130,31 @@ class Catalog:
             raise
 
     @contextmanager
-    def transaction(self, kind: str) -> Iterator[None]:
+    def transaction(self, kind: str, patience: float | None = None) -> Iterator[None]:
         """Runs a transaction, which commits as a whole or not at all.
 
-        ``kind`` is IMMEDIATE to write, or DEFERRED to read one consistent state.
+        ``kind`` is IMMEDIATE to write, or DEFERRED to read one consistent state. ``patience``: for how many seconds it
+        waits for another process's transaction; None: for as long as any call.
         """
         try:
-            self.execute(f"BEGIN {kind}")
+            self._begin(kind, patience)
             yield
             self.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:
                 self._db.rollback()
             raise
+
+    def _begin(self, kind: str, patience: float | None) -> None:
+        if patience is None:
+            self.execute(f"BEGIN {kind}")
+            return
+        (usual,) = self.execute("PRAGMA busy_timeout").fetchone()
+        self.execute(f"PRAGMA busy_timeout = {round(1000 * patience)}")
+        try:
+            self.execute(f"BEGIN {kind}")
+        finally:
+            self.execute(f"PRAGMA busy_timeout = {usual}")
 
     @property
     def in_transaction(self) -> bool:

@@ -26,6 +26,7 @@ from spark_rowtime.store.admission import (
     require_whole,
 )
 from spark_rowtime.store.base import (
+    READER,
     REJECTS_ONLY,
     WRITER,
     Account,
@@ -48,7 +49,7 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
-from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.catalog import STORAGE_ERRORS, Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
@@ -66,6 +67,8 @@ from spark_rowtime.store.views import bounds_table, rejected_table
 from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import END
 
+READER_PATIENCE = 0.1
+"""How many seconds a call that readers make on their way waits for another process's transaction."""
 REMOVED_SECONDS = 1.0
 """The interval between two checks whether open segments were removed."""
 
@@ -108,7 +111,7 @@ class LocalStore(Store):
         self._log.verify()
 
     @contextmanager
-    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+    def _transaction(self, kind: str = "IMMEDIATE", patience: float | None = None) -> Iterator[None]:
         """Runs a transaction with the current log and clock. A DEFERRED transaction only reads."""
         with self._guard:
             self._require_none_open()
@@ -117,15 +120,19 @@ class LocalStore(Store):
             if writes:
                 self._uptime.ask()
             try:
-                with self._catalog.transaction(kind):
+                with self._catalog.transaction(kind, patience):
                     if writes:
                         self._uptime.begin()
                     self._log.catch_up()
                     yield
+                    if writes:
+                        self._uptime.end()
                 if writes:
                     self._uptime.committed()
-            except BaseException:
+            except BaseException as error:
                 self._log.forget()
+                if writes:
+                    self._uptime.failed(unwritable=isinstance(error, STORAGE_ERRORS))
                 raise
 
     def _require_none_open(self) -> None:
@@ -222,8 +229,13 @@ class LocalStore(Store):
         self._close_removed()
         if not self.due() and not self._rebooted():
             return False
-        with self._transaction():
-            return self._expire()
+        try:
+            with self._transaction(patience=0):
+                return self._expire()
+        except StoreUnavailableError as error:
+            if not isinstance(error.__cause__, STORAGE_ERRORS):
+                raise
+            return False  # who keeps the lock, or a full disk, keeps all from renewing their leases, too
 
     def _rebooted(self) -> bool:
         with self._guard:
@@ -245,7 +257,8 @@ class LocalStore(Store):
             self._staging = True
             try:
                 return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
-            except FileNotFoundError:
+            except OSError:
+                self._uptime.ask()  # on a full disk nobody can write
                 self._catalog.require()  # the stream was renamed or deleted
                 raise
             finally:
@@ -397,7 +410,7 @@ class LocalStore(Store):
                 raise
 
     def keep(self, reader: str, position: Position) -> None:
-        with self._transaction():
+        with self._transaction(patience=READER_PATIENCE):
             readers.keep(self._catalog, reader, position, self._uptime.now())
 
     def forget(self, reader: str) -> None:
@@ -410,7 +423,7 @@ class LocalStore(Store):
             return readers.everyone(self._catalog, self._uptime.look())
 
     def report(self, role: str, name: str, content: str) -> None:
-        with self._transaction():
+        with self._transaction(patience=READER_PATIENCE if role == READER else None):
             accounts.save(self._catalog, role, name, content, self._uptime.now())
 
     def accounts(self) -> list[Account]:
