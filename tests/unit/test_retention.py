@@ -197,10 +197,11 @@ def test_a_sink_whose_lease_ended_joins_again_and_says_so(
     busy = rt.openSink(orders, producer="busy", lease=None)
     busy.sendRowtimeBound("2006-09-11T13:00:00Z")
     busy.flush()
+    with quiet._lock:
+        quiet._scheduler.timer.stop()
     later(monkeypatch, 1)
     with rt.openReader(orders) as reader:
         list(reader)
-    quiet._scheduler.lease._renewed_at = 0
     with quiet._lock, caplog.at_level("WARNING"):
         quiet._scheduler.run_due()
     assert "The lease of producer 'quiet' ended" in caplog.text
