@@ -17,7 +17,7 @@ from spark_rowtime.errors import DataLostError, RowtimeError, StoreCorruptError,
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
 
-CATALOG = "catalog.db"
+CATALOG, LOG = "catalog.db", "catalog.db-wal"
 BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
@@ -118,6 +118,8 @@ class Catalog:
         self.file = file
         self._db = connect(file, "rw", busy_timeout)
         self._inode = _inode(file)
+        self._wal: tuple[object, tuple[int, int] | None] = None, None
+        """The connection, and the file of the write-ahead log that it was first seen with."""
         self.execute = self._db.execute
         try:
             with self.transaction("DEFERRED"):  # another process may upgrade it meanwhile
@@ -196,22 +198,30 @@ class Catalog:
 
     def is_current(self) -> bool:
         """Returns whether the file at the path is still the one that was opened."""
-        return _inode(self.file) == self._inode
+        return _inode(self.file) == self._inode and self._has_its_log()
 
     def require(self) -> None:
-        """Checks that the file at the path is still the one that was opened. SQLite does not notice a change.
+        """Checks that the files at the path are still those that were opened. SQLite does not notice a change.
 
-        Raises DataLostError if the stream was deleted, or deleted and created again.
+        Raises DataLostError if the stream was deleted, deleted and created again, or restored from a copy.
         """
         now = _inode(self.file)
-        if now != self._inode:
-            what = "is gone" if now is None else "was deleted and created again"
+        if now != self._inode or not self._has_its_log():
+            what = "is gone" if now is None else "was deleted and created again, or replaced by a copy,"
             raise DataLostError(
                 f"The stream at {self.file.parent} {what} while it was open. What is sent through sinks, or read "
                 "through readers, that were opened before would be lost. Open it again; start queries with a new "
                 "checkpoint.",
                 path=str(self.file.parent),
             )
+
+    def _has_its_log(self) -> bool:
+        """Returns whether the connection's write-ahead log is still at its path. It stays as long as anybody has it."""
+        log, (connection, known) = _inode(self.file.with_name(LOG)), self._wal
+        if connection is not self._db or known is None:
+            self._wal = self._db, log
+            return True
+        return log == known
 
     def close(self) -> None:
         """Closes the connection. The last connection to close merges the WAL into the file."""

@@ -256,6 +256,7 @@ class LocalStore(Store):
                 raise self._interrupted()
             self._staging = True
             try:
+                self._require_segment()
                 return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
             except OSError:
                 self._uptime.ask()  # on a full disk nobody can write
@@ -303,7 +304,16 @@ class LocalStore(Store):
             producers.set_checkpoint(self._catalog, record, REJECTS_ONLY)
             producers.save(self._catalog, record)
 
+    def _require_segment(self) -> None:
+        """Raises DataLostError if somebody has removed, replaced or cut the file that this process writes into."""
+        lost = self._writer.lost()
+        if lost is not None:
+            self._catalog.require()  # says so if the whole stream was deleted
+            raise lost
+
     def _require_staged(self, commit: Commit) -> None:
+        if commit.trains:
+            self._require_segment()
         for segment in {train.location.segment for train in commit.trains}:
             if not self._writer.holds(segment) and not (Path(self.path) / SEGMENTS / segment).exists():
                 raise staged_gone(self.path)
@@ -541,14 +551,16 @@ class LocalStore(Store):
     def hold(self) -> bool:
         """Adds a holder, so that one more ``close`` is needed to close the store.
 
-        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
-        altered: whoever opens the stream now needs a store of its own.
+        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed,
+        altered or restored from a copy: whoever opens the stream now needs a store of its own.
         """
         return self._holders.add(lambda: self._guard.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         with self._guard:
-            return self._catalog.is_current() and bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
+            if not self._catalog.is_current() or self._writer.lost() is not None:
+                return False
+            return bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
 
     def close(self) -> None:
         if self._holders.remove() and self._guard.shut():
