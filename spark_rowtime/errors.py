@@ -376,15 +376,16 @@ class StoreUnavailableError(RowtimeError):
 
 
 class DataLostError(RowtimeError):
-    """Rows that a reader or a query still needs are no longer in the stream.
+    """Rows that a reader or a query still needs, or that a sink had committed, are no longer in the stream.
 
     The cause is retention, a deleted stream, or an older copy of it. The message says what is left.
 
     ``values`` has those of these that the message is about:
 
     - ``path``: the path of the stream.
-    - ``asked``: the sequence number that was asked for.
-    - ``last``: the last sequence number that the stream has.
+    - ``asked``: the sequence number that was asked for; of a sink, the number of its commit.
+    - ``last``: the last sequence number that the stream has; of a sink, the number of its producer's last commit there.
+    - ``producer``: the producer of the sink.
     - ``horizon``: the sequence number up to which rows were removed.
     - ``rows``: the number of rows that were removed.
     - ``largest``: the largest rowtime among them, in microseconds since the epoch.

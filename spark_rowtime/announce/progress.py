@@ -1,6 +1,5 @@
 """Progress: up to which period a stream is announced, and which periods follow. The stream keeps it."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +7,7 @@ from spark_rowtime.announce.calendar import Calendar, Span
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import start_bound
 from spark_rowtime.store.base import Head, Position, Store
-from spark_rowtime.store.retention import SEEN_SECONDS
+from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.timestamps import END, show_micros
 
 MOST_EMPTY_PERIODS = 1_000_000
@@ -24,7 +23,8 @@ class Progress:
 
     def __init__(self, store: Store, calendar: Calendar, reader: str, start: Any, *, ends: bool = False) -> None:
         """``ends``: a row at the end of a period belongs to it, and not to the next one."""
-        self._store, self._calendar, self._reader, self._shift = store, calendar, reader, int(ends)
+        self._store, self._calendar, self._shift = store, calendar, int(ends)
+        self._registration = Registration(store, reader)
         found = next((known.position for known in store.readers() if known.name == reader), None)
         self._next = self._first(start) if found is None else self._shifted(found.cut)
         """The moment up to which everything is announced; None: no period has been complete yet."""
@@ -62,15 +62,14 @@ class Progress:
 
     def seen(self) -> None:
         """Renews the registration from time to time, so that it is known to be in use."""
-        if time.monotonic() - self._kept_at > SEEN_SECONDS:
+        if self._registration.due:
             self._keep(self._store.head().seq)
 
     def _keep(self, last: int) -> None:
         """Registers the position: of the log up to seq ``last``, the rows before the next period are read."""
         seq = self._store.horizon().seq if self._next is None else last
         cut = None if self._next is None else self._next + self._shift
-        self._store.keep(self._reader, Position(seq, cut, None))
-        self._kept_at = time.monotonic()
+        self._registration.keep(Position(seq, cut, None))
 
     def _limit(self, head: Head) -> int | None:
         """The moment up to which the stream is complete; None while there is none.

@@ -19,6 +19,8 @@ from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Store
 from spark_rowtime.store.token import FlushMark
 from spark_rowtime.types.timestamps import END
 
+LONG_AGO = -(1 << 62)
+"""Before any time of the clock, in microseconds."""
 SMALL_BATCH_ROWS = 4096
 """Batches with fewer rows are joined to longer trains, if their schemas agree; larger ones are not copied."""
 
@@ -42,7 +44,7 @@ class Outbox:
     def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int, naive: bool) -> None:
         """``naive``: see RowBuffer."""
         self.producer, self.path = info.name, store.path
-        self.committed_at = 0
+        self.committed_at = LONG_AGO
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder

@@ -22,6 +22,7 @@ from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.steady_clock import elapsing
 from spark_rowtime.types.arguments import is_whole, to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.timestamps import to_micros, wall_clock
@@ -67,8 +68,14 @@ class StreamSink(SinkLifecycle):
         lease: int | None = None,
         local: LocalTime | None = None,
         now: Callable[[], int] = wall_clock,
+        steady: Callable[[], int] | None = None,
     ) -> None:
-        """``linger``, ``lease`` and ``now`` are in microseconds; ``local`` is the zone of naive times, None: UTC."""
+        """``linger`` and ``lease`` are in microseconds; ``local`` is the zone of naive times, None: UTC.
+
+        ``now`` is the wall clock, for rows without a rowtime and for ``maxAhead``; ``steady`` the clock by which
+        ``linger`` and ``lease`` are measured. Both give microseconds.
+        """
+        steady = steady or elapsing(now)
         raises = to_choice(onLate, "onLate", "raise", "reject") == "raise"
         intake = Intake(store.schema, rowtime, now, store.settings.maxAhead, local)
         self._zone = None if local is None else local.zone
@@ -79,7 +86,8 @@ class StreamSink(SinkLifecycle):
         late = LateReport(producer, info.rejected, raises=raises)
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         lock = threading.RLock()
-        scheduler = CommitScheduler(outbox, Lease(outbox, lease, now, lock), late, linger=linger, now=now, lock=lock)
+        leased = Lease(outbox, lease, steady, lock)
+        scheduler = CommitScheduler(outbox, leased, late, linger=linger, now=steady, lock=lock)
         self._disorder = disorder
         self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler, BoundOwner(store, producer))
         self._take_plain = outbox.rows.take

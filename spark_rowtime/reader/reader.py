@@ -21,7 +21,7 @@ from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
-from spark_rowtime.store.retention import SEEN_SECONDS
+from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.arguments import known_keywords, to_flag, to_name
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import END
@@ -68,14 +68,13 @@ class RowReader:
         self, store: Store, how: Release, start: Any = "earliest", follow: bool = False, name: str | None = None
     ) -> None:
         self._store, self._how, self._follow, self._name = store, how, follow, name
-        self._kept: Position | None = None
+        self._registration = None if name is None else Registration(store, name)
         self._confirmed: Position | None = None
         """What a sink that gathers has committed, during a drain into it."""
         self._lock = threading.RLock()
         refuse_in_forks(self, "reader", "_lock")
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
-        self._kept_at = 0.0
         self._closed = False
         text = start if isinstance(start, str) else ""
         if text == "latest":
@@ -340,10 +339,8 @@ class RowReader:
 
     def _keep(self) -> None:
         """Reports the position of a named reader: a request for the next train confirms the trains before it."""
-        at = self._at if self._confirmed is None else self._confirmed
-        if self._name is not None and (at != self._kept or time.monotonic() - self._kept_at > SEEN_SECONDS):
-            self._store.keep(self._name, at)
-            self._kept, self._kept_at = at, time.monotonic()
+        if self._registration is not None:
+            self._registration.keep(self._at if self._confirmed is None else self._confirmed)
 
     def _next(self) -> Train | None:
         to = self._how.step(self._store, self._at)

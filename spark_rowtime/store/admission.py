@@ -11,7 +11,13 @@ from spark_rowtime.bounds.clock import Sent, Status
 from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.bounds.topic_cut import CutBound
 from spark_rowtime.bounds.train import floors_between
-from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import (
+    DataLostError,
+    InvalidOptionError,
+    LateRowError,
+    ProducerFencedError,
+    StreamCompleteError,
+)
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.schema import rowtime_micros
@@ -19,6 +25,27 @@ from spark_rowtime.types.timestamps import END, show_micros
 
 WhoseBound = Callable[[int], BoundOrigin | None]
 """Says whose bound the given one is."""
+
+
+def is_next(commit: Commit, last: int, path: str) -> bool:
+    """Returns whether ``commit`` follows the producer's ``last`` commit in the store; False: it is that one, repeated.
+
+    Raises DataLostError for any other number: the store and the sink do not know the same commits.
+    """
+    if commit.number in (last, last + 1):
+        return commit.number > last
+    what = "lacks commits that it had acknowledged" if commit.number > last else "has commits that the sink never made"
+    raise DataLostError(
+        f"Producer {commit.producer!r} sends its commit number {commit.number} to {path}, but its last one there is "
+        f"number {last}: the stream {what}. It is an older copy, as after a restore, or after a standby took over that "
+        "lacked the last commits. Nothing of this commit was stored, and nothing that this sink sends will be. Restore "
+        "the newer copy; or open a new sink, and send again what follows the checkpoint, or the rows, that the stream "
+        "has of this producer.",
+        path=path,
+        producer=commit.producer,
+        asked=commit.number,
+        last=last,
+    )
 
 
 def admit(

@@ -127,8 +127,8 @@ class Rejection:
 class Commit:
     """What one producer commits atomically: all of it becomes visible, or nothing.
 
-    ``number`` counts the producer's commits from 1, across epochs. A commit whose number is not above
-    that of the last one that landed is a retry and changes nothing. ``floor`` is the producer's own
+    ``number`` counts the producer's commits from 1, across epochs. A commit with the number of the last one that landed
+    is a retry and changes nothing; any other number but the next raises DataLostError. ``floor`` is the producer's own
     floor after the commit. If ``checkpoint`` is None, the stored checkpoint stays. ``disorder`` is the
     state of the producer's disorder, from which its next commit continues; ``keys`` are the changes of that part of the
     state that is not written with every commit; None: there are none. If ``whole`` is true and a
@@ -280,7 +280,7 @@ class Store(ABC):
     1. A bound never falls.
     2. No row lands below the bound that was in force before its commit.
     3. A train lands as a whole or not at all, and becomes visible only after its bytes are written.
-    4. A retry with the same (producer, epoch, number) changes nothing.
+    4. A retry with the same (producer, epoch, number) changes nothing, and no number is left out.
     5. A fenced producer cannot append.
     6. The rows between two positions are always the same.
     7. A bound without rows is visible.
@@ -347,7 +347,8 @@ class Store(ABC):
     def expire(self) -> bool:
         """Logs the leases that have ended and the producers that became idle. Returns whether there were any.
 
-        Readers call it when they poll; it is cheap when nothing is due. Every commit does the same. Each
+        Readers call it when they poll; it is cheap when nothing is due, and waits for no lock: if nothing can be
+        written just now, it does nothing. Every commit does the same. Each
         decision made by a clock is therefore an event in the log, and a replay gives the same result.
         """
 
@@ -364,7 +365,8 @@ class Store(ABC):
 
         With the floor END the producer is complete: it leaves the clock and is not waited for again.
 
-        Raises ProducerFencedError at an old epoch, and LateRowError if ``commit.whole`` is set and a row is late.
+        Raises ProducerFencedError at an old epoch, DataLostError if its number is neither that of the last commit nor
+        the next, and LateRowError if ``commit.whole`` is set and a row is late.
         """
 
     @abstractmethod

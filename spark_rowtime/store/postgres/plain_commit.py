@@ -35,7 +35,7 @@ BEGIN
         OR head.boot IS DISTINCT FROM COALESCE(given_boot, extract(epoch FROM pg_postmaster_start_time())::text)
     THEN RETURN; END IF;
     SELECT p.floor, p.lease INTO own FROM rowtime.producers p WHERE p.stream = of_stream AND p.name = of_producer
-        AND p.status = 'attached' AND p.epoch = of_epoch AND p.number < new_number;
+        AND p.status = 'attached' AND p.epoch = of_epoch AND p.number + 1 = new_number;
     IF NOT FOUND OR (new_rows IS NULL AND promised <= own.floor) THEN RETURN; END IF;
     new_own := GREATEST(own.floor, promised, CASE WHEN new_rows IS NULL THEN head.floor END);
     new_floor := head.floor;

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Expected, Joined, Left, Sent, Status
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.store.admission import admit, landing, require_open, require_whole
+from spark_rowtime.store.admission import admit, is_next, landing, require_open, require_whole
 from spark_rowtime.store.base import REJECTS_ONLY, Commit, Receipt, Rejected, Staged, Store
 from spark_rowtime.store.postgres import accounts, cuts, named_objects, records, rejections
 from spark_rowtime.store.postgres.log import Log
@@ -69,7 +69,7 @@ class Turn:
             cuts.add(self.transaction, LoggedCut(self.transaction.head.seq, record.name, hold, cut))
 
     def commit(self, commit: Commit, record: Record) -> Receipt:
-        if commit.number <= record.number:
+        if not is_next(commit, record.number, self._store.path):
             return self._receipt(record)
         head = self.transaction.head
         staged, late = admit(self._store, commit.trains, head.floor, self.log.raised)
