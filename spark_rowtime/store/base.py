@@ -7,6 +7,7 @@ object belongs to one process, and several threads of that process may use it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -567,6 +568,13 @@ class Store(ABC):
     @abstractmethod
     def bounds(self) -> pa.Table:
         """Returns the log from the horizon on, with the columns BOUNDS_COLUMNS."""
+
+    def answering(self, seconds: float) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Limits how long the calls of the block wait for a store that is elsewhere and does not answer.
+
+        They then raise StoreUnavailableError, after ``seconds`` or a little more.
+        """
+        return nullcontext()
 
     @abstractmethod
     def wait(self, seq: int, timeout: float | None) -> bool:
