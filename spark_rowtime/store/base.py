@@ -299,6 +299,10 @@ class Store(ABC):
     settings: StreamSettings
     objects: Any = None
     """What a task needs to read and write trains in the stream's location; None: it has none. Can be pickled."""
+    keeps_staged = False
+    """Whether what ``stage`` returned can be committed for a day, whatever attempts fail meanwhile."""
+    contact_micros = 10_000
+    """For this many microseconds after a commit or a renewal, a sink assumes that its producer is still attached."""
     now: Callable[[], int]
     """The wall clock, in microseconds. It may jump, so no decision depends on it."""
     steady: Callable[[], Reading]

@@ -111,6 +111,8 @@ class PostgresStore(Store):
     instead.
     """
 
+    keeps_staged, contact_micros = True, 1_000_000
+
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
         self.path, self._connection, self._id, self.name = path, connection, stream.id, stream.name
         self.stream, self.schema, self.settings = stream.uuid, stream.schema, stream.settings
