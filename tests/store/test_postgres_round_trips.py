@@ -15,13 +15,14 @@ from spark_rowtime.store import check_store, create_store, open_shared_store, op
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import CLIENT, SERVER_GONE_SECONDS, WAIT_SECONDS
 from spark_rowtime.store.postgres.gate import gate
-from spark_rowtime.types.timestamps import to_interval
+from spark_rowtime.types.timestamps import to_interval, wall_clock
 from tests.postgresserver import PostgresServer
 from tests.store.gate import SILENT, Gate
 from tests.store.standstill import Standstill
 from tests.store.streams import SCHEMA, Writer, at, place, read
 
 SECOND = 1_000_000
+DAY = 86_400 * SECOND
 
 
 @pytest.fixture
@@ -113,6 +114,26 @@ def test_what_an_attempt_has_staged_the_next_one_commits(path: str, tmp_path: Pa
             assert len(sink._store.objects.sizes()) == 1
         sink.flush()
         assert len(sink._store.objects.sizes()) == 2
+    assert check_store(path).damage == []
+    with rt.openReader(path, order="arrival") as reader:
+        assert [row["rowtime"].minute for train in reader for row in train.rows.to_pylist()] == [1, 4]
+
+
+def test_what_was_staged_and_removed_after_a_day_is_staged_anew(path: str, tmp_path: Path) -> None:
+    path += " in objects"
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, text STRING", location=str(tmp_path))
+    with rt.openSink(path, producer="a", linger="1 hour", maxTrainRows=1, lease=None) as sink:
+        with largest_file(200_000):
+            sink.sendRows([(f"2026-01-05T10:0{minute}:00Z", "a" * minute * 100_000) for minute in (1, 4)])
+        with open_store(path) as collector:
+            time = [wall_clock()]
+            collector.now = lambda: time[0]
+            assert collector.gc().files == 0
+            time[0] += 2 * DAY
+            assert collector.gc().files == 1
+        with pytest.raises(rt.StoreUnavailableError, match="send its rows again"):
+            sink.flush()
+        sink.flush()
     assert check_store(path).damage == []
     with rt.openReader(path, order="arrival") as reader:
         assert [row["rowtime"].minute for train in reader for row in train.rows.to_pylist()] == [1, 4]
