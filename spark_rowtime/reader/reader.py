@@ -157,6 +157,8 @@ class RowReader:
         Raises:
             InvalidOptionError: Another thread drains this reader.
             DataLostError: Rows after this reader's position were removed from the stream.
+            StoreUnavailableError: The store cannot be read just now; with a ``timeout`` also if a database does not
+                answer within the time, or within five seconds if that is more.
 
         Example:
             >>> import spark_rowtime as rt
@@ -175,7 +177,10 @@ class RowReader:
         if not self._lock.acquire(timeout=-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)):
             return None
         try:
-            return self._read(deadline)
+            if timeout is None:
+                return self._read(None)
+            with self._store.answering(timeout):
+                return self._read(deadline)
         finally:
             self._lock.release()
 

@@ -8,6 +8,7 @@ from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, ReaderInfo, StreamSettings
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.postgres import named_objects
+from spark_rowtime.store.postgres.gate import removing
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -137,6 +138,7 @@ class _Portion:
 
 
 def _readers(transaction: Transaction) -> list[ReaderInfo]:
+    transaction.ask(removing(transaction.stream))
     rows = transaction.query(_READERS, transaction.stream)
     return [ReaderInfo(name, Position(seq, cut, None), 0) for name, seq, cut in rows]
 
