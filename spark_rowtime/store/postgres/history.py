@@ -30,6 +30,7 @@ from spark_rowtime.store.postgres.database import insert_stream, is_there, once,
 from spark_rowtime.store.postgres.gate import enter
 from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.objects import InObject, Objects
+from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.widths import width_class
@@ -151,6 +152,7 @@ def import_postgres(history: History, to: str, location: str | None) -> None:
             cursor.execute(*enter(streams[-1]))
             if objects is not None:
                 objects.create(history.about.schema)
+                first_mark(cursor, streams[-1], objects)
             _Import(cursor, streams[-1], history, objects).run()
 
     under_lock(where, lambda cursor: is_there(cursor, where, name), creates=True)

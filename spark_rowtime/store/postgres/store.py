@@ -43,16 +43,18 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
-from spark_rowtime.store.postgres.gate import snapshot
+from spark_rowtime.store.postgres.gate import enter, snapshot
 from spark_rowtime.store.postgres.heads import HeadRow
-from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
+from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.members import sorted_members
-from spark_rowtime.store.postgres.objects import Objects
+from spark_rowtime.store.postgres.object_removal import ObjectRemoval
+from spark_rowtime.store.postgres.objects import InObject, Objects
+from spark_rowtime.store.postgres.owner import Ownership
 from spark_rowtime.store.postgres.plain_commit import Landed, call, is_plain, landed
 from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.records import Record
-from spark_rowtime.store.postgres.removal import Collector
+from spark_rowtime.store.postgres.removal import Access, Collector
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.turn import Turn, expect
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
@@ -76,6 +78,7 @@ _KEYS = "SELECT content FROM rowtime.key_floors WHERE stream = %s AND producer =
 _NAMES = "SELECT name FROM rowtime.producers WHERE stream = %s"
 _SCHEMA = "SELECT schema FROM rowtime.streams WHERE id = %s"
 _Result = TypeVar("_Result")
+_InTransaction = Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +118,16 @@ class PostgresStore(Store):
         self.objects = None if location is None else Objects(path, location, stream.uuid)
         self.carried = CarriedTrains(path, stream.schema, self.objects)
         self._prefetch = Prefetch()
-        self._collector = Collector(path, self.settings, self._transact_plainly, self.objects)
-        self._holders = Holders()
+        objects = None if self.objects is None else self._object_removal
+        self._collector = Collector(self, stream.id, self._access(connection), self._apart, objects)
+        self._holders, self._owns = Holders(), self.objects is None
         self._unsettled: dict[str, Commit] = {}
         """The last commit of each producer, if its outcome is not known."""
 
-    def _transact(
-        self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
-    ) -> _Result:
+    def _transact(self, function: _InTransaction[_Result], *first: Statement) -> _Result:
+        return self._transact_on(self._connection, function, *first)
+
+    def _transact_on(self, connection: Connection, function: _InTransaction[_Result], *first: Statement) -> _Result:
         """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own."""
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
@@ -133,10 +138,38 @@ class PostgresStore(Store):
             transaction.finish()
             return result
 
-        return self._connection.call(once)
+        return connection.call(once)
 
-    def _transact_plainly(self, function: Callable[[Transaction], Any]) -> Any:
-        return self._transact(lambda transaction, _log, _found: function(transaction))
+    def _access(self, connection: Connection) -> Access:
+        """Returns what removes old rows by that connection."""
+
+        def transact(function: Callable[[Transaction], Any]) -> Any:
+            return self._transact_on(connection, lambda transaction, _log, _found: function(transaction))
+
+        def look() -> tuple[HeadRow, int]:
+            row = connection.one(heads.SELECT, self._id, self.name)
+            if row is None:
+                raise gone(self.path)
+            head, at = heads.loaded(row)
+            return head, self._moment(head, at).uptime
+
+        return Access(transact, connection.rows, look)
+
+    @contextmanager
+    def _apart(self) -> Iterator[Access]:
+        """Yields an access by a connection of its own, so that no call on the store waits for it."""
+        connection = self._connection.another()
+        try:
+            yield self._access(connection)
+        finally:
+            connection.close()
+
+    def _object_removal(self, access: Access) -> ObjectRemoval:
+        assert self.objects is not None
+        return ObjectRemoval(self.objects, self._ownership(self.objects, access), access.transact)
+
+    def _ownership(self, objects: Objects, access: Access) -> Ownership:
+        return Ownership(objects, self._id, access.rows, access.transact)
 
     def _moment(self, head: HeadRow, database: Reading) -> Moment:
         return moment(head, self._reading(database), self._wall(database))
@@ -253,7 +286,19 @@ class PostgresStore(Store):
                 return False
             raise
 
+    def _require_own_objects(self) -> None:
+        """Raises StoreUnavailableError if what this stream adds to its location would be removed by another database.
+
+        It is asked once: a location changes its owner when a database has moved, and nobody uses the stream then.
+        """
+        if self._owns or self.objects is None:
+            return
+        self._ownership(self.objects, self._access(self._connection)).require()
+        self._owns = True
+
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
+        if may_be_object(rows):
+            self._require_own_objects()
         try:
             return self.carried.stage(rows, ends)
         except StoreUnavailableError:
@@ -297,6 +342,9 @@ class PostgresStore(Store):
         return landed(self._connection.look(sql, *values))
 
     def _commit_in_turn(self, commit: Commit) -> Landed:
+        if any(isinstance(train.location, InObject) for train in commit.trains):  # also by tasks of Spark
+            self._require_own_objects()
+
         def run(turn: Turn, record: Record | None) -> Landed:
             receipt = turn.commit(commit, self._current(turn, record, commit.producer, commit.epoch))
             head = turn.transaction.head
@@ -428,7 +476,8 @@ class PostgresStore(Store):
     def keep(self, reader: str, position: Position) -> None:
         now = self._uptime()
         values = (reader, position.seq, position.cut, now, self._id, self.name)
-        if self._connection.one(_KEEP, *values) is None:
+        in_turn = ("BEGIN", ()), enter(self._id), (_KEEP, values), ("COMMIT", ())
+        if not self._connection.rows(*in_turn)[2]:
             raise gone(self.path)
 
     def forget(self, reader: str) -> None:
@@ -459,6 +508,15 @@ class PostgresStore(Store):
 
     def horizon(self) -> Head:
         return self._head_row()[0].beginning
+
+    def adopt(self) -> None:
+        """Makes this database the owner of the stream's objects. A stream without a location has none."""
+        if self.objects is not None:
+            self._ownership(self.objects, self._access(self._connection)).take()
+
+    def owns_objects(self) -> bool:
+        """Returns whether this database may remove the stream's objects."""
+        return self.objects is not None and self._ownership(self.objects, self._access(self._connection)).owns()
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
         return self._collector.collect(age, size, force)
@@ -593,6 +651,7 @@ class PostgresStore(Store):
 
     def close(self) -> None:
         if self._holders.remove():
+            self._collector.end()
             self._connection.close()
 
 
