@@ -35,7 +35,6 @@ Each error can be pickled, so that it crosses Spark's process boundaries with al
 
 from typing import Any
 
-
 TEXT_CHARACTERS = 8000
 """The most characters of the text of an error. A value in it may be long, as a message of a database or of a library
 that quotes data; what to do is at the end."""
@@ -71,7 +70,9 @@ class RowtimeError(Exception):
 
     def __init__(self, message: str, **values: Any) -> None:
         super().__init__(cut(message))
-        self.values = {name: cut(value) if isinstance(value, str) else value for name, value in values.items()}
+        self.values: dict[str, Any] = {
+            name: cut(value) if isinstance(value, str) else value for name, value in values.items()
+        }
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self), self.values)
