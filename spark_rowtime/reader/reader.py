@@ -174,7 +174,10 @@ class RowReader:
         if not self._lock.acquire(timeout=-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)):
             return None
         try:
-            return self._read(deadline)
+            if timeout is None:
+                return self._read(None)
+            with self._store.answering(timeout):
+                return self._read(deadline)
         finally:
             self._lock.release()
 

@@ -1,6 +1,6 @@
 """Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -41,6 +41,38 @@ def admit(
         if fits.num_rows:
             accepted.append(store.stage(fits))
     return tuple(accepted), tuple(rejected)
+
+
+class Cut(NamedTuple):
+    """A train that was cut at a floor: what fits, staged again, and the late rows. ``fits`` is None if all are late."""
+
+    fits: Staged | None
+    late: pa.RecordBatch
+
+
+Cuts = Mapping[int, Cut]
+"""The trains of a commit that were cut, by their place in it."""
+
+
+def cut(store: Store, trains: Sequence[Staged], floor: int | None) -> dict[int, Cut]:
+    """Cuts the trains that have rows below ``floor``. It reads and writes rows: call it without any lock."""
+    found = {}
+    for place, train in enumerate(trains):
+        if floor is not None and train.least < floor:
+            fits, late = split_late(store.read(train), floor)
+            found[place] = Cut(store.stage(fits) if fits.num_rows else None, late)
+    return found
+
+
+def admit_cut(
+    trains: Sequence[Staged], cuts: Cuts, floor: int | None, whose: WhoseBound
+) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]] | None:
+    """Does what :func:`admit` does, with trains that were cut before; None: more must be cut at ``floor`` first."""
+    accepted = [cuts[place].fits if place in cuts else train for place, train in enumerate(trains)]
+    fit = tuple(train for train in accepted if train is not None)
+    if floor is not None and any(train.least < floor for train in fit):
+        return None
+    return fit, tuple(Rejected("late", floor, cuts[place].late, whose(floor or 0)) for place in sorted(cuts))
 
 
 class Landing(NamedTuple):

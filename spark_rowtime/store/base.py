@@ -7,6 +7,7 @@ object belongs to one process, and several threads of that process may use it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -298,6 +299,10 @@ class Store(ABC):
     settings: StreamSettings
     objects: Any = None
     """What a task needs to read and write trains in the stream's location; None: it has none. Can be pickled."""
+    keeps_staged = False
+    """Whether what ``stage`` returned can be committed for a day, whatever attempts fail meanwhile."""
+    contact_micros = 10_000
+    """For this many microseconds after a commit or a renewal, a sink assumes that its producer is still attached."""
     now: Callable[[], int]
     """The wall clock, in microseconds. It may jump, so no decision depends on it."""
     steady: Callable[[], Reading]
@@ -567,6 +572,13 @@ class Store(ABC):
     @abstractmethod
     def bounds(self) -> pa.Table:
         """Returns the log from the horizon on, with the columns BOUNDS_COLUMNS."""
+
+    def answering(self, seconds: float) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Limits how long the calls of the block wait for a store that is elsewhere and does not answer.
+
+        They then raise StoreUnavailableError, after ``seconds`` or a little more.
+        """
+        return nullcontext()
 
     @abstractmethod
     def wait(self, seq: int, timeout: float | None) -> bool:

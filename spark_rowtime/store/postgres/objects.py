@@ -6,6 +6,7 @@ Needs no database, so that Spark's tasks write and read objects themselves.
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -222,15 +223,20 @@ def _removed(system: fs.FileSystem, folder: str, name: str) -> bool:
 
 
 def _write_file(file: Path, parts: Iterable[pa.Buffer | bytes], *, makes_folder: bool) -> None:
-    """Writes a new file that survives a power failure, as the commit that will name it does."""
+    """Writes a new file that survives a power failure, as the commit that will name it does; all of it or none."""
     if makes_folder:
         file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb" if makes_folder else "xb", buffering=0) as target:
-        for part in parts:
-            rest = memoryview(part)
-            while rest:
-                rest = rest[target.write(rest) :]
-        os.fsync(target.fileno())
+        try:
+            for part in parts:
+                rest = memoryview(part)
+                while rest:
+                    rest = rest[target.write(rest) :]
+            os.fsync(target.fileno())
+        except OSError:
+            with suppress(OSError):
+                file.unlink()
+            raise
     for folder in (file.parent, *([file.parent.parent] if makes_folder else [])):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

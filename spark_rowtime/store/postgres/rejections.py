@@ -8,6 +8,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store.base import Rejected, Rejection
 from spark_rowtime.store.messages import read_batch
+from spark_rowtime.store.postgres.ahead import COPIED
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.transaction import Transaction
 
@@ -20,6 +21,7 @@ KEPT_PARTS = 8
 MOST_REMOVED = 1000
 """A commit removes at most so many rejections, beside as many as it adds, so that no other producer waits for long."""
 _INSERT = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 13)})"  # noqa: S608  (constants)
+_COPY = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 12)}, {COPIED})"  # noqa: S608
 _COLUMNS = "id, producer, time, reason, bound, owner, origin_producer, event, rows"
 _PORTION = f"SELECT {_COLUMNS} FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s ORDER BY id LIMIT %s"  # noqa: S608
 _RECEIPT = (
@@ -53,11 +55,12 @@ def add(
 def _add(transaction: Transaction, producer: str, number: int, rejected: Rejected, at_commit: bool) -> None:
     head, origin = transaction.head, rejected.origin
     whose = (None, None, None) if origin is None else (origin.owner, origin.producer, origin.event)
-    for part in _parts(rejected.rows):
-        rows = part.serialize().to_pybytes()
+    for part, (count, rows) in enumerate(contents(rejected.rows)):
         head.rejections, head.rejected_bytes = head.rejections + 1, head.rejected_bytes + len(rows)
-        values = (transaction.at.wall, rejected.reason, rejected.bound, at_commit, *whose, part.num_rows, rows)
-        transaction.write(_INSERT, transaction.stream, head.rejections, producer, number, *values)
+        values = (transaction.at.wall, rejected.reason, rejected.bound, at_commit, *whose, count)
+        place = transaction.ahead.copied(rejected.rows, transaction.stream, part)
+        sql, given = (_INSERT, (rows,)) if place is None else (_COPY, place)
+        transaction.write(sql, transaction.stream, head.rejections, producer, number, *values, *given)
 
 
 def _limit(transaction: Transaction, before: int, wanted: int, most: int) -> None:
@@ -70,6 +73,11 @@ def _limit(transaction: Transaction, before: int, wanted: int, most: int) -> Non
         head.rejected_bytes, head.rejected_removed = head.rejected_bytes - size, head.rejected_removed + count
     if gone:
         transaction.write(_DELETE, transaction.stream, gone)
+
+
+def contents(rows: pa.RecordBatch) -> list[tuple[int, bytes]]:
+    """Returns the rows as they are stored: one or several rejections, each with how many rows it has."""
+    return [(part.num_rows, part.serialize().to_pybytes()) for part in _parts(rows)]
 
 
 def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:

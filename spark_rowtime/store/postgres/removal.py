@@ -11,6 +11,7 @@ from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, ReaderI
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.background import Background
+from spark_rowtime.store.postgres.gate import removing
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -243,6 +244,7 @@ def _who(needed: Needs, seq: int, least: int, largest: int) -> str | None:
 
 
 def _readers(transaction: Transaction) -> list[ReaderInfo]:
+    transaction.ask(removing(transaction.stream))
     return _opened(transaction.query(_READERS, transaction.stream))
 
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from spark_rowtime.errors import (
     StoreUnavailableError,
     StreamCompleteError,
 )
-from spark_rowtime.store.admission import fenced, never_attached, redeclared, require_open
+from spark_rowtime.store.admission import Cuts, cut, fenced, never_attached, redeclared, require_open
 from spark_rowtime.store.base import (
     Account,
     Collected,
@@ -41,9 +41,11 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
-from spark_rowtime.store.postgres.connection import Connection, Statement, gone
-from spark_rowtime.store.postgres.gate import enter, snapshot
+from spark_rowtime.store.postgres import accounts, contents, heads, log, records, rejections, trains
+from spark_rowtime.store.postgres import cuts as topic_cuts
+from spark_rowtime.store.postgres.ahead import Ahead
+from spark_rowtime.store.postgres.connection import Connection, Statement, gone, run_at_once
+from spark_rowtime.store.postgres.gate import registering, snapshot
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
 from spark_rowtime.store.postgres.log import Log
@@ -74,6 +76,11 @@ _KEEP = (
 )
 _FORGET = "DELETE FROM rowtime.readers WHERE stream = %s AND name = %s"
 _READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
+_MAY_WRITE = (
+    "SELECT has_table_privilege('rowtime.heads', 'UPDATE') AND current_setting('transaction_read_only') = 'off'"
+)
+EXPIRY_PATIENCE = "100ms"
+"""How long a reader waits for the stream's lock to note what is due. It needs none to go on."""
 _KEYS = "SELECT content FROM rowtime.key_floors WHERE stream = %s AND producer = %s ORDER BY number"
 _NAMES = "SELECT name FROM rowtime.producers WHERE stream = %s"
 _SCHEMA = "SELECT schema FROM rowtime.streams WHERE id = %s"
@@ -107,6 +114,8 @@ class PostgresStore(Store):
     instead.
     """
 
+    keeps_staged, contact_micros = True, 1_000_000
+
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
         self.path, self._connection, self._id, self.name = path, connection, stream.id, stream.name
         self.stream, self.schema, self.settings = stream.uuid, stream.schema, stream.settings
@@ -124,15 +133,27 @@ class PostgresStore(Store):
         self._unsettled: dict[str, Commit] = {}
         """The last commit of each producer, if its outcome is not known."""
 
-    def _transact(self, function: _InTransaction[_Result], *first: Statement) -> _Result:
-        return self._transact_on(self._connection, function, *first)
+    def _transact(
+        self, function: _InTransaction[_Result], *first: Statement, ahead: Ahead | None = None, patience: str = ""
+    ) -> _Result:
+        return self._transact_on(self._connection, function, *first, ahead=ahead, patience=patience)
 
-    def _transact_on(self, connection: Connection, function: _InTransaction[_Result], *first: Statement) -> _Result:
-        """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own."""
+    def _transact_on(
+        self,
+        connection: Connection,
+        function: _InTransaction[_Result],
+        *first: Statement,
+        ahead: Ahead | None = None,
+        patience: str = "",
+    ) -> _Result:
+        """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own.
+
+        ``ahead``: what is sent before the stream is locked. ``patience``: see ``Transaction.begin``.
+        """
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
-            transaction = Transaction(connection, self._id)
-            at, found = transaction.begin(self.path, self.name, first)
+            transaction = Transaction(connection, self._id, ahead)
+            at, found = transaction.begin(self.path, self.name, first, patience)
             transaction.at = self._moment(transaction.head, at)
             result = function(transaction, Log(transaction, self.settings), found)
             transaction.finish()
@@ -190,7 +211,12 @@ class PostgresStore(Store):
         return [(records.ONE, (self._id, name)), records.weakest_but(self._id, name)]
 
     def _for_producer(
-        self, name: str, function: Callable[[Turn, Record | None], _Result], *, expires: str | None = None
+        self,
+        name: str,
+        function: Callable[[Turn, Record | None], _Result],
+        *,
+        expires: str | None = None,
+        ahead: Ahead | None = None,
     ) -> _Result:
         """Runs ``function`` in a transaction that is about one producer.
 
@@ -206,7 +232,7 @@ class PostgresStore(Store):
             log.members.turn_to(record or name, weakest)
             return function(turn, record)
 
-        return self._transact(run, *self._about(name))
+        return self._transact(run, *self._about(name), ahead=ahead)
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         def run(turn: Turn, record: Record | None) -> ProducerInfo:
@@ -279,10 +305,12 @@ class PostgresStore(Store):
             transaction.changed()
             return Turn(self, transaction, log).expire()
 
+        if not self._may_write():  # a writer does it
+            return False
         try:
-            return self._transact(run)
+            return self._transact(run, patience=EXPIRY_PATIENCE)
         except StoreUnavailableError as error:
-            if error.values.get("lacks") == "privilege":  # a user who may only read: a writer does it
+            if error.values.get("lacks") == "lock":  # whoever has the lock keeps the producers from renewing, too
                 return False
             raise
 
@@ -295,6 +323,10 @@ class PostgresStore(Store):
             return
         self._ownership(self.objects, self._access(self._connection)).require()
         self._owns = True
+
+    def _may_write(self) -> bool:
+        """Whether the user and the server let this process change the stream's head."""
+        return bool(self._rows(_MAY_WRITE, ())[0][0])
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         if may_be_object(rows):
@@ -342,15 +374,27 @@ class PostgresStore(Store):
         return landed(self._connection.look(sql, *values))
 
     def _commit_in_turn(self, commit: Commit) -> Landed:
+        """Rows that have become late are found out under the lock, and cut off without it."""
         if any(isinstance(train.location, InObject) for train in commit.trains):  # also by tasks of Spark
             self._require_own_objects()
+        cuts: Cuts = {}
+        while not isinstance(made := self._try_in_turn(commit, cuts), Landed):
+            cuts = cut(self, commit.trains, made)
+        return made
 
-        def run(turn: Turn, record: Record | None) -> Landed:
-            receipt = turn.commit(commit, self._current(turn, record, commit.producer, commit.epoch))
+    def _try_in_turn(self, commit: Commit, cuts: Cuts) -> Landed | int | None:
+        """Returns the floor at which trains have to be cut first, if some have to."""
+
+        def run(turn: Turn, record: Record | None) -> Landed | int | None:
+            receipt = turn.commit(commit, self._current(turn, record, commit.producer, commit.epoch), cuts)
             head = turn.transaction.head
+            if receipt is None:
+                return head.floor
             return Landed(receipt, turn.transaction.at.uptime, head.cleaned, head.train_bytes)
 
-        return self._for_producer(commit.producer, run, expires=commit.producer)
+        return self._for_producer(
+            commit.producer, run, expires=commit.producer, ahead=Ahead(contents.of_commit(commit, cuts))
+        )
 
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
         def run(turn: Turn, record: Record | None) -> None:
@@ -358,7 +402,7 @@ class PostgresStore(Store):
             if number > record.number:
                 turn.reject(record, number, rejected)
 
-        self._for_producer(producer, run, expires="")
+        self._for_producer(producer, run, expires="", ahead=Ahead(contents.of_rows(r.rows for r in rejected)))
 
     def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
         record = self._known(turn, record, producer)
@@ -476,8 +520,8 @@ class PostgresStore(Store):
     def keep(self, reader: str, position: Position) -> None:
         now = self._uptime()
         values = (reader, position.seq, position.cut, now, self._id, self.name)
-        in_turn = ("BEGIN", ()), enter(self._id), (_KEEP, values), ("COMMIT", ())
-        if not self._connection.rows(*in_turn)[2]:
+        keep = (registering(self._id), (_KEEP, values))  # one transaction
+        if not self._connection.call(lambda connection: run_at_once(connection, keep))[-1]:
             raise gone(self.path)
 
     def forget(self, reader: str) -> None:
@@ -548,15 +592,15 @@ class PostgresStore(Store):
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
         end = self.head().seq if upto is None else upto
         while after < end:
-            found = cuts.opened(self._rows(*cuts.between(self._id, after, end)))
+            found = topic_cuts.opened(self._rows(*topic_cuts.between(self._id, after, end)))
             yield from found
-            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+            after = found[-1].seq if len(found) == topic_cuts.PORTION_CUTS else end
 
     def has_cuts(self) -> bool:
-        return self._connection.one(cuts.THERE, self._id) is not None
+        return self._connection.one(topic_cuts.THERE, self._id) is not None
 
     def last_cuts(self, producer: str) -> list[LoggedCut]:
-        return cuts.opened(self._rows(*cuts.last(self._id, producer)))
+        return topic_cuts.opened(self._rows(*topic_cuts.last(self._id, producer)))
 
     def clock(self) -> StreamClock:
         def run(connection: psycopg.Connection[Any], stream: int) -> StreamClock:
@@ -624,6 +668,9 @@ class PostgresStore(Store):
 
     def bounds(self) -> pa.Table:
         return bounds_table(log.columns(self._rows(log.COLUMNS, (self._id,))))
+
+    def answering(self, seconds: float) -> AbstractContextManager[None]:
+        return self._connection.answering(seconds)
 
     def wait(self, seq: int, timeout: float | None) -> bool:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
