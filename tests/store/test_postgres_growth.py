@@ -23,7 +23,7 @@ INSERT INTO rowtime.events SELECT {stream}, n + 1, 'sent', 'a', 0, NULL, {start}
 """Rows of events like those of the store: one second from train to train, in order."""
 _PRODUCERS = """
 INSERT INTO rowtime.producers SELECT stream, 'p' || n, 'attached', {start} + 2000000 + n, lease, seen, sent, let_go,
-    epoch, accepted, rejected, number, checkpoint, declaration, disorder, holder, receipt_seq, receipt_floor
+    epoch, accepted, rejected, number, checkpoint, declaration, disorder, holder, receipt_seq, receipt_floor, era
 FROM rowtime.producers, generate_series(1, {trains}) n WHERE stream = {stream} AND name = 'a'
 """
 
@@ -67,8 +67,8 @@ def questions(stream: int, last: int) -> list[Statement]:
         (removal.EVENTS, (stream, 0, 100)),
         (records.ONE, (stream, "a")),
         records.weakest_but(stream, "a"),
-        (records.STRONGEST, (stream, "a")),
-        (records.IDLE, (stream, "a")),
+        records.strongest_but(stream, "a"),
+        records.idle_but(stream, "a"),
     ]
 
 

@@ -69,8 +69,8 @@ from spark_rowtime.types.timestamps import END, wall_clock
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.014, 1.5
 """The pauses between two looks at the stream's head, while a reader waits. A look costs about 0.15 ms."""
 _KEEP = (
-    "INSERT INTO rowtime.readers SELECT stream, %s::text, %s::bigint, %s::bigint, %s::bigint FROM rowtime.heads "
-    "WHERE stream = %s AND name = %s "
+    "INSERT INTO rowtime.readers SELECT stream, %s::text, %s::bigint, %s::bigint, %s::bigint FROM rowtime.heads "  # noqa: S608
+    f"WHERE stream = %s AND name = %s {heads.NEWEST} "
     "ON CONFLICT (stream, name) DO UPDATE SET seq = excluded.seq, cut = excluded.cut, seen = excluded.seen "
     "RETURNING name"
 )
@@ -605,7 +605,7 @@ class PostgresStore(Store):
     def clock(self) -> StreamClock:
         def run(connection: psycopg.Connection[Any], stream: int) -> StreamClock:
             row = connection.execute(heads.SELECT, (stream, self.name), binary=True).fetchone()
-            members = connection.execute(records.MEMBERS, (stream,), binary=True).fetchall()
+            members = connection.execute(*records.members(stream), binary=True).fetchall()
             if row is None:
                 raise gone(self.path)
             head, clock = heads.loaded(row)[0], self.settings.clock(sorted_members(members))
