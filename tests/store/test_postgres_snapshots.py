@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+import spark_rowtime as rt
+from spark_rowtime.cli import main
 from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
-from spark_rowtime.store.postgres import eras
+from spark_rowtime.store.postgres import eras, snapshots
 from spark_rowtime.store.postgres.connection import SETTINGS
 from spark_rowtime.store.postgres.plain_commit import call
 from tests.postgresserver import PostgresServer
@@ -84,3 +87,17 @@ def test_each_producer_that_counts_has_the_era_of_the_head(
     ((era,),) = postgres.execute(f"SELECT era FROM rowtime.heads WHERE stream = {store._id}")
     assert era > 40
     assert check_store(store.path).damage == []
+
+
+def test_describe_names_a_transaction_that_is_open_for_long(
+    postgres: PostgresServer, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with postgres.connect(application_name="somebody's dump") as other:
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        other.execute("SELECT 1 FROM rowtime.heads")
+        assert not any("somebody" in text for text in rt.describeStream(store.path).openTransactions)
+        monkeypatch.setattr(snapshots, "OPEN_MICROS", 0)
+        said = CliRunner().invoke(main, ["describe", store.path]).output
+        assert "warning   a transaction in the database has been open for 0 s" in said
+        assert f"pg_terminate_backend({other.info.backend_pid})" in said
+    assert not any("somebody" in text for text in rt.describeStream(store.path).openTransactions)

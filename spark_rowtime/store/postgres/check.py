@@ -34,18 +34,17 @@ _KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
 
 def check(store: PostgresStore) -> Report:
     """Reads the whole stream as of one moment, while others may use it."""
-    report = Report()
-    store.consistently(lambda connection, stream: _Check(store, connection, stream, report).run())
-    return report
+    return store.consistently(lambda connection, stream: _Check(store, connection, stream).run())
 
 
 class _Check:
-    def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int, report: Report) -> None:
-        self._store, self._connection, self._stream, self._report = store, connection, stream, report
+    def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int) -> None:
+        self._store, self._connection, self._stream = store, connection, stream
+        self._report = Report()
         self._clock: StreamClock | None = None
         self._last = self._rows = 0
 
-    def run(self) -> None:
+    def run(self) -> Report:
         """Compares the events with the head, the trains with the events, and the producers with both."""
         row = self._query(heads.SELECT, self._stream, self._store.name)[0]
         head = heads.loaded(row)[0]
@@ -65,6 +64,7 @@ class _Check:
         self._cuts(head)
         self._producers(head)
         self._rejections(head)
+        return self._report
 
     def _events(self) -> Iterator[tuple[Any, ...]]:
         seq = 0

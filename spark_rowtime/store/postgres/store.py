@@ -41,7 +41,7 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.postgres import accounts, contents, heads, log, records, rejections, trains
+from spark_rowtime.store.postgres import accounts, contents, heads, log, records, rejections, snapshots, trains
 from spark_rowtime.store.postgres import cuts as topic_cuts
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone, run_at_once
@@ -549,6 +549,9 @@ class PostgresStore(Store):
 
     def _uptime(self) -> int:
         return self._moment(*self._head_row()).uptime
+
+    def open_transactions(self) -> list[str]:
+        return [snapshots.shown(row) for row in self._rows(*snapshots.statement())]
 
     def horizon(self) -> Head:
         return self._head_row()[0].beginning
