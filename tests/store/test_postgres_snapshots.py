@@ -1,6 +1,7 @@
 """A transaction of somebody else that stays open: the server keeps old versions of rows, which commits do not walk."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +9,11 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
-from spark_rowtime.store import check_store, create_store, open_store
+from spark_rowtime.store import check_store, copy_store, create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.postgres import eras, snapshots
 from spark_rowtime.store.postgres.connection import SETTINGS
+from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.plain_commit import call
 from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, Writer, read
@@ -101,3 +103,27 @@ def test_describe_names_a_transaction_that_is_open_for_long(
         assert "warning   a transaction in the database has been open for 0 s" in said
         assert f"pg_terminate_backend({other.info.backend_pid})" in said
     assert not any("somebody" in text for text in rt.describeStream(store.path).openTransactions)
+
+
+def test_a_copy_and_a_check_keep_no_snapshot_while_they_read(
+    postgres: PostgresServer, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each query has one of its own. What is committed meanwhile is not in the copy."""
+    writer, kept = Writer(store, "a"), list[int]()
+    writer.send([1], [2], [3], floor=3)
+    look = CarriedTrains.read
+
+    def looking(*arguments: Any) -> Any:
+        ((snapshots,),) = postgres.execute("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
+        kept.append(snapshots)
+        writer.send([4 + len(kept)], floor=4 + len(kept))
+        return look(*arguments)
+
+    monkeypatch.setattr(CarriedTrains, "read", looking)
+    copy_store(store.path, str(tmp_path / "copy"))
+    report = check_store(store.path)
+    monkeypatch.undo()
+    assert (set(kept), report.damage, report.rows) == ({0}, [], 6)
+    assert check_store(str(tmp_path / "copy")).damage == []
+    with open_store(str(tmp_path / "copy")) as copy:
+        assert read(copy) == [1, 2, 3]

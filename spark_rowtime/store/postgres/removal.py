@@ -11,7 +11,7 @@ from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, ReaderI
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.background import Background
-from spark_rowtime.store.postgres.gate import removing
+from spark_rowtime.store.postgres.gate import removing, unread
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -28,6 +28,7 @@ LIMIT_PARTS = 8
 """The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
 MOST_PORTIONS = 20
 """How many portions follow one commit at most. The next commits continue."""
+READ = "a copy or a check of the stream goes on"
 END_SECONDS = 5
 """How long the end of a store waits for the removal that goes on."""
 EVENTS = (
@@ -196,6 +197,9 @@ class _Removal:
         head = transaction.head
         if head.horizon != self._horizon:  # others have removed events
             self._horizon = -1
+            return
+        if not transaction.ask(unread(self._stream))[0][0]:
+            self.held, self._end, self._target = READ, True, head.horizon
             return
         upto = min(self._target, head.horizon + PORTION_EVENTS)
         events = transaction.query(_CUT, self._stream, head.horizon, upto)

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -194,6 +194,11 @@ class PostgresStore(Store):
 
     def _moment(self, head: HeadRow, database: Reading) -> Moment:
         return moment(head, self._reading(database), self._wall(database))
+
+    @property
+    def number(self) -> int:
+        """The number of the stream in the tables."""
+        return self._id
 
     @property
     def _replaced(self) -> bool:
@@ -621,24 +626,25 @@ class PostgresStore(Store):
         """Runs ``function`` on the connection, with the stream's number. All its queries see one state."""
 
         def run(connection: psycopg.Connection[Any]) -> _Result:
-            with self._one_state(connection):
+            with at_once(connection):
                 return function(connection, self._id)
 
         return self._connection.call(run)
 
     @contextmanager
-    def state(self) -> Iterator[tuple[psycopg.Connection[Any], int]]:
-        """Yields the connection and the stream's number. All queries of the block see one state."""
-        with self._connection.lent() as connection, self._one_state(connection):
-            yield connection, self._id
+    def kept(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yields the connection, for long. Nothing is removed meanwhile. For what commits replace see ``at_once``."""
+        with self._connection.lent() as connection, _kept(connection, self._id):
+            yield connection
 
-    @contextmanager
-    def _one_state(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
-        kept = nullcontext() if self.objects is None else _objects_kept(connection, self._id)
-        with kept, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            yield
+    def kept_call(self, function: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
+        """Runs ``function`` as in ``kept``; once more if the connection is lost."""
+
+        def run(connection: psycopg.Connection[Any]) -> _Result:
+            with _kept(connection, self._id):
+                return function(connection)
+
+        return self._connection.call(run)
 
     def raised(self, bound: int) -> BoundOrigin | None:
         head = self._head_row()[0]
@@ -711,8 +717,16 @@ def refused(error: RowtimeError) -> bool:
 
 
 @contextmanager
-def _objects_kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
-    """Keeps the objects of the stream from being removed; see ``gate.snapshot``."""
+def at_once(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """All queries of the block see one state. Let it be short: the server keeps that state meanwhile."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+@contextmanager
+def _kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
+    """Keeps everything of the stream from being removed; see ``gate.snapshot``."""
     connection.execute("SELECT pg_advisory_lock_shared(%s)", (snapshot(stream),))
     try:
         yield
