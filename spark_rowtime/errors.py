@@ -370,8 +370,8 @@ class StoreUnavailableError(RowtimeError):
     - ``format``: the number of the stream's format, if it is newer than this version.
     - ``producer``: the producer that another process hosts.
     - ``pid``: the id of that process.
-    - ``lacks``: "privilege" if the user of the database may not do this; "staged rows" if the rows of the commit were
-      removed, since nobody committed them for a day.
+    - ``lacks``: "privilege" if the user of the database may not do this; "lock" if another client of the database keeps
+      the stream locked; "staged rows" if the rows of the commit were removed, since nobody committed them for a day.
     """
 
 

@@ -156,6 +156,8 @@ class RowReader:
         Raises:
             InvalidOptionError: Another thread drains this reader.
             DataLostError: Rows after this reader's position were removed from the stream.
+            StoreUnavailableError: The store cannot be read just now; with a ``timeout`` also if a database does not
+                answer within the time, or within five seconds if that is more.
 
         Example:
             >>> import spark_rowtime as rt

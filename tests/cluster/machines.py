@@ -57,7 +57,7 @@ class Network:
         _ip("link", "set", namespace, "up")
         _ip("-n", namespace, "addr", "add", f"{address}/24", "dev", "eth0")
         _ip("-n", namespace, "link", "set", "eth0", "up")
-        return Machine(folder, address, ("ip", "netns", "exec", namespace, *_APART), hidden)
+        return Machine(folder, address, ("ip", "netns", "exec", namespace, *_APART), hidden, namespace)
 
     def close(self) -> None:
         """Removes the network. A namespace goes only after its last process, and its cable would stay until then."""
@@ -77,8 +77,10 @@ class Network:
 class Machine:
     """Runs one command. All that the command has started ends with it."""
 
-    def __init__(self, folder: Path, address: str, prefix: Sequence[str], hidden: Sequence[Path]) -> None:
-        self.folder, self.address = folder, address
+    def __init__(
+        self, folder: Path, address: str, prefix: Sequence[str], hidden: Sequence[Path], cable: str = ""
+    ) -> None:
+        self.folder, self.address, self._cable = folder, address, cable
         self._prefix, self._hidden = prefix, hidden
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,6 +102,10 @@ class Machine:
     def log(self) -> str:
         """What its command has written so far."""
         return (self.folder / "log").read_text()
+
+    def unplug(self) -> None:
+        """Takes the machine off its network: nothing that is sent arrives, and nobody is told."""
+        _ip("link", "set", self._cable, "down")
 
     def kill(self) -> None:
         """Kills all its processes with SIGKILL, as if its power had failed."""

@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store import check_store, open_store
-from spark_rowtime.store.postgres import file_system
+from spark_rowtime.store import check_store, create_store, open_store
+from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.postgres import file_system, inline
 from tests.conftest import set_s3_environment
 from tests.postgresserver import PostgresServer
 from tests.s3server import BUCKET, KEY, SECRET, S3Server
 from tests.store.gate import OPEN, REFUSING, SILENT, Gate
+from tests.store.streams import SCHEMA as SCHEMA_OF_NUMBERS
+from tests.store.streams import Writer, at, seconds
+from tests.store.streams import read as numbers
 from tests.streams import QUIET
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, text STRING"
@@ -95,6 +99,35 @@ def test_a_writer_that_waits_for_the_location_keeps_nobody_waiting(path: str, ga
         gate.turn(OPEN)
         slow.flush()
     assert sorted(read(path)) == [0, 1, 1, 2, 3, 4, 5]
+
+
+def test_rows_in_an_object_that_have_become_late_keep_nobody_waiting(
+    path: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read, and what fits is written again, without the lock."""
+    monkeypatch.setattr(inline, "OBJECT_BYTES", 0)
+    place = f"{path} of numbers"
+    with open_store(path) as there:
+        create_store(place, SCHEMA_OF_NUMBERS, StreamSettings(location=there.settings.location))
+    with open_store(place) as store, open_store(place) as beside:
+        slow, other = Writer(store, "slow"), Writer(beside, "other")
+        commit = slow.commit([10, 60], [20], floor=10)
+        beside.detach("slow")
+        promise = other.send(floor=50)
+        gate.turn(SILENT)
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(store.commit, commit)
+            assert gate.asked.wait(LONGEST_SECONDS)
+            landed, was_waiting = other.send(floor=55), not waiting.done()
+            assert isinstance(waiting.exception(), rt.StoreUnavailableError)
+        assert (landed.seq, was_waiting) == (promise.seq + 1, True)
+        gate.turn(OPEN)
+        receipt = store.commit(commit)
+        assert [seconds(late.rows) for late in receipt.rejected] == [[10], [20]]
+        assert [late.bound for late in receipt.rejected] == [at(55)] * 2
+        assert numbers(store) == [60]
+        assert store.commit(commit) == receipt
+    assert check_store(place).damage == []
 
 
 def test_a_reader_goes_on_where_it_was(path: str, gate: Gate) -> None:

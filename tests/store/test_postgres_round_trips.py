@@ -1,7 +1,9 @@
 """What the server is asked, and how often: no session, no look, no object and no lock more than needed."""
 
+import resource
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,14 @@ from spark_rowtime.store import check_store, create_store, open_shared_store, op
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import CLIENT, SERVER_GONE_SECONDS, WAIT_SECONDS
 from spark_rowtime.store.postgres.gate import gate
-from spark_rowtime.types.timestamps import to_interval
+from spark_rowtime.types.timestamps import to_interval, wall_clock
 from tests.postgresserver import PostgresServer
-from tests.store.gate import OPEN, REFUSING, SILENT, Gate
+from tests.store.gate import SILENT, Gate
 from tests.store.standstill import Standstill
 from tests.store.streams import SCHEMA, Writer, at, place, read
 
 SECOND = 1_000_000
+DAY = 86_400 * SECOND
 
 
 @pytest.fixture
@@ -98,26 +101,53 @@ def test_a_sink_that_lingers_looks_once_a_second(path: str) -> None:
     assert check_store(path).rows == 201
 
 
-def test_rows_that_no_attempt_could_commit_are_one_object(
-    postgres: PostgresServer, far: Gate, path: str, tmp_path: Path
-) -> None:
-    """The database is away, the location is not."""
-    name = path.rpartition("/rowtime/")[2] + " in objects"
-    there, elsewhere = postgres.url(name), postgres.url(name, port=far.port)
-    rt.createStream(there, "rowtime TIMESTAMP NOT NULL, text STRING", location=str(tmp_path))
-    with rt.openSink(elsewhere, producer="a", linger="1 hour") as sink:
-        sink.sendRow(("2026-01-05T10:00:00Z", "small"))
-        sink.sendRow(("2026-01-05T10:01:00Z", "a" * 100_000))
-        far.turn(REFUSING)
-        for _ in range(5):
-            with pytest.raises(rt.StoreUnavailableError):
-                sink.flush()
-        far.turn(OPEN)
-        sink.sendRow(("2026-01-05T10:02:00Z", "small"))
+def test_what_an_attempt_has_staged_the_next_one_commits(path: str, tmp_path: Path) -> None:
+    """The first of two trains fits into the location, the second does not."""
+    path += " in objects"
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, text STRING", location=str(tmp_path))
+    with rt.openSink(path, producer="a", linger="1 hour", maxTrainRows=1) as sink:
+        with largest_file(200_000):
+            sink.sendRows([(f"2026-01-05T10:0{minute}:00Z", "a" * minute * 100_000) for minute in (1, 4)])
+            for _ in range(5):
+                with pytest.raises(rt.StoreUnavailableError, match="cannot be used just now"):
+                    sink.flush()
+            assert len(sink._store.objects.sizes()) == 1
         sink.flush()
-        assert len(sink._store.objects.sizes()) == 1
-    with rt.openReader(there, order="arrival") as reader:
-        assert [row["rowtime"].minute for train in reader for row in train.rows.to_pylist()] == [0, 1, 2]
+        assert len(sink._store.objects.sizes()) == 2
+    assert check_store(path).damage == []
+    with rt.openReader(path, order="arrival") as reader:
+        assert [row["rowtime"].minute for train in reader for row in train.rows.to_pylist()] == [1, 4]
+
+
+def test_what_was_staged_and_removed_after_a_day_is_staged_anew(path: str, tmp_path: Path) -> None:
+    path += " in objects"
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, text STRING", location=str(tmp_path))
+    with rt.openSink(path, producer="a", linger="1 hour", maxTrainRows=1, lease=None) as sink:
+        with largest_file(200_000):
+            sink.sendRows([(f"2026-01-05T10:0{minute}:00Z", "a" * minute * 100_000) for minute in (1, 4)])
+        with open_store(path) as collector:
+            time = [wall_clock()]
+            collector.now = lambda: time[0]
+            assert collector.gc().files == 0
+            time[0] += 2 * DAY
+            assert collector.gc().files == 1
+        with pytest.raises(rt.StoreUnavailableError, match="send its rows again"):
+            sink.flush()
+        sink.flush()
+    assert check_store(path).damage == []
+    with rt.openReader(path, order="arrival") as reader:
+        assert [row["rowtime"].minute for train in reader for row in train.rows.to_pylist()] == [1, 4]
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Limits the files that this process can write."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_producer_that_joins_again_has_what_it_promised(path: str) -> None:

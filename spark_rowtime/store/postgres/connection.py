@@ -77,17 +77,16 @@ class _Quiet(psycopg.Connection[Any]):
 
 def _answered(gen: PQGen[Any], given_up_at: float) -> PQGen[Any]:
     """Does what ``gen`` does. The time counts from the last answer, since a large one takes longer."""
-    state, heard = next(gen), time.monotonic()
-    while True:
-        ready = yield state
-        now = time.monotonic()
-        heard = now if ready else heard
-        if now > max(given_up_at, heard + ANSWER_SECONDS):
-            raise psycopg.OperationalError("the server has not answered in time")
-        try:
+    try:
+        state, heard = next(gen), time.monotonic()
+        while True:
+            ready, now = (yield state), time.monotonic()
+            heard = now if ready else heard
+            if now > max(given_up_at, heard + ANSWER_SECONDS):
+                raise psycopg.OperationalError("the server has not answered in time")
             state = gen.send(ready)
-        except StopIteration as done:
-            return done.value
+    except StopIteration as done:
+        return done.value
 
 
 class Connection:

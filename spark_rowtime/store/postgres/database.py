@@ -21,7 +21,7 @@ from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres import heads, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
 from spark_rowtime.store.postgres.check import check
-from spark_rowtime.store.postgres.connection import Connection
+from spark_rowtime.store.postgres.connection import WAIT_SECONDS, Connection
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.owner import first_mark
@@ -287,6 +287,7 @@ def under_lock(
 
     def run(connection: psycopg.Connection[Any]) -> _Result:
         with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{WAIT_SECONDS}s'")
             tables.lock_tables(cursor)
             if creates:
                 tables.create_tables(cursor, where.path)

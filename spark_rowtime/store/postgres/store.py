@@ -315,7 +315,7 @@ class PostgresStore(Store):
         try:
             return self._transact(run, patience=EXPIRY_PATIENCE)
         except StoreUnavailableError as error:
-            if error.values.get("lacks") == "lock":  # whoever has the lock keeps the producers from renewing, too
+            if error.values.get("lacks") in ("lock", "privilege"):  # whoever has the lock keeps others from renewing
                 return False
             raise
 
