@@ -36,6 +36,19 @@ Each error can be pickled, so that it crosses Spark's process boundaries with al
 
 from typing import Any
 
+TEXT_CHARACTERS = 8000
+"""The most characters of the text of an error. A value in it may be long, as a message of a database or of a library
+that quotes data; what to do is at the end."""
+_END_CHARACTERS = 1000
+
+
+def cut(text: str) -> str:
+    """The text of an error, without its middle if it is long."""
+    if len(text) <= TEXT_CHARACTERS:
+        return text
+    beginning = text[: TEXT_CHARACTERS - _END_CHARACTERS - 100]
+    return f"{beginning} ... ({len(text)} characters) ... {text[-_END_CHARACTERS:]}"
+
 
 class RowtimeError(Exception):
     """The base class of all errors of spark-rowtime.
@@ -57,8 +70,10 @@ class RowtimeError(Exception):
     """
 
     def __init__(self, message: str, **values: Any) -> None:
-        super().__init__(message)
-        self.values = values
+        super().__init__(cut(message))
+        self.values: dict[str, Any] = {
+            name: cut(value) if isinstance(value, str) else value for name, value in values.items()
+        }
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self), self.values)

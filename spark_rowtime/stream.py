@@ -115,6 +115,9 @@ class StreamInfo:
             timedeltas, sizes are bytes.
         forgotten: How many producers that left are no longer listed, since ``rowtime gc`` has forgotten them. Their
             rows are counted in ``rows`` and ``rejected``.
+        openTransactions: Of a stream in PostgreSQL, what transactions have been open for more than a minute in its
+            database, each as a text. What commits change cannot be freed until they end. Others' transactions are
+            known to a role with ``pg_read_all_stats`` only.
 
     Example:
         >>> import spark_rowtime as rt
@@ -141,6 +144,7 @@ class StreamInfo:
     rowsHeldBack: int
     settings: Mapping[str, timedelta | int | bool | str]
     forgotten: int = 0
+    openTransactions: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         waits = f"waits for {self.waitsFor!r}" if self.holder else f"waits for {self.waitsFor}"
@@ -420,6 +424,7 @@ def describeStream(path: str) -> StreamInfo:
             rows_held_back(store),
             _not_default(store.settings),
             summary.forgotten,
+            tuple(store.open_transactions()),
         )
 
 

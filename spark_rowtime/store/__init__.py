@@ -184,6 +184,18 @@ def copy_store(
     local.copy_local(_local(path), _local(to), advance)
 
 
+def adopt_location(path: str) -> None:
+    """Makes the database of a stream the owner of the objects in the stream's location."""
+    path = _text(path)
+    if not in_database(path):
+        raise InvalidOptionError(
+            f"The stream {path} has no location: only streams in PostgreSQL (postgresql://host:port/database/stream) "
+            "have one. There is nothing to adopt.",
+            path=path,
+        )
+    _postgres().adopt_postgres(path)
+
+
 def rename_store(path: str, to: str) -> None:
     """Renames a stream to a new path of the same kind. Raises StreamBusyError if somebody is known to use it."""
     path, to = _text(path), _text(to)

@@ -472,6 +472,13 @@ class Store(ABC):
     def accounts(self) -> list[Account]:
         """Returns all accounts, by role and name. A stream of an older version has none."""
 
+    def open_transactions(self) -> list[str]:
+        """Returns what is known of transactions that keep a database from freeing space; other stores have none.
+
+        Each is a text for whoever looks after the stream.
+        """
+        return []
+
     @abstractmethod
     def horizon(self) -> Head:
         """Returns where the log begins. The trains up to its ``seq`` are removed, with all their ``rows``."""

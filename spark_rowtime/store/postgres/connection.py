@@ -171,6 +171,10 @@ class Connection:
                 self._drop()
                 raise
 
+    def another(self) -> "Connection":
+        """Returns another connection to the same database."""
+        return Connection(self._address)
+
     @property
     def open_here(self) -> bool:
         """Whether calls are admitted in this process."""

@@ -24,9 +24,15 @@ def gate(stream: int) -> int:
 def snapshot(stream: int) -> int:
     """Returns the number of the lock that is shared by those who read the whole stream as of one moment.
 
-    They take it before that moment. While one of them has it, no object is removed that was named at that moment.
+    They take it before that moment, and read the log in portions, each as it is then. While one of them has it, nothing
+    is removed that was there at that moment: no event, no object, no rejected row.
     """
     return SNAPSHOTS + stream
+
+
+def unread(stream: int) -> Statement:
+    """Returns the statement that asks whether nobody reads the whole stream, and keeps it so in the transaction."""
+    return "SELECT pg_try_advisory_xact_lock(%s)", (snapshot(stream),)
 
 
 def enter(stream: int) -> Statement:

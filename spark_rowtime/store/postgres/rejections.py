@@ -10,6 +10,7 @@ from spark_rowtime.store.base import Rejected, Rejection
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.postgres.ahead import COPIED
 from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.gate import unread
 from spark_rowtime.store.postgres.transaction import Transaction
 
 LARGEST_REJECTION_BYTES = 100_000_000
@@ -34,6 +35,10 @@ _OLDEST = (
     "AND p.number = r.number)) ORDER BY r.id LIMIT %s"
 )
 """Selects the rejections that may be removed. What a receipt contains stays, for a retry of the commit."""
+_TOTALS = (
+    "SELECT COALESCE(sum(count), 0)::bigint, COALESCE(sum(octet_length(rows)), 0) FROM rowtime.rejected "
+    "WHERE stream = %s"
+)
 _DELETE = "DELETE FROM rowtime.rejected WHERE stream = %s AND id = ANY(%s)"
 
 
@@ -48,7 +53,7 @@ def add(
     before = head.rejections
     for one, at_commit in rejected:
         _add(transaction, producer, number, one, at_commit)
-    if head.rejected_bytes > most:
+    if head.rejected_bytes > most and transaction.ask(unread(transaction.stream))[0][0]:
         _limit(transaction, before, most - most // KEPT_PARTS, MOST_REMOVED + head.rejections - before)
 
 
@@ -90,6 +95,11 @@ def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
 def of_receipt(stream: int, producer: str, number: int) -> Statement:
     """Returns the query for what the store rejected of the producer's commit ``number``."""
     return _RECEIPT, (stream, producer, number)
+
+
+def totals(stream: int) -> Statement:
+    """Returns the query for how many rejected rows are kept, and in how many bytes."""
+    return _TOTALS, (stream,)
 
 
 def portion(stream: int, after: int, upto: int) -> Statement:

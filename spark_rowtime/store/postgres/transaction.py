@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from spark_rowtime.store.postgres import heads
+from spark_rowtime.store.postgres import eras, heads
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Statement, gone, run_at_once
 from spark_rowtime.store.postgres.gate import enter
@@ -84,6 +84,8 @@ class Transaction:
         later, self._later = [*self._later, *self.ahead.removed(self.stream)], []
         if self._changed:
             note(self.head, self.at)
-            later.insert(0, (heads.UPDATE, (*heads.values(self.head), self.stream)))
+            later.insert(0, (heads.UPDATE, (*heads.values(self.head), self.stream, self.head.era)))
+            if eras.ends(self.head.seq, self.head.era, self.head.attached):
+                later.append(eras.begin(self.stream, self.head.era, self.head.seq))
         if later or last:
             run_at_once(self._connection, [*later, *last])

@@ -8,6 +8,6 @@ PRODUCER_NAMES = PRODUCER_COLUMNS.split(", ")
 INSERT_EVENT = f"INSERT INTO rowtime.events VALUES ({', '.join(['%s'] * 15)})"  # noqa: S608  (constants)
 INSERT_TRAIN = "INSERT INTO rowtime.trains VALUES (%s, %s, %s, %s)"
 UPDATE_PRODUCER = (
-    f"UPDATE rowtime.producers SET ({', '.join(PRODUCER_NAMES[1:])}) = "  # noqa: S608
-    f"({', '.join(['%s'] * (len(PRODUCER_NAMES) - 1))}) WHERE stream = %s AND name = %s"
+    f"UPDATE rowtime.producers SET ({', '.join(PRODUCER_NAMES[1:])}, era) = "  # noqa: S608
+    f"({', '.join(['%s'] * len(PRODUCER_NAMES))}) WHERE stream = %s AND name = %s AND era = %s"
 )

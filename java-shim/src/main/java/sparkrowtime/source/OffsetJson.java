@@ -11,6 +11,7 @@ import java.util.Set;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.support.Shown;
 
 /**
  * The JSON of a rowtime offset: an object with "floor", a whole number of microseconds or null. All
@@ -27,7 +28,7 @@ public final class OffsetJson {
     if (floor == null || !(floor.isNull() || floor.canConvertToLong() && floor.isIntegralNumber())) {
       throw new IllegalStateException(
           "The offset of a rowtime source must have \"floor\", an integer or null, but is "
-              + json
+              + Shown.of(json)
               + ". This checkpoint was not written by a rowtime source of this version.");
     }
     return floor.isNull() ? Bound.UNKNOWN_YET : EndOfTime.within(floor.asLong());
@@ -78,7 +79,7 @@ public final class OffsetJson {
       topics.forEach(ends -> ((ObjectNode) ends).properties().forEach(OffsetJson::requireOffset));
       return topics;
     } catch (JsonProcessingException | RuntimeException e) {
-      throw new ShimMismatch("the offsets of Spark's Kafka source by topic and partition, not " + json, e);
+      throw new ShimMismatch("the offsets of Spark's Kafka source by topic and partition, not " + Shown.of(json), e);
     }
   }
 
@@ -149,7 +150,7 @@ public final class OffsetJson {
     try {
       return (ObjectNode) MAPPER.readTree(json);
     } catch (JsonProcessingException | ClassCastException e) {
-      throw new IllegalStateException("The offset of a rowtime source must be a JSON object: " + json, e);
+      throw new IllegalStateException("The offset of a rowtime source must be a JSON object: " + Shown.of(json), e);
     }
   }
 }
