@@ -6,9 +6,10 @@ from contextlib import suppress
 from operator import methodcaller
 from typing import Any
 
-from spark_rowtime.errors import DataLostError, ProducerFencedError, RowtimeError
+from spark_rowtime.errors import DataLostError, MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, Told, library, made, unavailable
+from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
@@ -22,6 +23,10 @@ TOPIC_LOOK_SECONDS = 30.0
 """Seconds between two looks whether the topics are still those that they were."""
 SETTLE_SECONDS = 15.0
 """How long a host that was fenced waits for Kafka to take the partition from it. Longer than a session's timeout."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+"""How long a partition waits before a message is decoded again for which its decoder was not ready."""
+CONTEST_SECONDS = 120.0
+"""If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
 DOWN_SECONDS = 30.0
 """How long all brokers may be away before the feed fails."""
 _PASSING = (
@@ -46,7 +51,9 @@ class Consumption:
         *,
         skips_lost: bool,
         until_end: bool,
+        ask: Callable[[Callable[[], Any]], Inquiry[Any]] = in_background,
     ) -> None:
+        self._ask = ask
         self._topics, self._known, self._open, self._quiet = topics, known, open_feed, quiet
         self._skips_lost, self._until_end = skips_lost, until_end
         self._ends: dict[Part, int] = {}
@@ -54,7 +61,12 @@ class Consumption:
         self._left_at: dict[Part, int] = {}
         """The next offset of each partition that this host has let go."""
         self._fenced: dict[Part, float] = {}
-        self._taken_back: set[Part] = set()
+        self._taken_back: dict[Part, float] = {}
+        """When this host took each partition back."""
+        self._pauses: dict[Part, tuple[int | None, float]] = {}
+        """Of partitions that have waited: for which offset, and how many seconds."""
+        self._waiting: dict[Part, float] = {}
+        """When each partition goes on that waits until its next message can be decoded."""
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
@@ -62,6 +74,8 @@ class Consumption:
         """When the client first told that all brokers are away, and last; None: not since the last message."""
         self._told = Told()
         self._looked_at_topics = time.monotonic()
+        self._topics_now: Inquiry[dict[str, TopicState | None]] | None = None
+        """The question whether the topics are still those that they were, until it is answered."""
         self._kafka = library()
         self._consumer = made("consumer", {**options, "error_cb": self._client_failed})
 
@@ -98,6 +112,7 @@ class Consumption:
         self._quiet.look(list(self._feeds.values()), self._guarded)
         self._look_at_topics(now)
         self._settle(now)
+        self._go_on(now)
 
     def _take(self, part: Part, messages: list[Any]) -> None:
         """Sends the rows of messages, and clears the list."""
@@ -116,12 +131,37 @@ class Consumption:
             return
         try:
             action(feed)
+        except MessageNotReadyError as error:
+            self._wait(part, feed, error)
         except ProducerFencedError as error:
-            if part in self._taken_back:
+            if time.monotonic() - self._taken_back.get(part, -CONTEST_SECONDS) < CONTEST_SECONDS:
                 raise
             LOG.warning("Another host has taken over %s; this one lets it go: %s", part.producer, error)
             self._let_go(part)
             self._fenced[part] = time.monotonic()
+
+    def _wait(self, part: Part, feed: PartitionFeed, error: MessageNotReadyError) -> None:
+        """Lets a partition wait whose next message cannot be decoded just now. The pauses grow until it goes on."""
+        offset, pause = self._pauses.get(part, (None, 0.0))
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS) if offset == feed.next else FIRST_PAUSE_SECONDS
+        self._pauses[part] = feed.next, pause
+        self._waiting[part] = time.monotonic() + pause
+        feed.end = None
+        self._consumer.pause([self._kafka.TopicPartition(*part)])
+        LOG.warning(
+            "The message at offset %s of %s cannot be decoded just now; it is tried again in %s s: %s",
+            feed.next,
+            part.producer,
+            pause,
+            error,
+        )
+
+    def _go_on(self, now: float) -> None:
+        """Reads the partitions whose pause has passed again from the message for which they wait."""
+        for part in [part for part, until in self._waiting.items() if now >= until]:
+            del self._waiting[part]
+            self._consumer.resume([self._kafka.TopicPartition(*part)])
+            self._read_from(part, self._feeds[part].next)
 
     def _ended(self) -> bool:
         """Whether all that was there is committed. The last commit may find that another host has taken over."""
@@ -131,7 +171,7 @@ class Consumption:
         return self._done()
 
     def _done(self) -> bool:
-        if not self._until_end or self._fenced:
+        if not self._until_end or self._fenced or self._waiting:
             return False
         if not self._feeds:  # other hosts have all partitions
             return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
@@ -176,8 +216,9 @@ class Consumption:
             self._let_go(Part(partition.topic, partition.partition))
 
     def _let_go(self, part: Part) -> None:
-        self._fenced.pop(part, None)
-        self._taken_back.discard(part)
+        for kept in (self._fenced, self._pauses, self._waiting):
+            kept.pop(part, None)
+        self._taken_back.pop(part, None)
         feed = self._feeds.pop(part, None)
         if feed is not None:
             self._left_at[part] = feed.next
@@ -187,12 +228,12 @@ class Consumption:
     def _settle(self, now: float) -> None:
         """Takes partitions back that another host took, but that Kafka has left to this one.
 
-        So it is when a host stood still between its assignment and its start. If it happens again, there is a second
-        consumer group, and the error of the sink is raised.
+        So it is when a host stood still between its assignment and its start. If it happens again soon, there is a
+        second consumer group, and the error of the sink is raised.
         """
         for part in [part for part, since in self._fenced.items() if now - since > SETTLE_SECONDS]:
             del self._fenced[part]
-            self._taken_back.add(part)
+            self._taken_back[part] = now
             feed = self._feeds[part] = self._opened(part)
             self._read_from(part, feed.next)
 
@@ -201,14 +242,14 @@ class Consumption:
         error, codes = message.error(), self._kafka.KafkaError
         feed = self._feeds.get(part)
         if error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the client's own name)
-            if feed is not None:
+            if feed is not None and part not in self._waiting:
                 feed.end = message.offset()
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
             self._guarded(part, PartitionFeed.flush)  # nobody can read again what came before
             if feed is not None and part in self._feeds:
                 self._out_of_range(part, feed)
         elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
-            self._require_topics(part.topic)
+            self._require_same(part.topic, self._topics.find(part.topic))
         elif error.code() in [getattr(codes, name) for name in _PASSING]:
             LOG.debug("Reading %s: %s", part.producer, error)
         else:
@@ -216,7 +257,7 @@ class Consumption:
 
     def _out_of_range(self, part: Part, feed: PartitionFeed) -> None:
         """The broker no longer has the offset: retention has removed it, or the topic is another one."""
-        self._require_topics(part.topic)
+        self._require_same(part.topic, self._topics.find(part.topic))
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
         lost = f"offsets {feed.next} to {start - 1}" if feed.next < start else f"what lay behind offset {end}"
         text = f"Messages of partition {part.number} of topic {part.topic!r} are lost: {lost} are no longer there"
@@ -238,20 +279,22 @@ class Consumption:
         self._consumer.incremental_assign([self._kafka.TopicPartition(*part, offset)])
 
     def _look_at_topics(self, now: float) -> None:
-        if now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
+        if self._topics_now is None and now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
             self._looked_at_topics = now
-            self._require_topics(*self._known)
+            self._topics_now = self._ask(lambda: {name: self._topics.find(name) for name in self._known})
+        if self._topics_now is not None and self._topics_now.done:
+            found, self._topics_now = self._topics_now.result, None
+            for name, state in found.items():
+                self._require_same(name, state)
 
-    def _require_topics(self, *names: str) -> None:
+    def _require_same(self, name: str, state: TopicState | None) -> None:
         """Raises KafkaTopicError if a topic was deleted, or deleted and created anew."""
-        for name in names:
-            known, state = self._known[name], self._topics.find(name)
-            found = None if state is None else state.id
-            if found != known.id:
-                reached = {**self._left_at, **{part: feed.next for part, feed in self._feeds.items()}}
-                parts = [part for part in reached if part.topic == name] or known.parts
-                part = max(parts, key=lambda part: reached.get(part, 0))
-                raise replaced(part, known.id, reached.get(part), found)
+        known, found = self._known[name], None if state is None else state.id
+        if found != known.id:
+            reached = {**self._left_at, **{part: feed.next for part, feed in self._feeds.items()}}
+            parts = [part for part in reached if part.topic == name] or known.parts
+            part = max(parts, key=lambda part: reached.get(part, 0))
+            raise replaced(part, known.id, reached.get(part), found)
 
     def _client_failed(self, error: Any) -> None:
         """The client's own errors; it goes on by itself where it can."""

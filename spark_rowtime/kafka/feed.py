@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from spark_rowtime.adapter.sinks import Sinks
+from spark_rowtime.bounds.members import Status
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, ProducerFencedError
 from spark_rowtime.kafka.avro import REGISTRY, AvroRecords
 from spark_rowtime.kafka.checkpoint import Checkpoint
@@ -21,6 +22,8 @@ from spark_rowtime.kafka.decoding import (
     called,
     function_named,
     json_record,
+    stamped_by_broker,
+    with_bounds,
 )
 from spark_rowtime.kafka.malformed import MalformedMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
@@ -186,17 +189,16 @@ class KafkaFeed:
 
     def _decode(self, schema: pa.Schema) -> Decoder:
         if self._decoder not in ("json", "avro"):
-            decode = called(function_named(self._decoder, "decoder"), bounds=False)
+            decode = called(function_named(self._decoder, "decoder"))
         else:
             watermark = FORMATS.get(self._bounds) if isinstance(self._bounds, str) else None
             records = json_record if self._decoder == "json" else self._avro()
             decode = RecordDecoder(
                 schema, records, self._rowtime, self._row, self._unit, watermark, skips=self._skips
             ).made()
-        if isinstance(self._bounds, str):
-            return decode
-        bound_of = called(self._bounds, bounds=True)
-        return lambda message: found if (found := bound_of(message)) is not None else decode(message)
+        if self._bounds == APPEND_TIME:
+            return stamped_by_broker(decode)
+        return decode if isinstance(self._bounds, str) else with_bounds(self._bounds, decode)
 
     def _avro(self) -> Decoder:
         if "url" not in self._registry:
@@ -261,7 +263,10 @@ class KafkaFeed:
         kept = None
         if self._malformed is not None:
             kept = MalformedMessages(self._malformed, part.producer, known[part.topic].id)
-        return PartitionFeed(part, partial(sinks.open, part.producer), decode, kept)
+        feed = PartitionFeed(part, partial(sinks.open, part.producer), decode, kept)
+        feed.idle = info is not None and info.status is Status.IDLE
+        feed.wake()  # until its end is reached again
+        return feed
 
 
 _STAMPED_BY = "message.timestamp.type"

@@ -10,6 +10,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.kafka import consumption, quiet
 from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.inquiry import Inquiry
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topics import Part, TopicState
 from tests.kafka.feeds import SCHEMA, START, numbers
@@ -60,7 +61,7 @@ class Client:
     def incremental_assign(self, _: Any) -> None:
         pass
 
-    incremental_unassign = incremental_assign
+    incremental_unassign = pause = resume = incremental_assign
 
     def close(self) -> None:
         pass
@@ -83,11 +84,26 @@ class Brokers:
     def ends(self, parts: Any, *, committed: bool) -> dict[Part, int]:
         return dict.fromkeys(parts, self.end)
 
+    def known_ends(self, parts: Any) -> dict[Part, int]:
+        return dict.fromkeys(parts, self.end)
+
 
 class Ended:
     """A partition whose messages were all taken that the client has."""
 
     part, at_end, position = PART, True, 0
+
+    @property
+    def sink(self) -> "Ended":
+        return self
+
+    def getRowtimeBound(self) -> None:
+        return None
+
+
+def at_once(question: Any) -> Inquiry[Any]:
+    """Asks and waits for the answer, so that each look of a test has one."""
+    return Inquiry(question).ask()
 
 
 class Clock:
@@ -111,29 +127,31 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def read(path: Path, brokers: Brokers, answers: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[int]:
+def row(message: Message) -> tuple[Any, int]:
+    return START, message.offset()
+
+
+def read(
+    path: Path, brokers: Brokers, answers: Any, monkeypatch: pytest.MonkeyPatch, decode: Any = row, **options: Any
+) -> list[int]:
     """Reads what the client answers, until there are no more answers; returns the numbers of the stream's rows."""
     rt.createStream(str(path), SCHEMA)
     with rt.openSink(str(path), producer=PART.producer) as sink:
         sink.flush(checkpoint=Checkpoint("id", 0).text())
 
     def opened(part: Part) -> PartitionFeed:
-        return PartitionFeed(part, lambda: rt.openSink(str(path), producer=part.producer), row, None)
+        return PartitionFeed(part, lambda: rt.openSink(str(path), producer=part.producer), decode, None)
 
     monkeypatch.setattr(consumption, "made", lambda _, given: Client(iter(answers), given))
-    looks = quiet.QuietPartitions(brokers, None, None)  # type: ignore[arg-type]
+    looks = quiet.QuietPartitions(brokers, None, None, at_once)  # type: ignore[arg-type]
     known = {PART.topic: brokers.find(PART.topic)}
-    given = {"skips_lost": False, "until_end": False, **options}
+    given = {"skips_lost": False, "until_end": False, "ask": at_once, **options}
     loop = consumption.Consumption({}, brokers, known, opened, looks, **given)  # type: ignore[arg-type]
     try:
         loop.run()
     except StopIteration:
         loop._flush(loop._feeds.values())
     return numbers(path)
-
-
-def row(message: Message) -> tuple[Any, int]:
-    return START, message.offset()
 
 
 @pytest.mark.parametrize("skips", [True, False])
@@ -176,6 +194,32 @@ def test_brokers_that_were_away_an_hour_ago_may_be_away_again(
     assert clock.seconds == 4641
 
 
+def test_a_message_that_cannot_be_decoded_just_now_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a pause that grows. What lies behind it is not taken before, and each message is there once."""
+    tries: list[int] = []
+
+    def decode(message: Message) -> Any:
+        tries.append(message.offset())
+        if tries.count(1) < 4 and message.offset() == 1:
+            raise rt.MessageNotReadyError("The service is away.")
+        return row(message)
+
+    def answers() -> Iterator[Any]:
+        yield ASSIGNED
+        yield [Message(0), Message(1), Message(2), Message(3, "_PARTITION_EOF")]
+        for seconds in (0.5, 1.0, 2.0):
+            yield clock.passes(seconds)
+            assert tries.count(1) == len(tries) - 1, "nothing behind it was decoded"
+            yield [Message(1), Message(2)]
+
+    assert read(tmp_path / "s", Brokers(0, 3), answers(), monkeypatch, decode) == [0, 1, 2]
+    assert tries == [0, 1, 1, 1, 1, 2]
+    told = [text.partition(" again in ")[2] for text in caplog.messages if "offset 1 of t-0 cannot be" in text]
+    assert told == [f"{seconds} s: The service is away." for seconds in (0.5, 1.0, 2.0)]
+
+
 def test_a_host_without_partitions_waits_until_kafka_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
@@ -198,13 +242,16 @@ def test_a_partition_that_goes_on_is_not_said_to_wait_for_a_transaction(
     clock = Clock()
     monkeypatch.setattr(quiet, "time", clock)
     brokers = Brokers(0, 10)
-    looks = quiet.QuietPartitions(brokers, None, None)  # type: ignore[arg-type]
+    looks = quiet.QuietPartitions(brokers, None, None, at_once)  # type: ignore[arg-type]
     feed = Ended()
+
+    def woken(_: Part, action: Any) -> None:
+        assert action is PartitionFeed.wake, "the partition is not quiet"
 
     def look(seconds: float, position: int) -> None:
         clock.passes(seconds)
         feed.position, brokers.end = position, position + 10
-        looks.look([feed], lambda *_: pytest.fail("the partition is not quiet"))  # type: ignore[list-item]
+        looks.look([feed], woken)  # type: ignore[list-item]
 
     with caplog.at_level(logging.WARNING, logger="spark_rowtime.kafka"):
         for number in range(100):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import KafkaFeed
+from spark_rowtime.kafka import KafkaFeed, consumption
 from tests.kafka.feeds import SCHEMA, bound, message, moment, numbers, read, rows
 from tests.sparksession import wait_for
 
@@ -207,7 +207,11 @@ def test_the_broker_s_time_is_the_rowtime(kafka: Any, tmp_path: Path) -> None:
     assert min(times).year >= 2026
     assert rt.describeStream(str(tmp_path / "s")).rejected == 0
     other = kafka.topic()
+    kafka.send(other, [message(9)])
     with pytest.raises(rt.InvalidOptionError, match="LogAppendTime"):
+        read(kafka, tmp_path / "t", other, bounds="append-time")
+    kafka.configure(other, message_timestamp_type="LogAppendTime")
+    with pytest.raises(rt.MessageDecodeError, match=r"offset 0 .* its producer's \(CreateTime\)"):
         read(kafka, tmp_path / "t", other, bounds="append-time")
 
 
@@ -249,45 +253,34 @@ class EndedError(Exception):
     """Ends the feed of a test."""
 
 
-def test_a_partition_that_was_let_go_and_has_gone_on_elsewhere(
+def test_an_idle_partition_that_has_gone_on_elsewhere(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With ``idle`` a host lets a partition go, then stands still; another host takes the next message."""
-    monkeypatch.setattr("spark_rowtime.kafka.consumption.SETTLE_SECONDS", 0.0)
-    topic, path, opened = kafka.topic(partitions=1), str(tmp_path / "s"), []
-
-    class Standing(rt.Sinks):
-        def open(self, producer: str, **options: Any) -> Any:
-            if len(opened) == 2:  # to store its start, and to read; now for the message behind the end
-                other = rt.openSink(path, producer=producer, lease=None)
-                now = json.loads(other.checkpoint or "")
-                other.sendRow((moment(1), 1))
-                other.flush(checkpoint=json.dumps({**now, "offset": 2}))
-                other.abandon()
-            if len(opened) == 4:
-                raise EndedError
-            sink = super().open(producer, **options)
-            opened.append(producer)
-            return sink
+    """With ``idle`` the stream does not wait for a partition. Another host takes its next message: each is once."""
+    monkeypatch.setattr(consumption, "SETTLE_SECONDS", 0.0)
+    topic, path = kafka.topic(partitions=1), str(tmp_path / "s")
 
     def read_all() -> None:
         feed = KafkaFeed(servers=kafka.bootstrap, topics=topic, idle="0 s")
-        with Standing(path, feed.sinkOptions) as sinks, suppress(EndedError):
+        with rt.Sinks(path, feed.sinkOptions) as sinks, suppress(rt.MessageDecodeError):
             feed.runProducers(sinks)
 
     rt.createStream(path, SCHEMA)
     kafka.send(topic, [message(0)])
     host = threading.Thread(target=read_all, daemon=True)
     host.start()
-    wait_for(lambda: numbers(path) and not attached(path), "the host to let the partition go")
-    kafka.send(topic, [message(1)])
-    wait_for(lambda: len(opened) > 2 and not attached(path), "the host to let the partition go again")
-    assert numbers(path) == [0, 1]
-    kafka.send(topic, [message(2)])
+    wait_for(lambda: numbers(path) and not attached(path), "the partition to be idle")
+    other = rt.openSink(path, producer=f"{topic}-0", lease=None)
+    now = json.loads(other.checkpoint or "")
+    other.sendRow((moment(1), 1))
+    other.flush(checkpoint=json.dumps({**now, "offset": 2}))
+    other.abandon()
+    kafka.send(topic, [message(1), message(2)])
+    wait_for(lambda: numbers(path) == [0, 1, 2] and not attached(path), "the partition to be idle again")
+    kafka.send(topic, [{"value": b"{", "partition": 0}])
     host.join(30)
     assert not host.is_alive()
-    monkeypatch.undo()
-    assert read(kafka, path, topic) == [0, 1, 2]
+    assert numbers(path) == [0, 1, 2]
 
 
 def attached(path: str) -> bool:
