@@ -1,5 +1,6 @@
 """Consumption: reads the partitions that Kafka assigns to this host, and hands them over when Kafka takes them."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -29,6 +30,8 @@ CONTEST_SECONDS = 120.0
 """If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
 DOWN_SECONDS = 30.0
 """How long all brokers may be away before the feed fails."""
+_TRUNCATED = re.compile(r"truncation.*broker end offset is (\d+)")
+"""How the client tells by the leaders' epochs that a partition was truncated, and where."""
 _PASSING = (
     *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD"),
     *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE"),
@@ -161,7 +164,7 @@ class Consumption:
         for part in [part for part, until in self._waiting.items() if now >= until]:
             del self._waiting[part]
             self._consumer.resume([self._kafka.TopicPartition(*part)])
-            self._read_from(part, self._feeds[part].next)
+            self._read_on(self._feeds[part])
 
     def _ended(self) -> bool:
         """Whether all that was there is committed. The last commit may find that another host has taken over."""
@@ -194,7 +197,7 @@ class Consumption:
         found = []
         for part in parts:
             feed = self._feeds[part] = self._opened(part)
-            found.append(self._kafka.TopicPartition(part.topic, part.number, feed.next))
+            found.append(self._place(feed))
         return found
 
     def _opened(self, part: Part) -> PartitionFeed:
@@ -235,7 +238,7 @@ class Consumption:
             del self._fenced[part]
             self._taken_back[part] = now
             feed = self._feeds[part] = self._opened(part)
-            self._read_from(part, feed.next)
+            self._read_on(feed)
 
     def _event(self, part: Part, message: Any) -> None:
         """An error that comes in the place of a message."""
@@ -247,7 +250,7 @@ class Consumption:
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
             self._guarded(part, PartitionFeed.flush)  # nobody can read again what came before
             if feed is not None and part in self._feeds:
-                self._out_of_range(part, feed)
+                self._out_of_range(part, feed, error)
         elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
             self._require_same(part.topic, self._topics.find(part.topic))
         elif error.code() in [getattr(codes, name) for name in _PASSING]:
@@ -255,28 +258,34 @@ class Consumption:
         else:
             raise unavailable(self._topics.servers, error, f"Reading {part.producer}")
 
-    def _out_of_range(self, part: Part, feed: PartitionFeed) -> None:
-        """The broker no longer has the offset: retention has removed it, or the topic is another one."""
+    def _out_of_range(self, part: Part, feed: PartitionFeed, error: Any) -> None:
+        """The broker does not have what the feed has read, or has other messages there, or the topic is another one."""
         self._require_same(part.topic, self._topics.find(part.topic))
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
-        lost = f"offsets {feed.next} to {start - 1}" if feed.next < start else f"what lay behind offset {end}"
-        text = f"Messages of partition {part.number} of topic {part.topic!r} are lost: {lost} are no longer there"
+        lost, on_at = _lost(feed.next, start, end, _truncated_at(error))
+        text = f"Messages of partition {part.number} of topic {part.topic!r} are lost: {lost}"
         if not self._skips_lost:
             raise DataLostError(
-                f"{text} (retention, or an unclean election), and the stream has the partition up to offset "
-                f"{feed.next}. Raise the topic's retention. Give lost='skip' to go on at offset {start}, without them.",
+                f"{text}. The stream has the partition up to offset {feed.next}. Raise the topic's retention, and "
+                "leave unclean.leader.election.enable at false. Give lost='skip' to go on at offset "
+                f"{on_at}, without them.",
                 asked=feed.next,
                 horizon=start,
                 last=end,
             )
-        LOG.warning("%s. The stream goes on at offset %s.", text, start)
-        feed.next, feed.end = start if feed.next < start else end, None
-        self._read_from(part, feed.next)
+        LOG.warning("%s. The stream goes on at offset %s.", text, on_at)
+        feed.go_on_at(on_at)
+        self._read_on(feed)
 
-    def _read_from(self, part: Part, offset: int) -> None:
-        """Has the client read a partition from another offset, also after an error that has stopped it."""
-        self._consumer.incremental_unassign([self._kafka.TopicPartition(*part)])
-        self._consumer.incremental_assign([self._kafka.TopicPartition(*part, offset)])
+    def _read_on(self, feed: PartitionFeed) -> None:
+        """Has the client read a partition from the next offset, also after an error that has stopped it."""
+        self._consumer.incremental_unassign([self._kafka.TopicPartition(*feed.part)])
+        self._consumer.incremental_assign([self._place(feed)])
+
+    def _place(self, feed: PartitionFeed) -> Any:
+        """Where the client reads a partition. By the leader's epoch it finds out whether that was truncated."""
+        epoch = {} if feed.epoch is None else {"leader_epoch": feed.epoch}
+        return self._kafka.TopicPartition(feed.part.topic, feed.part.number, feed.next, **epoch)
 
     def _look_at_topics(self, now: float) -> None:
         if self._topics_now is None and now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
@@ -312,3 +321,19 @@ class Consumption:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+def _truncated_at(error: Any) -> int | None:
+    """The offset from which on a partition has other messages than those that were read; None: that is not known."""
+    found = _TRUNCATED.search(error.str())
+    return int(found[1]) if found else None
+
+
+def _lost(read: int, start: int, end: int, truncated_at: int | None) -> tuple[str, int]:
+    """What is lost of a partition that was read up to an offset, and where to go on."""
+    if read < start:
+        return f"offsets {read} to {start - 1} are no longer there (retention has removed them)", start
+    if truncated_at is not None:
+        what = f"offsets {truncated_at} to {read - 1} were truncated, and what is there now are other messages"
+        return f"{what} (an unclean election)", truncated_at
+    return f"it ends at offset {end} now, so offsets before {read} were truncated (an unclean election)", end

@@ -78,12 +78,14 @@ class KafkaFeed:
             from the brokers' clock; the topics must have LogAppendTime, and a partition where nothing comes goes on
             with it. "resolved", "ticdc": from messages that are bounds, as CockroachDB and TiCDC send them to each
             partition; rows come in any order between. Or a function, also as ``module:function``, that takes the
-            message and returns a time, a RowtimeBound, or None for a row; rows come in any order between.
+            message and returns a time or a RowtimeBound if it is a bound, else None; rows come in any order between.
+            A message that is a row, too, is sent before its bound.
         lateness: With ``bounds="rows"``, an interval: how far a row may lie below the largest one of its partition.
         appendDelay: With ``bounds="append-time"``: how far the clocks of the brokers and of this host may differ, with
             the time that a message needs to be replicated.
         idle: An interval: the stream does not wait for a partition whose end was reached for so long, until its next
-            message. Rows below the stream's bound are late then. None: it waits.
+            message. It promises nothing by that: where all are idle, the bound stays. Rows below what the others have
+            promised are late then. None: it waits. With ``bounds="append-time"`` no partition becomes idle.
         start: Where a topic begins that the stream does not know: "earliest" or "latest". A partition that is added
             later begins at its start.
         malformed: What happens to a message that is no row. None: MessageDecodeError. A path: it is kept in the stream

@@ -33,7 +33,7 @@ class PartitionFeed:
         self.sink = open_sink()
         assert self.sink.checkpoint is not None, "a partition has a checkpoint before it is read"
         self._checkpoint = Checkpoint.read(self.sink.checkpoint, part.producer)
-        self.next = self._checkpoint.offset
+        self.next, self.epoch = self._checkpoint.offset, self._checkpoint.epoch
         self.end: int | None = None
         """The end of the partition that the consumer has met; None: none yet."""
         self.idle = False
@@ -101,7 +101,8 @@ class PartitionFeed:
 
     def flush(self) -> None:
         """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
-        self._checkpoint = self._checkpoint._replace(offset=self.position)
+        epoch = self.epoch if self.position == self.next else None
+        self._checkpoint = self._checkpoint._replace(offset=self.position, epoch=epoch)
         commit = self.sink.flush_idle if self.idle else self.sink.flush
         commit(self._checkpoint.text())
         self._rows = 0
@@ -137,7 +138,7 @@ class PartitionFeed:
         except SchemaMismatchError:
             self._send_each(given)
         self._rows += len(rows)
-        self.next = given[-1][0].offset() + 1
+        self._took(given[-1][0])
         given.clear()
 
     def _send_each(self, given: list[tuple[Any, Any]]) -> None:
@@ -147,7 +148,7 @@ class PartitionFeed:
                 self.sink.sendRows(_rows(found))
             except SchemaMismatchError as error:
                 self._reject(message, str(error))
-            self.next = message.offset() + 1
+            self._took(message)
 
     def _note_no_row(self, message: Any, why: str | None) -> None:
         """Logs the first message that has a bound, but no row."""
@@ -169,7 +170,14 @@ class PartitionFeed:
                 self.flush()
             raise undecodable(message, cause)
         self._malformed.keep(message, cause)
-        self.next = message.offset() + 1
+        self._took(message)
+
+    def _took(self, message: Any) -> None:
+        self.next, self.epoch = message.offset() + 1, message.leader_epoch()
+
+    def go_on_at(self, offset: int) -> None:
+        """Leaves out what lies before the offset, or takes the messages from there on anew, since those are others."""
+        self.next, self.epoch, self.end = offset, None, None
 
 
 def _rows(found: Any) -> list[Any]:

@@ -58,7 +58,7 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
 
     ``own`` is the producer's floor before the commit, ``status`` its status, and ``in_force`` the floor below which its
     rows are late. A commit without rows logs its floor if that is new, or if the producer counts again by sending.
-    An idle commit without news changes nothing for a producer that is idle.
+    An idle commit without news takes an attached producer out of the clock, and changes nothing for another one.
     """
     behind_rows = None if commit.bounds else commit.floor
     floors = floors_between([(t.least, t.largest) for t in trains], behind_rows, own)[1:]
@@ -70,14 +70,9 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
     counts_again = status not in (Status.ATTACHED, Status.COMPLETE) and not commit.idle
     if not events and (news or counts_again):
         events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
-    if commit.idle and not _is_idle(events, status):
+    if commit.idle and (not completes(events[-1][0]) if events else status == Status.ATTACHED):
         events.append((Idled(commit.producer), None, None))
     return Landing(tuple(events), bool(trains) or news)
-
-
-def _is_idle(events: Sequence[tuple[Sent | Idled, Staged | None, CutBound | None]], status: str) -> bool:
-    """Whether a producer is idle, or complete, behind the events of its commit."""
-    return completes(events[-1][0]) if events else status in (Status.IDLE, Status.COMPLETE)
 
 
 def whose_bound(store: Store, producer: str, bound: int) -> BoundOrigin:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import consumption, quiet
+from spark_rowtime.kafka import consumption, partition_feed, quiet
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.inquiry import Inquiry
 from spark_rowtime.kafka.partition_feed import PartitionFeed
@@ -36,6 +36,9 @@ class Message:
 
     def offset(self) -> int:
         return self._offset
+
+    def leader_epoch(self) -> int:
+        return 0
 
     def error(self) -> Any:
         return self._error
@@ -124,6 +127,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(consumption, "time", clock)
+    monkeypatch.setattr(partition_feed, "time", clock)
     return clock
 
 
@@ -218,6 +222,33 @@ def test_a_message_that_cannot_be_decoded_just_now_is_read_again(
     assert tries == [0, 1, 1, 1, 1, 2]
     told = [text.partition(" again in ")[2] for text in caplog.messages if "offset 1 of t-0 cannot be" in text]
     assert told == [f"{seconds} s: The service is away." for seconds in (0.5, 1.0, 2.0)]
+
+
+def test_a_partition_is_taken_back_once_in_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """A host may stand still today, and again tomorrow. Twice within two minutes is another consumer group."""
+    path = str(tmp_path / "s")
+
+    def answers() -> Iterator[Any]:
+        yield ASSIGNED
+        for day in range(3):
+            rt.openSink(path, producer=PART.producer, lease=None).abandon()
+            yield [Message(day)]
+            yield clock.passes(1)
+            yield clock.passes(consumption.SETTLE_SECONDS + 1)
+            yield [Message(day)]
+            yield clock.passes(86_400)
+        for _ in range(2):
+            rt.openSink(path, producer=PART.producer, lease=None).abandon()
+            yield [Message(3)]
+            yield clock.passes(1)
+            yield clock.passes(consumption.SETTLE_SECONDS + 1)
+
+    monkeypatch.setattr(consumption, "TOPIC_LOOK_SECONDS", 1e9)
+    with pytest.raises(rt.ProducerFencedError):
+        read(tmp_path / "s", Brokers(0, 9), answers(), monkeypatch)
+    assert numbers(path) == [0, 1, 2]
 
 
 def test_a_host_without_partitions_waits_until_kafka_says_so(

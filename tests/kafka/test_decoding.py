@@ -62,9 +62,8 @@ def sent(request: pytest.FixtureRequest) -> Any:
 
 def message(text: str, offset: int = 0) -> Any:
     """A message with this value."""
-    return SimpleNamespace(
-        value=text.encode, offset=lambda: offset, topic=lambda: "t", partition=lambda: 0, key=lambda: None
-    )
+    place = {"offset": lambda: offset, "topic": lambda: "t", "partition": lambda: 0, "leader_epoch": lambda: 0}
+    return SimpleNamespace(value=text.encode, key=lambda: None, **place)
 
 
 @pytest.mark.parametrize(("kind", "number"), EXACT)

@@ -9,8 +9,7 @@ from tests.store.streams import NewStream, Writer, at, read
 
 def rest(writer: Writer, *trains: list[float], floor: float | None = None, checkpoint: str = "c") -> int:
     """Commits the trains; from then on the producer is idle. Returns the seq of the log."""
-    commit = writer.commit(*trains, floor=floor, checkpoint=checkpoint)
-    return writer.store.commit(replace(commit, idle=True)).seq
+    return writer.send(*trains, floor=floor, checkpoint=checkpoint, idle=True).seq
 
 
 def status(store: Store, name: str) -> Status:
@@ -59,7 +58,7 @@ def test_a_checkpoint_of_one_that_rests_is_no_event(new_stream: NewStream) -> No
 def test_such_a_commit_again_changes_nothing(new_stream: NewStream) -> None:
     store = new_stream()()
     quiet = Writer(store, "quiet")
-    commit = replace(quiet.commit([10], floor=10), idle=True)
+    commit = quiet.commit([10], floor=10, idle=True)
     assert store.commit(commit) == store.commit(commit)
     assert status(store, "quiet") is Status.IDLE
     assert read(store) == [10]
@@ -73,3 +72,14 @@ def test_one_that_is_taken_over_or_complete(new_stream: NewStream) -> None:
     assert status(store, "quiet") is Status.IDLE
     store.commit(replace(taken.complete_commit(), idle=True))
     assert status(store, "quiet") is Status.COMPLETE
+
+
+def test_one_that_has_left_stays_so_by_such_a_commit_without_rows(new_stream: NewStream) -> None:
+    store = new_stream()()
+    gone = Writer(store, "gone")
+    gone.send([10], floor=10)
+    gone.leave()
+    before = store.head()
+    rest(gone, floor=10, checkpoint="further")
+    assert store.head() == before
+    assert status(store, "gone") is Status.LEFT
