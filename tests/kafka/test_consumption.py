@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.kafka import consumption, partition_feed, quiet
 from spark_rowtime.kafka.checkpoint import Checkpoint
-from spark_rowtime.kafka.inquiry import Inquiry
+from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topics import Part, TopicState
 from tests.kafka.feeds import SCHEMA, START, numbers
+from tests.sparksession import wait_for
 
 confluent = pytest.importorskip("confluent_kafka")
 PART = Part("t", 0)
@@ -292,3 +294,43 @@ def test_a_partition_that_goes_on_is_not_said_to_wait_for_a_transaction(
             look(30, 99)
     assert [text for text in caplog.messages if "does not go on behind offset 99" in text] == caplog.messages
     assert len(caplog.messages) == 2
+
+
+def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look for ends goes on in the background; of the partitions that it has no answer for nothing is assumed."""
+    clock, asked, other = Clock(), [], Part("t", 1)
+    monkeypatch.setattr(quiet, "time", clock)
+
+    def later(question: Any) -> Inquiry[Any]:
+        asked.append(Inquiry(question))
+        return asked[-1]
+
+    class Without(Brokers):
+        def known_ends(self, parts: Any) -> dict[Part, int]:
+            assert parts == [PART, other]
+            return {other: 0}
+
+    feeds, rested = [Ended(), Ended()], []
+    feeds[1].part = other
+    for feed in feeds:
+        feed.taken_at = 0.0
+        feed.rest = partial(rested.append, feed.part)
+    looks = quiet.QuietPartitions(Without(0, 0), None, 1.0, later)  # type: ignore[arg-type]
+    by_part = {feed.part: feed for feed in feeds}
+    for _ in range(3):
+        looks.look(feeds, lambda part, action: action(by_part[part]))  # type: ignore[arg-type]
+        clock.passes(10)
+    assert (len(asked), rested) == (1, [])
+    asked[0].ask()
+    looks.look(feeds, lambda part, action: action(by_part[part]))  # type: ignore[arg-type]
+    assert rested == [other]
+
+
+def test_a_question_that_fails_in_the_background_raises_where_its_answer_is_used() -> None:
+    def failing() -> int:
+        raise rt.KafkaUnavailableError("away")
+
+    inquiry = in_background(failing)
+    wait_for(lambda: inquiry.done, "the answer")
+    with pytest.raises(rt.KafkaUnavailableError, match="away"):
+        _ = inquiry.result
