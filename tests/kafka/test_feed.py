@@ -199,6 +199,24 @@ def test_functions_decode_rows_and_bounds(kafka: Any, tmp_path: Path) -> None:
     assert bound(tmp_path / "s") == moment(5)
 
 
+def test_a_decoder_that_is_not_ready_lets_its_partition_wait(
+    kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumption, "FIRST_PAUSE_SECONDS", 0.05)
+    tries: list[int] = []
+
+    def decode(found: Any) -> Any:
+        tries.append(int(found.value()))
+        if tries.count(1) < 4 and tries[-1] == 1:
+            raise rt.MessageNotReadyError("The price of 1 is not there yet.")
+        return moment(tries[-1]), tries[-1]
+
+    topic = kafka.topic(partitions=2)
+    kafka.send(topic, [{"value": str(n), "partition": n // 5} for n in (0, 1, 2, 5, 6)])
+    assert read(kafka, tmp_path / "s", topic, decoder=decode) == [0, 1, 2, 5, 6]
+    assert sorted(tries) == [0, 1, 1, 1, 1, 2, 5, 6]
+
+
 def test_the_broker_s_time_is_the_rowtime(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(message_timestamp_type="LogAppendTime")
     kafka.send(topic, [message(n, partition=n % 3) for n in range(9)])
