@@ -21,6 +21,7 @@
     +-- KafkaUnavailableError   no broker can be reached, or it refuses this client
     +-- KafkaTopicError         a topic is missing, or was deleted and created anew
     +-- MessageDecodeError      a message of a topic is not a row
+    +-- MessageNotReadyError    a message of a topic cannot be decoded just now
     +-- AnnouncementError       a scheduler has not taken an announcement
     +-- DisorderedOutputError   a row of a query's output is below the bound that its sink published
     +-- ShimMissingError        Spark runs without the extension
@@ -497,6 +498,24 @@ class MessageDecodeError(RowtimeError):
     - ``partition``: the number of the partition.
     - ``offset``: the offset of the message.
     - ``cause``: what is wrong with the message.
+    """
+
+
+class MessageNotReadyError(RowtimeError):
+    """A decoder of your own raises it where it cannot say just now what a message is, as when a service is away.
+
+    The feed decodes that message again, after a pause that grows to 30 seconds. Until then the partition waits; others
+    go on.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> def decode(message, prices={}):
+        ...     if "IBM" not in prices:
+        ...         raise rt.MessageNotReadyError("The price of IBM is not there yet.")
+        >>> decode(None)
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.MessageNotReadyError: The price of IBM is not there yet.
     """
 
 

@@ -168,8 +168,11 @@ class Outbox:
         """Records that a commit in the background failed; the next call tries again and raises its error."""
         self.failing, self.committed_at = True, now
 
-    def commit(self, checkpoint: str | None, now: int) -> tuple[Rejected, ...]:
-        """Commits everything pending, in one commit; returns the rows that only the commit could reject."""
+    def commit(self, checkpoint: str | None, now: int, *, idle: bool = False) -> tuple[Rejected, ...]:
+        """Commits everything pending, in one commit; returns the rows that only the commit could reject.
+
+        ``idle``: the stream does not wait for the producer until its next commit.
+        """
         late = self._landed_before()
         self._roll()
         trains = self._staging.stage(self._batches)
@@ -185,6 +188,7 @@ class Outbox:
                 self._disorder.state(),
                 keys=self._disorder.changes(),
                 bounds=tuple(self.cuts.pending),
+                idle=idle,
             ),
             len(self._batches),
             self._touches,

@@ -369,12 +369,21 @@ class StreamSink(SinkLifecycle):
             ...     rt.describeStream("memory://docs-flush").rows
             2
         """
-        checkpoint = None if checkpoint is None else to_text(checkpoint, "checkpoint")
+        return self._flush(None if checkpoint is None else to_text(checkpoint, "checkpoint"))
+
+    def flush_idle(self, checkpoint: str) -> None:
+        """Does what ``flush`` does; from then on the stream does not wait for this producer, until its next commit.
+
+        It promises nothing by that: its floor, and that of the stream, stay where the bounds are that were sent.
+        """
+        self._flush(checkpoint, idle=True)
+
+    def _flush(self, checkpoint: str | None, *, idle: bool = False) -> str:
         with self._lock:
             self._require_open()
             self._scheduler.lease.require_attached()
             earlier = len(self._late.postponed)
-            self._scheduler.commit(checkpoint)
+            self._scheduler.commit(checkpoint, idle=idle)
             self._late.raise_postponed(earlier)
             return self._outbox.mark().token()
 

@@ -39,6 +39,9 @@ FLOOR_AT = "floorAt"
 """Likewise: makes the start offset a request for the floor of bounds beside topics, at these end offsets of the topics
 and with the bounds up to the position of the start offset."""
 
+TOPIC_IDS = "topicIds"
+"""Likewise: makes the start offset the question whether bounds are about the topics that have these ids now."""
+
 LATE = "late"
 """Likewise: makes the start offset a request to keep the late rows of a batch of topics."""
 

@@ -32,6 +32,7 @@ from spark_rowtime.spark.offset import (
     PLAN,
     READER,
     SINCE,
+    TOPIC_IDS,
     start_position,
 )
 from spark_rowtime.spark.options import Options
@@ -103,15 +104,17 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
             return self._least_sent(at, start[LEAST_SENT])
         if FLOOR_AT in start:
             return {"floor": self._floor_beside(at, start[FLOOR_AT])}
-        if LATE in start or ENDED in start:
+        if LATE in start or ENDED in start or TOPIC_IDS in start:
             return self._told(start)
         return self._end_of_next_batch(start, at, limit)
 
     def _told(self, start: dict[str, Any]) -> dict[str, Any]:
-        """The messages LATE and ENDED."""
+        """The messages LATE, TOPIC_IDS and ENDED."""
         if LATE in start:
             late = start[LATE]
             keep_late(self._store, late["reader"], late["batch"], late["bound"], late["rows"])
+        elif TOPIC_IDS in start:
+            self._cut_floors.requireTopics(self._store.head().seq, start[TOPIC_IDS])
         else:
             self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
         return {}

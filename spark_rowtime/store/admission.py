@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import Sent, Status
+from spark_rowtime.bounds.clock import Idled, Sent, Status, completes
 from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.bounds.topic_cut import CutBound
 from spark_rowtime.bounds.train import floors_between
@@ -108,7 +108,7 @@ class Landing(NamedTuple):
     With each event comes its train, or the bound of a producer that sends cuts.
     """
 
-    events: tuple[tuple[Sent, Staged | None, CutBound | None], ...]
+    events: tuple[tuple[Sent | Idled, Staged | None, CutBound | None], ...]
     sends: bool
 
 
@@ -117,16 +117,20 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
 
     ``own`` is the producer's floor before the commit, ``status`` its status, and ``in_force`` the floor below which its
     rows are late. A commit without rows logs its floor if that is new, or if the producer counts again by sending.
+    An idle commit without news takes an attached producer out of the clock, and changes nothing for another one.
     """
     behind_rows = None if commit.bounds else commit.floor
     floors = floors_between([(t.least, t.largest) for t in trains], behind_rows, own)[1:]
-    events: list[tuple[Sent, Staged | None, CutBound | None]] = [
+    events: list[tuple[Sent | Idled, Staged | None, CutBound | None]] = [
         (Sent(commit.producer, floor, train.largest), train, None) for train, floor in zip(trains, floors, strict=True)
     ]
     events += [(Sent(commit.producer, bound.floor), None, bound) for bound in commit.bounds]
     news = stronger(own, commit.floor) != own
-    if not events and (news or status not in (Status.ATTACHED, Status.COMPLETE)):
+    counts_again = status not in (Status.ATTACHED, Status.COMPLETE) and not commit.idle
+    if not events and (news or counts_again):
         events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
+    if commit.idle and (not completes(events[-1][0]) if events else status == Status.ATTACHED):
+        events.append((Idled(commit.producer), None, None))
     return Landing(tuple(events), bool(trains) or news)
 
 

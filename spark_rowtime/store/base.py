@@ -135,7 +135,8 @@ class Commit:
     state that is not written with every commit; None: there are none. If ``whole`` is true and a
     row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised. ``account`` replaces the
     producer's account as a WRITER; None: it stays. ``bounds`` are the bounds that the producer sent, in their order, if
-    it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of the last one.
+    it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of the last one. ``idle``:
+    the producer does not count for the stream's bound from here on, until its next commit that is not idle.
     """
 
     producer: str
@@ -150,6 +151,7 @@ class Commit:
     keys: KeyChanges | None = None
     account: str | None = None
     bounds: tuple[CutBound, ...] = ()
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer, TopicCollection
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+)
 
 from tests.servers import KeptPort, ServerProcess
 from tests.sparksession import wait_for
@@ -89,6 +96,22 @@ class KafkaBroker:
         """Kills the broker as a crash does."""
         self._server.end(signal.SIGKILL)
 
+    def truncate(self, topic: str, partition: int, end: int) -> None:
+        """Kills the broker, and takes all messages from offset ``end`` on from the partition, as an unclean election.
+
+        What is sent then has a later leader epoch. Batches are taken whole.
+        """
+        self.kill()
+        folder = self.folder / "data" / f"{topic}-{partition}"
+        [log] = folder.glob("*.log")
+        data, kept = log.read_bytes(), 0
+        while kept < len(data) and int.from_bytes(data[kept : kept + 8]) < end:
+            kept += 12 + int.from_bytes(data[kept + 8 : kept + 12])
+        log.write_bytes(data[:kept])
+        for index in folder.glob("*.*index"):
+            index.unlink()
+        self.start()
+
     def remove(self) -> None:
         """Stops the broker for good, and removes its files."""
         self.kill()
@@ -112,6 +135,22 @@ class KafkaBroker:
         """Deletes a topic; it can be created anew at once."""
         _done(self.admin.delete_topics([name]))
         wait_for(lambda: not self._has(name), "the topic to be gone")
+
+    def configure(self, name: str, **config: Any) -> None:
+        """Changes settings of a topic; returns once the broker has them."""
+        wanted = {key.replace("_", "."): str(value) for key, value in config.items()}
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in wanted.items()
+        ]
+        topic = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
+        _done(self.admin.incremental_alter_configs([topic]))
+
+        def has_them() -> bool:
+            asked = ConfigResource(ConfigResource.Type.TOPIC, name)
+            found = self.admin.describe_configs([asked])[asked].result(START_SECONDS)
+            return all(found[key].value == value for key, value in wanted.items())
+
+        wait_for(has_them, "the new settings")
 
     def add_partitions(self, name: str, total: int) -> None:
         """Raises the number of a topic's partitions."""

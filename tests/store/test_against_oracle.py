@@ -33,6 +33,7 @@ COMMANDS = st.one_of(
     st.tuples(st.just("attach"), NAMES, st.sampled_from(["x", "y"]), st.sampled_from([None, 10, 30])),
     st.tuples(st.just("send"), NAMES, TRAINS, st.none() | TIMES, st.lists(TIMES, max_size=2)),
     st.tuples(st.just("send"), NAMES, TRAINS, TIMES, st.just([])),
+    st.tuples(st.just("rest"), NAMES, TRAINS, st.none() | TIMES),
     st.tuples(st.just("leave"), NAMES),
     st.tuples(st.just("promise"), NAMES, BOUNDS),
     st.tuples(st.just("promise"), NAMES, BOUNDS),
@@ -88,6 +89,11 @@ class Life:
             late = late if floor is not None else []
             self.writers[who].send(*trains, floor=floor, late=late)
             self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, tuple(late))
+
+    def rest(self, who: str, trains: Any, floor: int | None) -> None:
+        if self.sends(who):
+            self.writers[who].send(*trains, floor=floor, idle=True)
+            self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, (), idle=True)
 
     def complete(self, who: str, trains: Any) -> None:
         if self.sends(who):

@@ -345,7 +345,8 @@ class LocalStore(Store):
             seq = self._log.append(event, train).seq
             if bound is not None:
                 cuts.add(self._catalog, bound.logged(seq, commit.producer, hold))
-        record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
+        if landed.events:
+            record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
         return landed.sends
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:

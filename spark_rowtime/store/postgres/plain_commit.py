@@ -90,7 +90,7 @@ def is_plain(commit: Commit, settings: StreamSettings) -> bool:
     """Returns whether the server may decide the commit."""
     if settings.maxLag is not None or len(commit.trains) > 1 or (commit.floor is not None and commit.floor >= END):
         return False
-    if commit.rejected or commit.bounds or commit.keys is not None or commit.account is not None:
+    if commit.idle or commit.rejected or commit.bounds or commit.keys is not None or commit.account is not None:
         return False
     if not commit.trains:
         return settings.boundsBeforeRows and commit.floor is not None

@@ -123,7 +123,8 @@ class Turn:
             seq = self.log.append(event, train).seq
             if bound is not None:
                 cuts.add(self.transaction, bound.logged(seq, commit.producer, hold))
-        record.tick(self.log.clock.producers.get(commit.producer), GONE[Sent])
+        if landed.events:
+            record.tick(self.log.clock.producers.get(commit.producer), GONE[Sent])
         return landed.sends
 
     def _add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:

@@ -207,6 +207,13 @@ public final class BoundedQuery {
     return beside;
   }
 
+  /** Frees what this run has opened. */
+  public void close() {
+    if (beside != null) {
+      beside.close();
+    }
+  }
+
   boolean isCurrent(long batchId) {
     return batchId >= execution.getLatestExecutionContext().batchId();
   }

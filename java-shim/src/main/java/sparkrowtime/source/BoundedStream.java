@@ -157,6 +157,14 @@ public class BoundedStream
     return answers.computeIfAbsent(question, q -> OffsetJson.floor(Planner.answer(() -> ask(stream, q)).json()));
   }
 
+  /** Throws if bounds of this stream are about topics with other ids than those of now. */
+  public void requireTopics(Offset end, Map<String, String> ids) {
+    if (!ids.isEmpty()) {
+      String question = OffsetJson.topicIds(end.json(), ids);
+      Planner.run(() -> ask(stream, question));
+    }
+  }
+
   /** Keeps the late rows of a batch of the topics, an Arrow stream, in the stream of bounds, if it does not have them. */
   public void keepLate(Offset end, String query, long batch, long floor, byte[] rows) {
     String source = location.substring(location.lastIndexOf('/') + 1);
@@ -260,6 +268,7 @@ public class BoundedStream
       }
       if (query != null) {
         ended(query, done);
+        query.close();
       }
     } finally {
       stream.stop();

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.support.ShimMismatch;
@@ -69,6 +70,21 @@ public final class OffsetJson {
   static String floorAt(String json, String ofTopics) {
     ObjectNode node = parse(json).put("shim", "1");
     node.set("floorAt", topics(ofTopics));
+    return node.toString();
+  }
+
+  /** The names of the topics in the offsets of Spark's Kafka source. */
+  public static Set<String> namesOfTopics(String json) {
+    Set<String> names = new TreeSet<>();
+    topics(json).fieldNames().forEachRemaining(names::add);
+    return names;
+  }
+
+  /** The question whether bounds are about the topics that have these ids now. Never written to a log. */
+  static String topicIds(String json, Map<String, String> ids) {
+    ObjectNode node = parse(json).put("shim", "1");
+    ObjectNode now = node.putObject("topicIds");
+    ids.forEach(now::put);
     return node.toString();
   }
 
