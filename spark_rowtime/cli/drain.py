@@ -25,7 +25,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.tables.open import FORMATS, openTableSink
-from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink
+from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink
 
 
 @click.command()
@@ -41,6 +41,7 @@ from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink
     "--every",
     help=f"Into a table or a topic: the interval between two commits.  [default: {EVERY}; a topic: {topic.EVERY}]",
 )
+@click.option("--bounds-every", help=f"Into a table: that of commits with a bound alone.  [default: {BOUNDS_EVERY}]")
 @click.option(
     "--max-rows",
     type=click.IntRange(1),
@@ -69,6 +70,7 @@ def drain(
     start: str,
     name: str | None,
     every: str | None,
+    bounds_every: str | None,
     max_rows: int | None,
     key: str | None,
     partitions: int | None,
@@ -90,7 +92,7 @@ def drain(
     A topic is made if there is none. Rows, as JSON, the bound behind them in each partition, and the position are one
     transaction.
     """
-    gathering = {"every": every, "maxRows": max_rows}
+    gathering = {"every": every, "maxRows": max_rows, "boundsEvery": bounds_every}
     topical: dict[str, Any] = {"key": key, "partitions": partitions, "positions": positions, "anew": anew or None}
     topical["options"] = _settings(config if target.startswith(KAFKA) else None, assignments) or None
     open_sink = _opener(target, gathering, topical)
@@ -109,6 +111,8 @@ def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> 
     """What opens a table or a topic for columns; None for a consumer. Raises UsageError for options of another kind."""
     gathering, topical = _given(gathering), _given(topical)
     if target.startswith(KAFKA):
+        if "boundsEvery" in gathering:
+            raise click.UsageError("--bounds-every is for tables: in a topic a bound costs no more than a row.")
         return lambda schema: topic.openTopicSink(target, schema, **gathering, **topical)
     if topical:
         raise click.UsageError("--key, --partitions, --config, --set, --positions and --anew are for topics of Kafka.")
@@ -116,7 +120,8 @@ def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> 
         return lambda schema: openTableSink(target, schema, **gathering)
     if gathering:
         raise click.UsageError(
-            "--every and --max-rows are for tables and topics: a consumer decides itself when it commits."
+            "--every, --bounds-every and --max-rows are for tables and topics: a consumer decides itself when it "
+            "commits."
         )
     return None
 
