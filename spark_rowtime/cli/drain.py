@@ -15,6 +15,8 @@ from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.cli.argument_texts import texts_of
+from spark_rowtime.cli.description import waiting_for
+from spark_rowtime.cli.drain_target import require_consumer_or
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.address import KAFKA
@@ -24,6 +26,7 @@ from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.stream import describeStream
 from spark_rowtime.tables.open import FORMATS, openTableSink
 from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink
 
@@ -100,11 +103,21 @@ def drain(
         if open_sink is not None:
             with open_sink(reader.schema) as sink:
                 _drain_gathering(stream, reader, sink)
-            return
-        consumer = _made(target)
-        reader.drainTo(consumer)
-        if hasattr(consumer, "close"):
-            consumer.close()
+        else:
+            consumer = _made(target)
+            reader.drainTo(consumer)
+            if hasattr(consumer, "close"):
+                consumer.close()
+    if order == "rowtime":
+        _say_held_back(stream)
+
+
+def _say_held_back(stream: str) -> None:
+    """Says which rows the drain has not sent. Of a stream without a bound the reader has said it."""
+    info = describeStream(stream)
+    if info.rowsHeldBack and info.bound is not None:
+        bound, waits = show_bound(info.bound), waiting_for(info)
+        click.echo(f"{info.rowsHeldBack} row(s) wait for the bound, which is {bound} and waits for {waits}.", err=True)
 
 
 def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> Callable[[Any], GatheringSink] | None:
@@ -114,6 +127,8 @@ def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> 
         if "boundsEvery" in gathering:
             raise click.UsageError("--bounds-every is for tables: in a topic a bound costs no more than a row.")
         return lambda schema: topic.openTopicSink(target, schema, **gathering, **topical)
+    if target.partition(":")[0] not in FORMATS:
+        require_consumer_or(target)
     if topical:
         raise click.UsageError("--key, --partitions, --config, --set, --positions and --anew are for topics of Kafka.")
     if target.partition(":")[0] in FORMATS:
