@@ -1,6 +1,7 @@
 """A query's batches in commits of a table, each once; and what Spark reads of a drain into Parquet."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,27 @@ def test_a_query_whose_table_was_set_back_is_refused_since_it_would_leave_batche
         set_back(lake, kind, places[2])
         in_batch(spark, write, rows, 3, floor)
         assert lake.read(kind, "units").num_rows == 4
+
+
+def test_the_documented_reading_of_a_delta_log_follows_a_restore(spark: SparkSession, lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    versions, found = [], []
+    for hour in (10, 11):
+        send(lake.stream, range(hour, hour + 1))
+        lake.drain("delta")
+        versions.append(DeltaTable(f"{lake.folder}/delta").version())
+        found.append(documented_bound(spark, lake))
+    set_back(lake, "delta", versions[0])
+    found.append(documented_bound(spark, lake))
+    assert found == ["2026-01-05T11:00:00Z", "2026-01-05T12:00:00Z", "2026-01-05T11:00:00Z"]
+
+
+def documented_bound(spark: SparkSession, lake: Lake) -> str:
+    page = (Path(__file__).parents[2] / "docs/howto/tables.md").read_text()
+    (block,) = (text for text in re.findall("```text\n(.*?)```", page, re.DOTALL) if "_delta_log" in text)
+    names: dict[str, Any] = {"spark": spark, "F": F}
+    exec(block.replace("/lake/orders", f"{lake.folder}/delta"), names)
+    return str(names["bound"])
 
 
 def snapshot() -> int:

@@ -1,10 +1,12 @@
 """Tables that were set back, replaced or made anew: position and bound are those of what a reader sees, or refused."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -164,6 +166,26 @@ def test_a_table_that_was_rolled_back_to_before_its_first_drain_begins_anew(orde
     assert rt.readTableBound(orders.target("iceberg")) is None
     orders.drain("iceberg")
     assert orders.numbers("iceberg") == list(range(10, 10 + drains))
+
+
+def documented_bound() -> str:
+    """What the SQL of the guide gives, on Iceberg's own tables of history and snapshots."""
+    page = (Path(__file__).parents[2] / "docs/howto/tables.md").read_text()
+    (query,) = (text for text in re.findall("```text\n(.*?)```", page, re.DOTALL) if "is_current_ancestor" in text)
+    connection = duckdb.connect()
+    for name in ("history", "snapshots"):
+        connection.register(name, getattr(iceberg().inspect, name)())
+    return str(connection.execute(query.replace("prod.shop.orders.", "")).fetchone()[0])
+
+
+def test_the_documented_sql_leaves_out_snapshots_that_were_abandoned(orders: Lake) -> None:
+    early = fill_and_drain(orders, "iceberg", range(10, 12))
+    fill_and_drain(orders, "iceberg", range(12, 16))
+    assert documented_bound() == "2026-01-05T15:45:00Z"
+    set_back(orders, "iceberg", early)
+    assert documented_bound() == "2026-01-05T11:45:00Z"
+    append_beside(orders, "iceberg", none_of(orders, "iceberg"))
+    assert documented_bound() == "2026-01-05T11:45:00Z"
 
 
 def test_a_restore_to_a_time_is_refused_with_the_way_out(orders: Lake) -> None:
