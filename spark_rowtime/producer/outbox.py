@@ -22,6 +22,7 @@ from spark_rowtime.types.timestamps import END
 LONG_AGO = -(1 << 62)
 """Before any time of the clock, in microseconds."""
 
+
 class Attempt(NamedTuple):
     """A commit that has not returned, and how many of the pending batches and changes of keys it contains."""
 

@@ -192,6 +192,24 @@ def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(kafka: Any, s
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
 
 
+def test_another_topic_of_positions_does_not_send_every_row_twice(kafka: Any, stream: str) -> None:
+    topic, places = kafka.topic(), [kafka.topic() + "-positions" for _ in range(2)]
+    kafka.send(topic, [{"value": "another program's", "partition": 0}])
+    drain(kafka.bootstrap, stream, topic, positions=places[0])
+    kafka.send(topic, [{"value": "another program's", "partition": 0}])
+    with pytest.raises(rt.InvalidOptionError, match="no position of one into it: that drain keeps"):
+        drain(kafka.bootstrap, stream, topic, positions=places[1])
+    drain(kafka.bootstrap, stream, topic, positions=places[0])
+    assert rows_in(kafka.bootstrap, topic) == 9
+    drain(kafka.bootstrap, stream, topic, positions=places[1], anew=True)
+    assert rows_in(kafka.bootstrap, topic) == 18, "it was wanted"
+
+
+def rows_in(servers: str, topic: str) -> int:
+    partitions = messages(servers, topic)
+    return sum(b"ticker" in (message.value or b"") for partition in partitions for message in partition)
+
+
 def test_a_topic_that_another_stream_was_drained_into_is_refused(kafka: Any, stream: str, tmp_path: Path) -> None:
     topic, other = kafka.topic(), str(tmp_path / "other.rowtime")
     rt.createStream(other, SCHEMA)

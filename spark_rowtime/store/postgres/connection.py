@@ -1,6 +1,7 @@
 """Connection: the connection to a database, which is made again if it is lost. One thread at a time uses it."""
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -311,10 +312,18 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
             path=path,
             lacks="lock",
         )
-    return StoreUnavailableError(
-        f"The database of {path} cannot be used just now ({what}). Call again: a commit that has landed in spite of "
-        "this error is recognised by its number, and does not land twice.",
-        path=path,
+    return StoreUnavailableError(f"The database of {path} cannot be used just now ({what}). {_advice(what)}", path=path)
+
+
+def _advice(what: str) -> str:
+    """What to do. A connection that fails may be one to another place than is meant."""
+    form = "in the path, postgresql://USER@HOST:PORT/DATABASE/STREAM"
+    if re.search('database "[^"]*" does not exist', what):
+        return f"Look at the database {form}: psql -l lists those of a server, and createdb makes one."
+    where = f"If the server runs, look at host and port {form}. " if "Connection refused" in what else ""
+    return (
+        f"{where}Call again: a commit that has landed in spite of this error is recognised by its number, and does not "
+        "land twice."
     )
 
 
