@@ -16,6 +16,11 @@ public final class StatefulNodes {
     return keepsRows(node) && !(node instanceof Deduplicate || node instanceof DeduplicateWithinWatermark);
   }
 
+  /** Whether a node can output rows when no row of its input follows. A join without a watermark outputs a pair at once. */
+  public static boolean outputsByItself(Object node) {
+    return node instanceof LogicalPlan plan && holdsBack(plan) && !isStreamJoin(plan);
+  }
+
   /** The stream that a transformWithState reads; null for other nodes. Its other input is a table, the initial state. */
   public static LogicalPlan input(LogicalPlan node) {
     LogicalPlan function = node instanceof SerializeFromObject objects ? objects.child() : node;

@@ -86,6 +86,27 @@ public final class PlanBounds {
     return ofOneInput(plan);
   }
 
+  /**
+   * The bound of a watermark node's column. When all streams below it are complete no row follows, whatever the
+   * column is: the watermark of a time that no bound speaks of ends, too.
+   */
+  public Bound of(EventTimeWatermark node) {
+    return haveEnded(node.child()) ? Bound.of(EndOfTime.WITHIN) : of(node.child()).get(node.eventTime());
+  }
+
+  private boolean haveEnded(LogicalPlan plan) {
+    return !plan.exists(Scala.function(StatefulNodes::outputsByItself))
+        && Scala.list(plan.collectLeaves()).stream().filter(LogicalPlan::isStreaming).allMatch(this::hasEnded);
+  }
+
+  private boolean hasEnded(LogicalPlan leaf) {
+    return definitions.body(leaf) != null
+        ? haveEnded(definitions.body(leaf))
+        : leaf instanceof StreamingDataSourceV2ScanRelation r
+            && r.stream() instanceof BoundedStream s
+            && EndOfTime.isEnd(floors.applyAsLong(s));
+  }
+
   /** The operators that pass bounds are a closed list. Any other operator may keep rows, or create times. */
   private Columns ofOneInput(LogicalPlan plan) {
     LogicalPlan input = onlyStream(plan);

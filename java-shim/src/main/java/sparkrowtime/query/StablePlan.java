@@ -18,12 +18,16 @@ import org.apache.spark.sql.internal.SQLConf;
  * the column that it was made of, then is on a column that the analyzed plan does not have: the join drops rows by
  * it, or fails.
  *
+ * <p>With the partitioning of a union's parts, an aggregation by the columns by which the parts are grouped, too, runs
+ * in their tasks, and RocksDB fails, since a task of it has one store.
+ *
  * <p>Law: a query has the same stateful operators in every batch, and they keep rows by columns of the
  * analyzed plan.
  */
 final class StablePlan {
   private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
   private static final String NESTED_PRUNING = "spark.sql.optimizer.nestedSchemaPruning.enabled";
+  private static final String UNION_PARTITIONING = "spark.sql.unionOutputPartitioning";
   private static final List<String> CHANGING =
       List.of(
           "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
@@ -47,5 +51,6 @@ final class StablePlan {
     }
     conf.setConfString(EXCLUDED, String.join(",", rules));
     conf.setConfString(NESTED_PRUNING, "false");
+    conf.setConfString(UNION_PARTITIONING, "false");
   }
 }
