@@ -8,8 +8,9 @@ from pyspark.sql import functions as F
 
 import spark_rowtime as rt
 from spark_rowtime.operators import slidingAggregate
+from tests.spark.observed_query import Observed
 from tests.sparksession import start
-from tests.streams import Pipe, drained, opened, send
+from tests.streams import Pipe, at, drained, opened, send
 
 
 def hourly(rows: DataFrame) -> DataFrame:
@@ -146,3 +147,21 @@ def test_sessions_and_rows_that_wait_for_others_come_out(pipe: Pipe, tmp_path: P
     assert read_again(str(tmp_path / "other")) == [("10:50", 2), ("11:25", 1)]
     assert pipe.bound == rt.describeStream(str(tmp_path / "other")).bound
     other.stop()
+
+
+@pytest.mark.parametrize("time", ["t", "rowtime + make_interval(0, 0, 0, 0, 0, x)"])
+def test_a_watermark_of_ones_own_ends_with_the_streams(pipe: Pipe, tmp_path: Path, time: str) -> None:
+    """No bound speaks of these times."""
+    columns = "t TIMESTAMP, x INT"
+    sinks = [opened(pipe.create(name, columns), "p") for name in "ab"]
+    times = [pipe.read(name).selectExpr(f"{time} AS u") for name in "ab"]
+    counts = times[0].union(times[1]).withWatermark("u", "2 hours").groupBy(F.window("u", "1 hour")).count()
+    with Observed(counts, tmp_path) as query:
+        for hour in range(10, 13):
+            for sink in sinks:
+                send(sink, (f"{hour}:30", at(f"{hour}:10"), 0), promise=f"{hour}:40")
+        assert query.step() == []
+        sinks[0].close(complete=True)
+        assert query.step() == []
+        sinks[1].close(complete=True)
+        assert [(end, n) for (_, end), n in query.step()] == [("11:00", 2), ("12:00", 2), ("13:00", 2)]

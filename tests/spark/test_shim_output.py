@@ -138,12 +138,12 @@ def test_a_udf_promises_nothing(pipe: Pipe, tmp_path) -> None:
 
 
 @pytest.mark.long
-def test_fields_of_the_same_name_promise_nothing(pipe: Pipe, tmp_path) -> None:
+def test_fields_of_the_same_name_are_told_apart_by_position(pipe: Pipe, tmp_path) -> None:
     def build(orders):
         twice = F.expr("named_struct('t', rowtime + INTERVAL 1 HOUR, 't', rowtime - INTERVAL 1 HOUR, 'T', rowtime)")
         return orders.select(twice.alias("s")).select("s.*").toDF("later", "earlier", "same")
 
-    assert promised_at(pipe, tmp_path, build, "12:20") == {"same": "12:20"}
+    assert promised_at(pipe, tmp_path, build, "12:20") == {"later": "13:20", "earlier": "11:20", "same": "12:20"}
 
 
 @pytest.mark.long
