@@ -11,6 +11,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder, InOrderPer
 from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.producer.cut_trail import CutTrail
 from spark_rowtime.producer.floors import Floors
 from spark_rowtime.producer.interrupt_guard import InterruptGuard

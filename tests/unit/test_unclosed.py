@@ -44,8 +44,8 @@ def die(rows):
 def test_a_sink_that_somebody_else_ended_holds_nobody(path: str, by: str, pending: bool) -> None:
     """The warning is about rows that are lost, if there are some."""
     sink = rt.openSink(path, producer="feed", linger="1 hour")
-    for row in [("2006-09-11T10:00:00Z", 1), ("2006-09-11T10:01:00Z", 2)] if pending else []:
-        sink.sendRow(row)  # the first one is committed at once
+    for minute in range(2 if pending else 0):
+        sink.sendRow((f"2006-09-11T10:0{minute}:00Z", minute))  # the first one is committed at once
     newer = rt.closeProducer(path, "feed") if by == "rowtime close" else rt.openSink(path, producer="feed")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", rt.SinkNotClosedWarning)
