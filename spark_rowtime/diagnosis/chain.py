@@ -132,8 +132,8 @@ def _without_bounds(account: QueryAccount) -> Finding:
     return Finding(
         Cause.ORDINARY_SOURCE,
         account.shown,
-        f"Query {account.shown!r} reads the late rows of {paths[0]} (view=rejected), which have no bound, so its output "
-        "has none.",
+        f"Query {account.shown!r} reads the late rows of {paths[0]} (view=rejected), which have no bound, so its "
+        "output has none.",
         f"Read its output in order of arrival. Whether an hour is complete, {paths[0]} tells.",
     )
 
