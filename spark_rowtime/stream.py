@@ -1,7 +1,7 @@
 """createStream creates a stream; describeStream reports its state."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -295,13 +295,15 @@ def createStream(
         location: For a stream in PostgreSQL, the URL of a folder or bucket, such as "s3://bucket/rowtime": rows that
             are committed in trains of more than 64 KiB are stored there, one object each. It must not contain keys or
             passwords. None: all rows are in the database.
-        existOk: If True, a stream of the same schema that exists already is left as it is; its settings and expected
-            producers are not compared. The stream may also have columns that ``alterStream`` has added.
+        existOk: If True, a stream of the same schema that exists already is left as it is. Settings that are given here
+            must be those that it has; expected producers are not compared. The stream may also have columns that
+            ``alterStream`` has added.
 
     Raises:
         StreamExistsError: Something exists at ``path`` already, and ``existOk`` is False.
         SchemaMismatchError: The schema cannot be that of a stream, or, with ``existOk``, the stream has another one.
-        InvalidOptionError: An argument has a value that cannot be used.
+        InvalidOptionError: An argument has a value that cannot be used, or, with ``existOk``, that the stream does not
+            have.
         StoreUnavailableError: The stream cannot be written just now.
 
     Example:
@@ -342,6 +344,23 @@ def createStream(
         if not existOk:
             raise
         _check_same(path, arrow)
+        _check_settings(path, settings)
+
+
+def _check_settings(path: str, given: StreamSettings) -> None:
+    """Raises InvalidOptionError if a setting that is given, and not the default, is not that of the stream."""
+    with open_store(path) as store:
+        has, wanted = asdict(store.settings), _not_default(given)
+    for name, value in wanted.items():
+        if has[name] != getattr(given, name):
+            there = _not_default(replace(StreamSettings(), **{name: has[name]})).get(name, "its default")
+            raise InvalidOptionError(
+                f"The stream at {path} was created with {name} at {there}, and {value} is asked for. A stream keeps "
+                "the settings that it was created with: leave the argument out, or use another path.",
+                path=path,
+                option=name,
+                value=str(value),
+            )
 
 
 def _names(producers: Any) -> tuple[str, ...]:

@@ -289,6 +289,14 @@ class Outbox:
         self.floors.learn(self._store.head().floor)
         return joined
 
+    def holds_nobody(self) -> bool:
+        """Whether somebody has closed the producer, or a newer sink has it. False where the store does not tell."""
+        try:
+            stored = self._store.producer(self.producer)
+        except StoreUnavailableError:
+            return False
+        return stored is None or stored.epoch != self._epoch or stored.status in (Status.LEFT, Status.COMPLETE)
+
     def leave(self, cut: TopicCut | None = None) -> None:
         """Records that the producer has closed, with the cut that lies behind its last message."""
         self._store.leave(self.producer, self._epoch, None if cut is None else self.cuts.with_(cut))

@@ -18,6 +18,7 @@ from spark_rowtime.producer.intake import Intake, gathered
 from spark_rowtime.producer.late_log import BoundOwner, LateReport
 from spark_rowtime.producer.lease import Lease
 from spark_rowtime.producer.lifecycle import SinkLifecycle
+from spark_rowtime.producer.misspelled import tell_of_misspelled
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
@@ -82,6 +83,7 @@ class StreamSink(SinkLifecycle):
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
         if info.status is Status.COMPLETE:
             raise complete(store.path, producer)
+        tell_of_misspelled(store, info)
         disorder.restore(info.disorder, store.keys(producer))
         late = LateReport(producer, info.rejected, raises=raises)
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)

@@ -1,6 +1,6 @@
 """tableWriter: puts a query's batches, with their bounds, into commits of a Delta or Iceberg table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -132,9 +132,18 @@ def _times(rows: pa.Table, column: str) -> pa.ChunkedArray:
         found = pc.struct_field(found, name) if inside else None
     if found is None or not pa.types.is_timestamp(found.type):
         raise InvalidOptionError(
-            f"column={column!r} is no time among the batch's columns {rows.schema.names}. Give one of them, or a field "
-            "such as 'window.end'.",
+            f"column={column!r} is no time among the batch's columns {rows.schema.names}. The times there are "
+            f"{', '.join(_paths(rows.schema)) or 'none'}.",
             option="column",
             columns=rows.schema.names,
         )
     return found
+
+
+def _paths(fields: Iterable[pa.Field], within: str = "") -> Iterator[str]:
+    """The times among the columns, and among the fields of structs."""
+    for field in fields:
+        if pa.types.is_timestamp(field.type):
+            yield within + field.name
+        elif pa.types.is_struct(field.type):
+            yield from _paths(field.type, f"{within}{field.name}.")

@@ -211,3 +211,20 @@ def test_insert_into_a_table(pipe: Pipe) -> None:
             sql(f"INSERT OVERWRITE written VALUES (TIMESTAMP'{at('11:00')}', 1)")
     finally:
         sql("DROP TABLE written")
+
+
+def test_a_table_has_options_for_reading_and_for_writing(pipe: Pipe) -> None:
+    """Each is used where it belongs; one that belongs nowhere is refused when the table is created."""
+    path = pipe.create("s", "x INT")
+    sql = pipe.spark.sql
+    sql(f"CREATE TABLE both USING rowtime OPTIONS (path '{path}', hold = '1 hour', onDisorder = 'reject')")
+    try:
+        for time in ("10:00", "9:45"):
+            sql(f"INSERT INTO both VALUES (TIMESTAMP'{at(time)}', 1)")
+        assert rows_of(pipe.spark, path) == [("10:00", 1)]
+        assert rt.describeStream(path).rejected == 1
+        assert pipe.spark.table("both").count() == 1
+        with refused(rt.UnknownOptionError, "'ondisordr'", "'onDisorder'"):
+            sql(f"CREATE TABLE typo USING rowtime OPTIONS (path '{path}', onDisordr = 'fail')")
+    finally:
+        sql("DROP TABLE both")

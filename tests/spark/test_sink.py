@@ -1,6 +1,7 @@
 """``format("rowtime")`` written by a real Spark: rows and output bound in one commit, once; errors; what tasks see."""
 
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,6 +64,17 @@ def test_rows_and_output_bound_land_in_one_commit(pipe: Pipe, source) -> None:
     assert commits(pipe)[-1] == (1, "11:00:00.000001")
     [producer] = rt.describeStream(pipe.path("out")).producers
     assert (producer.name, producer.epoch, producer.accepted) == (f"spark-{query.id}", 1, 2)
+
+
+@pytest.mark.smoke
+def test_a_query_starts_in_any_thread(pipe: Pipe, source) -> None:
+    """A thread that Python starts has no active session, where Spark looks for Python data sources."""
+    send(source, *HOURS, promise="10:00")
+    hours = hourly(pipe.read("s"))
+    with ThreadPoolExecutor(1) as threads:
+        query = threads.submit(pipe.run, hours).result()
+    assert pipe.step() == [("10:00", 2)]
+    query.stop()
 
 
 def test_a_batch_without_rows_publishes_its_bound(pipe: Pipe, source) -> None:

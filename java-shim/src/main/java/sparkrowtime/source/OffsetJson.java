@@ -21,7 +21,27 @@ import sparkrowtime.support.Shown;
 public final class OffsetJson {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
+  private static final int MOST_SHOWN = 100;
+
   private OffsetJson() {}
+
+  /** Refuses an offset in a checkpoint that began with a source of another kind. */
+  static void requireOurs(String json) {
+    if (!isOurs(json)) {
+      throw new IllegalArgumentException(
+          "The checkpoint of this query began with another source: where it should have a position in a rowtime stream,"
+              + " it has " + json.substring(0, Math.min(json.length(), MOST_SHOWN)) + ". Its state and its output are"
+              + " of that source. Start the query with a new checkpointLocation and a new output.");
+    }
+  }
+
+  private static boolean isOurs(String json) {
+    try {
+      return MAPPER.readTree(json).has("stream");
+    } catch (JsonProcessingException e) {
+      return false;
+    }
+  }
 
   /** The floor, or {@link Bound#UNKNOWN_YET} if the stream has none. */
   public static long floor(String json) {
