@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.errors import DataLostError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
-from spark_rowtime.tables.delta_log import in_sight
+from spark_rowtime.tables.delta_log import RESTORE, in_sight
 from spark_rowtime.tables.properties import BATCH, QUERY
 from spark_rowtime.tables.table import Table, require_names, require_same
 from spark_rowtime.types.extras import import_extra
@@ -34,7 +34,7 @@ class DeltaTable(Table):
         self._table = self._opened()
         self._id = self._table.metadata().id
         self._forgotten = False
-        """Whether the log no longer has the commits of a query that wrote to the table."""
+        """Whether the log no longer has the commits of a query that wrote to the table, and it was not set back."""
         self.properties = self._last()
         if schema is not None:
             require_same(target, schema, self.schema)
@@ -113,10 +113,11 @@ class DeltaTable(Table):
     def _last(self) -> dict[str, str]:
         version = self._table.version()
         for most in _HISTORY:
-            found, missing = in_sight(self.target, self._table.history(most), version)
+            commits = self._table.history(most)
+            found, missing = in_sight(self.target, commits, version)
             if missing is None:
                 return found
-        self._forgotten = True
+        self._forgotten = not any(commit.get("operation") == RESTORE for commit in commits)
         if self._commits(self._table):
             raise DataLostError(
                 f"{self.target} has been drained into, but its log no longer has the commit with the position "

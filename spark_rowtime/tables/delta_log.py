@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.tables.properties import marked
 
-_RESTORE, _WHOLE = "RESTORE", (None, "", "[]")
+RESTORE, _WHOLE = "RESTORE", (None, "", "[]")
 """The operation that sets a table back; what Spark and deltalake call the predicate of a write of all rows."""
 
 
@@ -38,7 +38,7 @@ def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) ->
             return InSight(found, None)
         if wanted > 0:
             replaced = replaced or (commit if _replaces(commit) else None)
-            wanted = _restored(target, commit) if commit.get("operation") == _RESTORE else wanted - 1
+            wanted = _restored(target, commit) if commit.get("operation") == RESTORE else wanted - 1
         else:
             return InSight({}, None)
     return InSight({}, wanted)

@@ -128,20 +128,26 @@ def test_after_log_clean_up_a_batch_is_known_by_its_transaction_and_not_written_
     write, floor = rt.tableWriter(lake.target("delta"), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
     for batch in (0, 1):
         in_batch(spark, write, rows, batch, floor)
-    optimized_and_cleaned_up(lake)
+    DeltaTable(f"{lake.folder}/delta").optimize.compact()
+    clean_up(lake)
     in_batch(spark, write, rows, 1, floor)
     assert lake.read("delta", "units").num_rows == 2
     in_batch(spark, write, rows, 2, floor)
     assert lake.read("delta", "units").num_rows == 3
+    there = DeltaTable(f"{lake.folder}/delta").version()
+    in_batch(spark, write, rows, 3, floor)
+    set_back(lake, "delta", there)
+    clean_up(lake)
+    with pytest.raises(rt.DataLostError, match="was set back"):
+        in_batch(spark, write, rows, 4, floor)
 
 
-def optimized_and_cleaned_up(lake: Lake) -> None:
-    """Another commit, and then the log without what is older than its checkpoint."""
+def clean_up(lake: Lake) -> None:
+    """Removes what is older than a checkpoint of the newest version from the log."""
     table = DeltaTable(f"{lake.folder}/delta")
-    table.optimize.compact()
     table.create_checkpoint()
     for version in range(table.version()):
-        (lake.folder / f"delta/_delta_log/{version:020}.json").unlink()
+        (lake.folder / f"delta/_delta_log/{version:020}.json").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
