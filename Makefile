@@ -17,7 +17,7 @@ demo: $(VENV)/.installed
 
 # Every promise on the real thing, in ten minutes on two cores. What takes longer is in test-long: the tests with the mark
 # "long" (tests/selection.py), searches with their whole budgets, and the oldest PySpark. scripts/run_tests.py has the jobs.
-test: $(VENV)/spark-classes.jsa
+test: $(VENV)/.installed
 	@$(PY) scripts/run_tests.py test
 
 test-long: $(VENV)/spark-classes.jsa $(OLD_VENV)/spark-classes.jsa
