@@ -188,6 +188,7 @@ def test_what_is_not_promised_can_change(pipe: Pipe, tmp_path) -> None:
             assert len(query.step()) == 1
 
 
+@pytest.mark.long
 def test_a_time_that_was_promised_later_counts_from_then_on(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     for columns in (["k"], ["rowtime"], ["k"]):
@@ -200,6 +201,7 @@ def test_a_time_that_was_promised_later_counts_from_then_on(pipe: Pipe, tmp_path
         query.step()
 
 
+@pytest.mark.long
 def test_the_projection_of_a_query_whose_output_stays(pipe: Pipe, tmp_path) -> None:
     """A checkpoint that was begun without the file gets it at its next start."""
     orders = opened(pipe.create("orders", "k STRING"), "p")

@@ -145,6 +145,7 @@ def test_refused_in_update_mode_too(pipe: Pipe, tmp_path: Path, sinks: list[Any]
         pass
 
 
+@pytest.mark.long
 def test_the_users_watermark_on_a_field_is_taken(pipe: Pipe, tmp_path: Path, sinks: list[Any]) -> None:
     rows = pipe.spark.sql(f"SELECT s.rowtime FROM {EARLIER}").withWatermark("rowtime", "0 seconds")
     with Observed(rows.groupBy("rowtime").count(), tmp_path) as query:
