@@ -15,16 +15,16 @@ COMMIT_RETRY_MICROS = 100_000
 FAST_PATH_MICROS = 100_000
 """The longest time for which the fast path takes rows without a look at the store."""
 NEVER_MICROS = 1 << 62
-"""Later than any time of the wall clock, in microseconds."""
+"""Later than any time of the clock, in microseconds."""
 
 
 class CommitScheduler:
     """Commits within a call if a commit is due there, and otherwise on the timer's thread.
 
     A commit is due ``linger`` microseconds after the last one, or when the rows fill a train. Once a checkpoint has
-    been stored, none is due any more: only ``flush`` and ``close`` commit. All methods are called under ``lock``, the
-    sink's. The scheduler holds no reference to the sink, so that the timer's thread does not keep a sink that nobody
-    holds from being collected.
+    been stored, none is due any more: only ``flush`` and ``close`` commit. ``now`` is a clock that nobody can set. All
+    methods are called under ``lock``, the sink's. The scheduler holds no reference to the sink, so that the timer's
+    thread does not keep a sink that nobody holds from being collected.
     """
 
     def __init__(
@@ -151,6 +151,5 @@ class CommitScheduler:
 
     def _left(self, now: int) -> int:
         """Microseconds until a commit is due."""
-        passed = now - self._outbox.committed_at
         wait = max(self._linger, COMMIT_RETRY_MICROS) if self._outbox.failing else self._linger
-        return wait - passed if passed >= 0 else 0  # a clock that was set back must not delay rows
+        return self._outbox.committed_at + wait - now

@@ -1,6 +1,6 @@
 """Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -11,7 +11,13 @@ from spark_rowtime.bounds.clock import Idled, Sent, Status, completes
 from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.bounds.topic_cut import CutBound
 from spark_rowtime.bounds.train import floors_between
-from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import (
+    DataLostError,
+    InvalidOptionError,
+    LateRowError,
+    ProducerFencedError,
+    StreamCompleteError,
+)
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.schema import rowtime_micros
@@ -19,6 +25,27 @@ from spark_rowtime.types.timestamps import END, show_micros
 
 WhoseBound = Callable[[int], BoundOrigin | None]
 """Says whose bound the given one is."""
+
+
+def is_next(commit: Commit, last: int, path: str) -> bool:
+    """Returns whether ``commit`` follows the producer's ``last`` commit in the store; False: it is that one, repeated.
+
+    Raises DataLostError for any other number: the store and the sink do not know the same commits.
+    """
+    if commit.number in (last, last + 1):
+        return commit.number > last
+    what = "lacks commits that it had acknowledged" if commit.number > last else "has commits that the sink never made"
+    raise DataLostError(
+        f"Producer {commit.producer!r} sends its commit number {commit.number} to {path}, but its last one there is "
+        f"number {last}: the stream {what}. It is an older copy, as after a restore, or after a standby took over that "
+        "lacked the last commits. Nothing of this commit was stored, and nothing that this sink sends will be. Restore "
+        "the newer copy; or open a new sink, and send again what follows the checkpoint, or the rows, that the stream "
+        "has of this producer.",
+        path=path,
+        producer=commit.producer,
+        asked=commit.number,
+        last=last,
+    )
 
 
 def admit(
@@ -41,6 +68,38 @@ def admit(
         if fits.num_rows:
             accepted.append(store.stage(fits))
     return tuple(accepted), tuple(rejected)
+
+
+class Cut(NamedTuple):
+    """A train that was cut at a floor: what fits, staged again, and the late rows. ``fits`` is None if all are late."""
+
+    fits: Staged | None
+    late: pa.RecordBatch
+
+
+Cuts = Mapping[int, Cut]
+"""The trains of a commit that were cut, by their place in it."""
+
+
+def cut(store: Store, trains: Sequence[Staged], floor: int | None) -> dict[int, Cut]:
+    """Cuts the trains that have rows below ``floor``. It reads and writes rows: call it without any lock."""
+    found = {}
+    for place, train in enumerate(trains):
+        if floor is not None and train.least < floor:
+            fits, late = split_late(store.read(train), floor)
+            found[place] = Cut(store.stage(fits) if fits.num_rows else None, late)
+    return found
+
+
+def admit_cut(
+    trains: Sequence[Staged], cuts: Cuts, floor: int | None, whose: WhoseBound
+) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]] | None:
+    """Does what :func:`admit` does, with trains that were cut before; None: more must be cut at ``floor`` first."""
+    accepted = [cuts[place].fits if place in cuts else train for place, train in enumerate(trains)]
+    fit = tuple(train for train in accepted if train is not None)
+    if floor is not None and any(train.least < floor for train in fit):
+        return None
+    return fit, tuple(Rejected("late", floor, cuts[place].late, whose(floor or 0)) for place in sorted(cuts))
 
 
 class Landing(NamedTuple):

@@ -1,10 +1,10 @@
 """Apache Kafka brokers of the tests' own: in KRaft mode, in folders of their own on free ports, stopped at the end."""
 
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
-import time
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
+from tests.servers import KeptPort, ServerProcess
 from tests.sparksession import wait_for
 
 START_SECONDS = 120.0
@@ -76,9 +77,10 @@ class KafkaBroker:
     def __init__(self, jars: Path, joins: "KafkaBroker | None" = None, **settings: Any) -> None:
         self._jars, self._joins, self._settings = jars, joins, settings
         self.folder = Path(tempfile.mkdtemp(prefix="rowtime-kafka-"))
-        self.port, self._controller = _free_port(), _free_port() if joins is None else joins._controller
-        self.bootstrap, self.secure = f"127.0.0.1:{self.port}", f"127.0.0.1:{_free_port()}"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._kept = port, secure, controller = KeptPort(), KeptPort(), KeptPort()
+        self.port, self._controller = port.number, controller.number if joins is None else joins._controller
+        self.bootstrap, self.secure = f"127.0.0.1:{port}", f"127.0.0.1:{secure}"
+        self._server = ServerProcess("The broker of Kafka", self.folder / "log")
         self._names = count(1)
         self._write_settings()
         self._run("kafka.tools.StorageTool", "format", "-t", "cm93dGltZS10ZXN0cy0wMA", "-c", self._file)
@@ -86,32 +88,24 @@ class KafkaBroker:
 
     def start(self) -> None:
         """Starts the broker, and waits until it answers."""
-        with (self.folder / "log").open("ab") as log:
-            command = self._java("kafka.Kafka", self._file)
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
-        deadline = time.monotonic() + START_SECONDS
-        while not self._accepts():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise AssertionError(self.log())
-            time.sleep(0.02)
+        self._server.start(self._java("kafka.Kafka", self._file), self._accepts, START_SECONDS, cwd=self.folder)
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
         self.admin.list_topics(timeout=START_SECONDS)
 
     def kill(self) -> None:
         """Kills the broker as a crash does."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(START_SECONDS)
+        self._server.end(signal.SIGKILL)
 
     def remove(self) -> None:
         """Stops the broker for good, and removes its files."""
         self.kill()
+        for port in self._kept:
+            port.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self) -> str:
         """The end of what the broker has logged."""
-        return (self.folder / "log").read_text()[-4000:]
+        return self._server.log()
 
     def topic(self, name: str | None = None, partitions: int = 3, **config: Any) -> str:
         """Creates a topic, with a new name unless given; ``config`` has ``_`` for the dots of Kafka's names."""
@@ -191,10 +185,3 @@ class KafkaBroker:
 def _done(futures: dict[str, Any]) -> None:
     for future in futures.values():
         future.result(START_SECONDS)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -47,6 +47,7 @@ def test_an_added_partition_is_read_from_its_start(kafka: Any, tmp_path: Path) -
     assert read(kafka, tmp_path / "s", topic, start="latest") == [0, 1]
 
 
+@pytest.mark.long
 def test_a_host_that_ends_while_it_attaches_partitions_leaves_the_others_at_their_ends(
     kafka: Any, tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_messages_that_are_no_rows_are_kept_each_once(kafka: Any, tmp_path: Path
     assert rows(kept).num_rows == 7
 
 
+@pytest.mark.long
 def test_messages_that_are_no_rows_of_a_topic_that_was_made_anew(kafka: Any, tmp_path: Path) -> None:
     """They lie at offsets that the stream of such messages has of the old topic."""
     topic, kept = kafka.topic(partitions=1), str(tmp_path / "malformed")
@@ -146,6 +148,7 @@ def test_messages_that_are_no_rows_of_a_topic_that_was_made_anew(kafka: Any, tmp
     assert [(row["offset"], row["value"]) for row in rows(kept).to_pylist()] == [(1, b"old"), (1, b"new")]
 
 
+@pytest.mark.long
 def test_times_of_messages_beyond_the_year_9999(kafka: Any, tmp_path: Path) -> None:
     """A producer that gives microseconds makes such times. The broker takes them where it does not compare clocks."""
     largest = 2**63 - 1
@@ -246,6 +249,7 @@ def test_a_subclass_brings_its_schema(kafka: Any, tmp_path: Path) -> None:
     assert numbers(tmp_path / "s") == [0]
 
 
+@pytest.mark.long
 def test_hosts_that_start_at_the_same_time_fence_each_other_once(kafka: Any, tmp_path: Path) -> None:
     class Racing(rt.Sinks):
         raced: set[str] = set()
@@ -271,6 +275,7 @@ class EndedError(Exception):
     """Ends the feed of a test."""
 
 
+@pytest.mark.long
 def test_an_idle_partition_that_has_gone_on_elsewhere(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

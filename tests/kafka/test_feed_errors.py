@@ -23,6 +23,7 @@ class Nowhere:
     bootstrap = NOBODY
 
 
+@pytest.mark.long
 def test_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("confluent_kafka")
     monkeypatch.setattr("spark_rowtime.kafka.feed.REQUEST_SECONDS", 1.0)
@@ -59,6 +60,7 @@ def test_a_topic_that_was_deleted_and_made_anew(kafka: Any, tmp_path: Path) -> N
     assert numbers(tmp_path / "s") == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_a_topic_that_is_deleted_while_a_feed_runs(kafka: Any, tmp_path: Path) -> None:
     topic, path = kafka.topic(partitions=2), str(tmp_path / "s")
     rt.createStream(path, SCHEMA)
@@ -74,6 +76,7 @@ def test_a_topic_that_is_deleted_while_a_feed_runs(kafka: Any, tmp_path: Path) -
             running.result(60)
 
 
+@pytest.mark.long
 def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
     from confluent_kafka import TopicPartition
 

@@ -66,8 +66,13 @@ class Writer:
         return Commit(self.name, self.epoch, self.number, staged, at(floor), rejected, **more)
 
     def send(self, *trains: Iterable[float], floor: float | None = None, **more: Any) -> Receipt:
-        """Commits the trains; the producer's own floor after them is ``floor``."""
-        return self.store.commit(self.commit(*trains, floor=floor, **more))
+        """Commits the trains; the producer's own floor after them is ``floor``. What fails uses no number."""
+        before = self.number
+        try:
+            return self.store.commit(self.commit(*trains, floor=floor, **more))
+        except BaseException:
+            self.number = before
+            raise
 
     def complete(self, *trains: Iterable[float]) -> Receipt:
         """Commits the trains and the end of time: the producer will never send again."""

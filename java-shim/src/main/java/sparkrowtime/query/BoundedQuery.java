@@ -95,6 +95,7 @@ public final class BoundedQuery {
     StablePlan.require(conf, execution.logicalPlan());
     FirstZone.require(execution);
     CheckpointedTimes.check(execution);
+    CheckpointedBounds.check(execution);
     try {
       propagatorField().set(execution, new BoundPropagator(this));
       return this;

@@ -102,6 +102,7 @@ public class BoundedStream
 
   @Override
   public void setLatestSeenOffset(Offset offset) {
+    OffsetJson.requireOurs(offset.json());
     ShimMismatch.guarded(() -> BoundedQuery.running().install());
     if (stream instanceof AcceptsLatestSeenOffset accepts) {
       accepts.setLatestSeenOffset(offset);
@@ -238,6 +239,7 @@ public class BoundedStream
 
   @Override
   public Offset deserializeOffset(String json) {
+    OffsetJson.requireOurs(json);
     return stream.deserializeOffset(json);
   }
 
