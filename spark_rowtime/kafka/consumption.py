@@ -283,9 +283,8 @@ class Consumption:
         self._consumer.incremental_assign([self._place(feed)])
 
     def _place(self, feed: PartitionFeed) -> Any:
-        """Where the client reads a partition. By the leader's epoch it finds out whether that was truncated."""
-        epoch = {} if feed.epoch is None else {"leader_epoch": feed.epoch}
-        return self._kafka.TopicPartition(feed.part.topic, feed.part.number, feed.next, **epoch)
+        """Where the client reads a partition."""
+        return self._kafka.TopicPartition(feed.part.topic, feed.part.number, feed.next)
 
     def _look_at_topics(self, now: float) -> None:
         if self._topics_now is None and now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:

@@ -33,7 +33,7 @@ class PartitionFeed:
         self.sink = open_sink()
         assert self.sink.checkpoint is not None, "a partition has a checkpoint before it is read"
         self._checkpoint = Checkpoint.read(self.sink.checkpoint, part.producer)
-        self.next, self.epoch = self._checkpoint.offset, self._checkpoint.epoch
+        self.next = self._checkpoint.offset
         self.end: int | None = None
         """The end of the partition that the consumer has met; None: none yet."""
         self.idle = False
@@ -101,8 +101,7 @@ class PartitionFeed:
 
     def flush(self) -> None:
         """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
-        epoch = self.epoch if self.position == self.next else None
-        self._checkpoint = self._checkpoint._replace(offset=self.position, epoch=epoch)
+        self._checkpoint = self._checkpoint._replace(offset=self.position)
         commit = self.sink.flush_idle if self.idle else self.sink.flush
         commit(self._checkpoint.text())
         self._rows = 0
@@ -173,11 +172,11 @@ class PartitionFeed:
         self._took(message)
 
     def _took(self, message: Any) -> None:
-        self.next, self.epoch = message.offset() + 1, message.leader_epoch()
+        self.next = message.offset() + 1
 
     def go_on_at(self, offset: int) -> None:
         """Leaves out what lies before the offset, or takes the messages from there on anew, since those are others."""
-        self.next, self.epoch, self.end = offset, None, None
+        self.next, self.end = offset, None
 
 
 def _rows(found: Any) -> list[Any]:

@@ -96,22 +96,6 @@ class KafkaBroker:
         """Kills the broker as a crash does."""
         self._server.end(signal.SIGKILL)
 
-    def truncate(self, topic: str, partition: int, end: int) -> None:
-        """Kills the broker, and takes all messages from offset ``end`` on from the partition, as an unclean election.
-
-        What is sent then has a later leader epoch. Batches are taken whole.
-        """
-        self.kill()
-        folder = self.folder / "data" / f"{topic}-{partition}"
-        [log] = folder.glob("*.log")
-        data, kept = log.read_bytes(), 0
-        while kept < len(data) and int.from_bytes(data[kept : kept + 8]) < end:
-            kept += 12 + int.from_bytes(data[kept + 8 : kept + 12])
-        log.write_bytes(data[:kept])
-        for index in folder.glob("*.*index"):
-            index.unlink()
-        self.start()
-
     def remove(self) -> None:
         """Stops the broker for good, and removes its files."""
         self.kill()

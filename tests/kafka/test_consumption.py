@@ -26,9 +26,9 @@ ASSIGNED = "assigned"
 class Message:
     """A message with the row ``offset``, or an error in its place."""
 
-    def __init__(self, offset: int, error: str | None = None) -> None:
+    def __init__(self, offset: int, error: str | None = None, told: str | None = None) -> None:
         self._offset = offset
-        self._error = None if error is None else confluent.KafkaError(getattr(confluent.KafkaError, error))
+        self._error = None if error is None else confluent.KafkaError(getattr(confluent.KafkaError, error), told)
 
     def topic(self) -> str:
         return PART.topic
@@ -38,9 +38,6 @@ class Message:
 
     def offset(self) -> int:
         return self._offset
-
-    def leader_epoch(self) -> int:
-        return 0
 
     def error(self) -> Any:
         return self._error
@@ -172,6 +169,34 @@ def test_messages_that_came_before_an_error_are_taken(
         with pytest.raises(rt.DataLostError, match="offsets 2 to 6 are no longer there"):
             read(tmp_path / "s", Brokers(7, 9), answers, monkeypatch)
         assert numbers(tmp_path / "s") == [0, 1]
+
+
+TRUNCATED = (
+    "Partition log truncation detected at offset 6 (leader epoch 0): broker end offset is 3 (offset leader epoch 0). "
+    "Reset to INVALID.: Local: Partition log truncation detected (broker 1)"
+)
+"""What the client tells, as it was seen."""
+
+
+@pytest.mark.parametrize(("told", "on_at"), [(TRUNCATED, 3), (None, 4)])
+def test_a_truncated_partition_goes_on_where_others_are_in_the_place_of_what_was_read(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    told: str | None,
+    on_at: int,
+) -> None:
+    """Without the place of the truncation, at the end that there is now; in either case the log names the offset."""
+    answers = [
+        ASSIGNED,
+        [Message(n) for n in range(6)],
+        [Message(-1001, "_AUTO_OFFSET_RESET", told)],
+        [Message(n) for n in range(on_at, 8)],
+    ]
+    with caplog.at_level(logging.WARNING, logger="spark_rowtime.kafka"):
+        found = read(tmp_path / "s", Brokers(0, 4), answers, monkeypatch, skips_lost=True)
+    assert found == sorted([*range(6), *range(on_at, 8)])
+    assert f"The stream goes on at offset {on_at}." in caplog.text
 
 
 def test_brokers_that_were_away_an_hour_ago_may_be_away_again(

@@ -92,21 +92,6 @@ def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
     assert read(kafka, tmp_path / "s", topic, lost="skip") == [0, 1, 2, 7, 8]
 
 
-def test_a_partition_that_was_truncated_while_no_feed_ran(kafka: Any, tmp_path: Path) -> None:
-    """It has grown past the stream's offset again, with other messages. ``skip`` goes on with the first of these."""
-    topic = kafka.topic(partitions=1)
-    for n in range(6):
-        kafka.send(topic, [message(n)])
-    assert read(kafka, tmp_path / "s", topic) == [0, 1, 2, 3, 4, 5]
-    kafka.truncate(topic, 0, 3)
-    kafka.send(topic, [message(n) for n in range(6, 12)])
-    with pytest.raises(rt.DataLostError, match=r"offsets 3 to 5 were truncated.*go on at offset 3") as failed:
-        read(kafka, tmp_path / "s", topic)
-    assert (failed.value.values["asked"], failed.value.values["last"]) == (6, 9)
-    assert read(kafka, tmp_path / "s", topic, lost="skip") == list(range(12))
-    assert read(kafka, tmp_path / "s", topic) == list(range(12))
-
-
 def test_markers_of_transactions_are_part_of_the_position(kafka: Any, tmp_path: Path) -> None:
     """Also where no message came with them. Retention that has removed them has removed nothing."""
     from confluent_kafka import Producer, TopicPartition
