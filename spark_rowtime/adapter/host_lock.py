@@ -10,6 +10,7 @@ from pathlib import Path
 
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store import without_file
+from spark_rowtime.store.forks import Descriptor, no_fork
 
 LOCK_POLL_SECONDS = 0.1
 """Seconds between two attempts to take a lock that another process holds."""
@@ -24,20 +25,21 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
     """
     file = _lock_file(path, producer)
     try:
-        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        with no_fork():
+            lock = Descriptor(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666))
     except OSError as error:
         raise StoreUnavailableError(f"The lock of a hosted adapter, {file}, cannot be opened: {error}.") from error
     try:
-        while not _locked(fd):
+        while not _locked(lock.fd):
             patience -= LOCK_POLL_SECONDS
             if patience < 0:
-                raise _hosted_already(path, producer, os.pread(fd, 100, 0).decode())
+                raise _hosted_already(path, producer, os.pread(lock.fd, 100, 0).decode())
             wait(LOCK_POLL_SECONDS)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, str(os.getpid()).encode(), 0)
+        os.ftruncate(lock.fd, 0)
+        os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
         yield
     finally:
-        os.close(fd)
+        lock.close()
 
 
 def _lock_file(path: str, producer: str) -> Path:

@@ -48,7 +48,8 @@ class Progress:
         if limit is None or limit == self._looked_at:
             return
         if self._next is None:
-            self._next = self._start_of_first_row(head, limit)
+            beside = self._store.has_cuts()
+            self._next = self._start_of_first_bound(head) if beside else self._start_of_first_row(head, limit)
         if self._next is not None:
             self._require_sensible(limit, head)
             while (span := self._calendar.holding(self._next)).end <= limit:
@@ -84,15 +85,29 @@ class Progress:
 
     def _last_promise(self, head: Head) -> int | None:
         """The floor before the end of time; None if there was none."""
+        before = max(self._first_with(END, head) - 1, self._store.horizon().seq)
+        floor = self._store.at(before).floor
+        return None if floor is None or floor >= END else floor
+
+    def _start_of_first_bound(self, head: Head) -> int | None:
+        """The start of the period that the first bound was in, or at the end of: where rows are in a topic beside."""
+        horizon = self._store.horizon()
+        first = horizon if horizon.floor is not None else self._store.at(self._first_with(0, head))
+        if first.floor is None or first.floor >= END:
+            return None
+        return self._calendar.holding(max(first.floor - 1 - self._shift, 0)).start
+
+    def _first_with(self, least: int, head: Head) -> int:
+        """The seq of the first event, up to that of ``head``, with a floor of at least this."""
         low, high = self._store.horizon().seq, head.seq
         while high - low > 1:
             middle = (low + high) // 2
-            if (self._store.at(middle).floor or 0) >= END:
+            floor = self._store.at(middle).floor
+            if floor is not None and floor >= least:
                 high = middle
             else:
                 low = middle
-        floor = self._store.at(low).floor
-        return None if floor is None or floor >= END else floor
+        return high
 
     def _start_of_first_row(self, head: Head, limit: int) -> int | None:
         """The start of the period of the earliest row below ``limit``; None if there is no such row."""

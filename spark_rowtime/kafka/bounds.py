@@ -13,6 +13,7 @@ from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, Rowt
 from spark_rowtime.kafka.client import admin_of, library, unavailable
 from spark_rowtime.kafka.deliveries import Deliveries, OnDelivery
 from spark_rowtime.kafka.topics import Topics
+from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.late_log import late_before_sent
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.types.arguments import known_keywords
@@ -32,8 +33,9 @@ class KafkaBounds:
     it, with their offsets as its cut. The first bound follows all messages that the topic has by then, also those of an
     earlier process; so a restart under the same name goes on where the last process ended.
 
-    All messages of this producer to the topic go through this object. It is thread-safe, but not fork-safe. The sink
-    belongs to it: rows and bounds go through this object alone, and ``close`` closes the sink. The producer does not.
+    All messages of this producer to the topic go through this object. It is thread-safe. A child made by fork cannot
+    use it, nor the client of Kafka. The sink belongs to it: rows and bounds go through this object alone, and ``close``
+    closes the sink. The producer does not.
 
     It is a context manager: leaving the block calls ``close``, or ``abandon`` after an error.
 
@@ -69,6 +71,7 @@ class KafkaBounds:
         self._id = self._topics.describe(topic).id
         self._deliveries, self._follows_all = Deliveries(), False
         self._lock, self._one_bound = threading.Lock(), threading.Lock()
+        refuse_in_forks(self, "KafkaBounds", "_lock", "_one_bound")
         self._floor = self._promising = 0
         self._contact_until = 0.0
 

@@ -17,8 +17,6 @@ NAMED = 3
 """How many producers one log message names."""
 LEAST_RENEWAL_MICROS = 1000
 """The least number of microseconds between two renewals of a lease."""
-CONTACT_MICROS = 10_000
-"""For this many microseconds after a commit or a renewal, a sink assumes that its producer is still attached."""
 REJOINED = (
     "The lease of producer %r ended before it was renewed, perhaps because its process was suspended, and the "
     "stream no longer waited for it. The producer has joined again and holds the stream's bound; its rows before "
@@ -70,7 +68,7 @@ class Lease:
         A producer that was detached joins again, so that the call's rows are judged by the stream's bound; one that
         was taken over or closed raises ProducerFencedError. An outage of the store is left to the next commit.
         """
-        if self._now() - self._attached_at < CONTACT_MICROS:
+        if self._now() - self._attached_at < self.outbox.store.contact_micros:
             return
         try:
             joined = self.outbox.join_again()

@@ -71,12 +71,12 @@ class CommitScheduler:
         timed = self._outbox.pending and not self._outbox.failing
         return timed or (self._outbox.checkpoint is not None and not self._late.postponed)
 
-    def commit(self, checkpoint: str | None) -> None:
-        """Commits what was taken, if anything, and the checkpoint, if there is one."""
+    def commit(self, checkpoint: str | None, *, idle: bool = False) -> None:
+        """Commits what was taken, if anything, and the checkpoint, if there is one. ``idle``: see Outbox.commit."""
         self._outbox.end_fast_path()
         if not self._outbox.pending and checkpoint is None:
             return
-        rejected = self._outbox.commit(checkpoint, self._now())
+        rejected = self._outbox.commit(checkpoint, self._now(), idle=idle)
         self.lease.renewed()
         if rejected:
             self._late.postpone(rejected)

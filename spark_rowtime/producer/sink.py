@@ -18,6 +18,7 @@ from spark_rowtime.producer.intake import Intake, gathered
 from spark_rowtime.producer.late_log import BoundOwner, LateReport
 from spark_rowtime.producer.lease import Lease
 from spark_rowtime.producer.lifecycle import SinkLifecycle
+from spark_rowtime.producer.misspelled import tell_of_misspelled
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
@@ -32,7 +33,7 @@ ALL_KEYS: Any = object()
 
 
 class StreamSink(SinkLifecycle):
-    """The RowSink of a stream; ``openSink`` returns it. It is thread-safe, but not fork-safe.
+    """The RowSink of a stream; ``openSink`` returns it. It is thread-safe. A child made by fork cannot use it.
 
     Laws: a call that raises has taken nothing (its late rows are recorded, and count); what was
     taken becomes visible in the order of the calls; received = accepted + rejected. Therefore, if the store
@@ -82,6 +83,7 @@ class StreamSink(SinkLifecycle):
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
         if info.status is Status.COMPLETE:
             raise complete(store.path, producer)
+        tell_of_misspelled(store, info)
         disorder.restore(info.disorder, store.keys(producer))
         late = LateReport(producer, info.rejected, raises=raises)
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
@@ -369,12 +371,21 @@ class StreamSink(SinkLifecycle):
             ...     rt.describeStream("memory://docs-flush").rows
             2
         """
-        checkpoint = None if checkpoint is None else to_text(checkpoint, "checkpoint")
+        return self._flush(None if checkpoint is None else to_text(checkpoint, "checkpoint"))
+
+    def flush_idle(self, checkpoint: str) -> None:
+        """Does what ``flush`` does; from then on the stream does not wait for this producer, until its next commit.
+
+        It promises nothing by that: its floor, and that of the stream, stay where the bounds are that were sent.
+        """
+        self._flush(checkpoint, idle=True)
+
+    def _flush(self, checkpoint: str | None, *, idle: bool = False) -> str:
         with self._lock:
             self._require_open()
             self._scheduler.lease.require_attached()
             earlier = len(self._late.postponed)
-            self._scheduler.commit(checkpoint)
+            self._scheduler.commit(checkpoint, idle=idle)
             self._late.raise_postponed(earlier)
             return self._outbox.mark().token()
 

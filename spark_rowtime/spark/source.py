@@ -20,6 +20,7 @@ from spark_rowtime.kafka.cuts import CutFloors, offsets_of
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
+from spark_rowtime.spark.join_needs import JoinNeeds
 from spark_rowtime.spark.late_beside import keep_late
 from spark_rowtime.spark.news import NewsOfStreams
 from spark_rowtime.spark.offset import (
@@ -32,6 +33,7 @@ from spark_rowtime.spark.offset import (
     PLAN,
     READER,
     SINCE,
+    TOPIC_IDS,
     start_position,
 )
 from spark_rowtime.spark.options import Options
@@ -70,10 +72,12 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         self._report: QueryReport | None = None
         self._registration: Registration | None = None
         self._kept = Position(0, None, None)
+        self._joins: JoinNeeds | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The tasks get no arguments of the adapter, which may be secret."""
-        return {**self.__dict__, "_adapter_arguments": {}, "_report": None, "_news": None, "_registration": None}
+        ours = {"_report": None, "_news": None, "_registration": None, "_joins": None}
+        return {**self.__dict__, "_adapter_arguments": {}, **ours}
 
     @cached_property
     def _store(self) -> Store:
@@ -103,15 +107,17 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
             return self._least_sent(at, start[LEAST_SENT])
         if FLOOR_AT in start:
             return {"floor": self._floor_beside(at, start[FLOOR_AT])}
-        if LATE in start or ENDED in start:
+        if LATE in start or ENDED in start or TOPIC_IDS in start:
             return self._told(start)
         return self._end_of_next_batch(start, at, limit)
 
     def _told(self, start: dict[str, Any]) -> dict[str, Any]:
-        """The messages LATE and ENDED."""
+        """The messages LATE, TOPIC_IDS and ENDED."""
         if LATE in start:
             late = start[LATE]
             keep_late(self._store, late["reader"], late["batch"], late["bound"], late["rows"])
+        elif TOPIC_IDS in start:
+            self._cut_floors.requireTopics(self._store.head().seq, start[TOPIC_IDS])
         else:
             self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
         return {}
@@ -122,6 +128,8 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
 
     def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
         """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
+        if self._joins is not None and rowtime > 0:
+            self._joins.asked(upto, rowtime)
         return {"least": least_sent(self._store, upto.seq, rowtime)}
 
     def _floor_beside(self, upto: Position, offsets: dict[str, dict[str, int]]) -> int | None:
@@ -185,9 +193,10 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
 
     def commit(self, end: dict[str, Any]) -> None:
         """Called after the batch up to ``end`` is committed: its rows need not be kept for this query any more."""
-        if self._registration is not None:
+        if self._registration is not None and self._joins is not None:
             self._kept = self._load(end)
             self._registration.keep(self._kept)
+            self._joins.batch_done(self._kept)
 
     def _register(self, reader: str | None, at: Position) -> None:
         """Registers the query as a reader, so that the stream keeps the rows after ``at``.
@@ -197,9 +206,11 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         """
         if reader is None or is_temporary(reader):
             return
-        if self._registration is None:
+        if self._registration is None or self._joins is None:
             self._registration, self._kept = Registration(self._store, reader), at
+            self._joins = JoinNeeds(self._store, reader)
         self._registration.keep(self._kept)
+        self._joins.refresh()
 
     def stop(self) -> None:
         """Called once, when the query ends."""

@@ -7,6 +7,7 @@ object belongs to one process, and several threads of that process may use it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -134,7 +135,8 @@ class Commit:
     state that is not written with every commit; None: there are none. If ``whole`` is true and a
     row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised. ``account`` replaces the
     producer's account as a WRITER; None: it stays. ``bounds`` are the bounds that the producer sent, in their order, if
-    it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of the last one.
+    it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of the last one. ``idle``:
+    the producer does not count for the stream's bound from here on, until its next commit that is not idle.
     """
 
     producer: str
@@ -149,6 +151,7 @@ class Commit:
     keys: KeyChanges | None = None
     account: str | None = None
     bounds: tuple[CutBound, ...] = ()
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +301,10 @@ class Store(ABC):
     settings: StreamSettings
     objects: Any = None
     """What a task needs to read and write trains in the stream's location; None: it has none. Can be pickled."""
+    keeps_staged = False
+    """Whether what ``stage`` returned can be committed for a day, whatever attempts fail meanwhile."""
+    contact_micros = 10_000
+    """For this many microseconds after a commit or a renewal, a sink assumes that its producer is still attached."""
     now: Callable[[], int]
     """The wall clock, in microseconds. It may jump, so no decision depends on it."""
     steady: Callable[[], Reading]
@@ -467,6 +474,13 @@ class Store(ABC):
     def accounts(self) -> list[Account]:
         """Returns all accounts, by role and name. A stream of an older version has none."""
 
+    def open_transactions(self) -> list[str]:
+        """Returns what is known of transactions that keep a database from freeing space; other stores have none.
+
+        Each is a text for whoever looks after the stream.
+        """
+        return []
+
     @abstractmethod
     def horizon(self) -> Head:
         """Returns where the log begins. The trains up to its ``seq`` are removed, with all their ``rows``."""
@@ -569,6 +583,13 @@ class Store(ABC):
     @abstractmethod
     def bounds(self) -> pa.Table:
         """Returns the log from the horizon on, with the columns BOUNDS_COLUMNS."""
+
+    def answering(self, seconds: float) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Limits how long the calls of the block wait for a store that is elsewhere and does not answer.
+
+        They then raise StoreUnavailableError, after ``seconds`` or a little more.
+        """
+        return nullcontext()
 
     @abstractmethod
     def wait(self, seq: int, timeout: float | None) -> bool:

@@ -3,6 +3,7 @@
 It uses plain lists and full scans, so that its correctness is easy to see. Its paths have the form ``memory://name``.
 """
 
+import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from spark_rowtime.bounds.clock import (
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.bounds.train import span
-from spark_rowtime.errors import DataLostError
+from spark_rowtime.errors import DataLostError, SinkClosedError
 from spark_rowtime.store.admission import (
     admit,
     fenced,
@@ -93,6 +94,23 @@ class _Entry:
     time: int
 
 
+class _Lock(threading.Condition):
+    """Refuses a forked child, whose copy of the stream nobody else would see."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(threading.RLock())
+        self._path, self._process = path, os.getpid()
+
+    def __enter__(self) -> bool:
+        if os.getpid() != self._process:
+            raise SinkClosedError(
+                f"The stream at {self._path} is in the memory of process {self._process}, from which process "
+                f"{os.getpid()} was forked. Use a directory, such as 'orders.rowtime', which processes share.",
+                path=self._path,
+            )
+        return super().__enter__()
+
+
 @dataclass(slots=True, eq=False)
 class MemoryStore(Store):
     """See :class:`Store`. One lock protects everything.
@@ -109,7 +127,7 @@ class MemoryStore(Store):
     ancestors: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._changed = threading.Condition(threading.RLock())
+        self._changed = _Lock(self.path)
         self._clock = self.settings.clock()
         self._log: list[_Entry] = []
         self._producers: dict[str, _Producer] = {}
@@ -584,3 +602,4 @@ WHOLE = Position(1 << 60, None, None)
 """A position after every row."""
 STREAMS: dict[str, MemoryStore] = {}
 """All memory streams of this process, by path."""
+os.register_at_fork(after_in_child=STREAMS.clear)

@@ -1,6 +1,10 @@
 """A desk: sinks and an open store in one process, which execute commands in the same way over every store."""
 
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from spark_rowtime.bounds.disorder import declared
@@ -33,6 +37,8 @@ class Desk:
         self._open_store, self.time = open_store, time
         self._store = self._opened()
         self.sinks: dict[str, StreamSink] = {}
+        self.child: Any = None
+        """The desk in the process that was forked from this one."""
 
     def do(self, what: str, *arguments: Any) -> Any:
         try:
@@ -47,6 +53,14 @@ class Desk:
 
     def pass_time(self, micros: int) -> None:
         self.time += micros
+        if self.child is not None:
+            self.child.do("pass_time", micros)
+
+    def fork(self) -> None:
+        self.child = Desk(self._open_store, self.time)
+
+    def in_child(self, what: str, *arguments: Any) -> Any:
+        return self.child.do(what, *arguments)
 
     def open(self, name: str, order: dict[str, Any], how: dict[str, Any]) -> Any:
         self.sinks.pop(name, None)
@@ -113,9 +127,41 @@ class Desk:
         return to, [how.rows(self._store, piece, position, to).to_pylist() for piece in pieces]
 
 
+class ForkedDesk:
+    """A desk in a process that is forked from this one, which has streams open. It dies with it, or by ``kill``."""
+
+    def __init__(self, path: str, time: int) -> None:
+        self._pipe, theirs = multiprocessing.Pipe()
+        self._pid = os.fork()
+        if not self._pid:
+            self._pipe.close()
+            with suppress(EOFError):
+                serve(theirs, path, time)
+            os._exit(0)
+        theirs.close()
+
+    def do(self, *command: Any) -> Any:
+        self._pipe.send(command)
+        return self._pipe.recv()
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        self._pipe.close()
+
+
+class ForkingDesk(Desk):
+    """A desk whose child is a real process. A new one takes the place of the last, which gets kill -9."""
+
+    def fork(self) -> None:
+        if self.child is not None:
+            self.child.kill()
+        self.child = ForkedDesk(self._store.path, self.time)
+
+
 def serve(pipe: Any, path: str, time: int) -> None:
     """Runs a desk at a stream, which executes the commands from the pipe."""
     scheduler.Timer = Still
-    desk = Desk(lambda: open_store(path), time)
+    desk = ForkingDesk(lambda: open_store(path), time)
     while True:
         pipe.send(desk.do(*pipe.recv()))

@@ -33,7 +33,9 @@ ORDERS: dict[str, dict[str, Any]] = {
 }
 """How the producers of these names are declared."""
 NAMES = st.sampled_from(list(ORDERS))
-DESKS = st.integers(0, 1)
+DESKS = st.integers(0, 3)
+"""Two desks, and the desks in the processes that were last forked from theirs."""
+SEATS = st.integers(0, 1)
 TIMES = st.integers(1, 60)
 HOW = st.fixed_dictionaries(
     {
@@ -73,7 +75,7 @@ class Streams(RuleBasedStateMachine):
         self.store = open_store(self.path)
         self.store.now = lambda: self.time
         self.desks = [self.new_desk(), self.new_desk()]
-        self.dead: list[Desk] = []
+        self.dead: list[Desk | None] = []
         """The models of desks that were killed. If they were garbage collected, their sinks would commit."""
         self.readers: list[Position | None] = [None] * len(RELEASES)
         self.defaults = {"onLate": "reject", "linger": HOUR, "lease": None, "maxTrainRows": 100}
@@ -82,15 +84,22 @@ class Streams(RuleBasedStateMachine):
         return Victim(serve, self.path, self.time), Desk(lambda: self.model, self.time)
 
     def tell(self, which: int, *command: Any) -> Any:
-        victim, desk = self.desks[which]
+        victim, desk = self.desks[which % 2]
+        if self.model_of(which) is not desk:
+            command = ("in_child", *command)
         expected = desk.do(*command)
         assert victim.ask(*command) == expected, command
         return expected
 
+    def model_of(self, which: int) -> Desk:
+        """The desk that does it: without a child, the parent."""
+        desk = self.desks[which % 2][1]
+        return desk.child if which >= 2 and desk.child is not None else desk
+
     def tell_sink(self, which: int, what: str, name: str, *arguments: Any) -> None:
-        if name not in self.desks[which][1].sinks:
+        if name not in self.model_of(which).sinks:
             self.open(which, name, self.defaults)
-        if name in self.desks[which][1].sinks:
+        if name in self.model_of(which).sinks:
             self.tell(which, what, name, *arguments)
 
     @rule(which=DESKS, name=NAMES, how=HOW)
@@ -118,7 +127,13 @@ class Streams(RuleBasedStateMachine):
     def end_or_beat(self, which: int, name: str, what: str) -> None:
         self.tell_sink(which, what, name)
 
-    @rule(which=DESKS)
+    @rule(which=SEATS)
+    def fork(self, which: int) -> None:
+        """The desk's process forks while it has the stream open. A child that it had before gets kill -9."""
+        self.dead.append(self.desks[which][1].child)
+        self.tell(which, "fork")
+
+    @rule(which=SEATS)
     def kill(self, which: int) -> None:
         """kill -9; what the process had not committed is gone, and another sits down at its desk."""
         assert self.desks[which][0].kill()

@@ -27,6 +27,7 @@ from tests.s3server import environment
 FEW, FEW_WITH_OBJECTS = 8, 2
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("place", PLACES)
 def test_writers_killed_at_random_moments(
     place: str, tmp_path: Path, placed: Callable[[Path, str], Path], tally: Callable[[str], Tally]

@@ -76,7 +76,11 @@ class Writer:
 
     def complete(self, *trains: Iterable[float]) -> Receipt:
         """Commits the trains and the end of time: the producer will never send again."""
-        return self.store.commit(replace(self.commit(*trains), floor=END_OF_TIME))
+        return self.store.commit(self.complete_commit(*trains))
+
+    def complete_commit(self, *trains: Iterable[float]) -> Commit:
+        """The commit of ``complete``, not yet executed."""
+        return replace(self.commit(*trains), floor=END_OF_TIME)
 
     def promise(self, *bounds: tuple[float, TopicCut | None]) -> Receipt:
         """Commits bounds, each with the cut that it follows."""

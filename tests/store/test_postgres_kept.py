@@ -1,14 +1,19 @@
 """The store that a process keeps open which opens a stream for each batch."""
 
+import gc
 import os
-from collections.abc import Iterator
+import signal
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import spark_rowtime.store as stores
-from spark_rowtime.store import create_store, delete_store, open_kept_store
+from spark_rowtime.errors import SinkClosedError
+from spark_rowtime.store import create_store, delete_store, open_kept_store, open_store
 from spark_rowtime.store.base import StreamSettings
 from tests.postgresserver import PostgresServer
+from tests.store.forking import ended, forked
 from tests.store.streams import SCHEMA
 
 
@@ -29,6 +34,15 @@ def clients(postgres: PostgresServer) -> set[int]:
     """The server's processes that serve clients of the project."""
     where = "application_name = 'rowtime' AND datname = 'rowtime'"
     return {pid for (pid,) in postgres.execute(f"SELECT pid FROM pg_stat_activity WHERE {where}")}
+
+
+def until(done: Callable[[], bool], seconds: float = 30) -> bool:
+    """Asks until it is done; False if it is not within this time."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+    return True
 
 
 def test_a_stream_that_is_opened_again_has_the_connection_of_before(path: str, postgres: PostgresServer) -> None:
@@ -83,3 +97,44 @@ def test_a_forked_child_connects_by_itself(path: str, postgres: PostgresServer) 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with open_kept_store(path) as store:
         assert store.head().seq == 0
+
+
+def test_a_child_has_no_part_in_the_connection_of_its_parent(path: str, postgres: PostgresServer) -> None:
+    """The server sees the end of a parent that gets kill -9, although its child lives; so no lock of it stays."""
+    others, (there, ready) = clients(postgres), os.pipe()
+    parent = forked(lambda: _open_and_fork(path, ready))
+    os.close(ready)
+    (child,) = (int(pid) for pid in os.read(there, 100).split())
+    assert clients(postgres) - others
+    os.kill(parent, signal.SIGKILL)
+    assert ended(parent) == [-signal.SIGKILL]
+    assert until(lambda: not clients(postgres) - others)
+    os.kill(child, signal.SIGKILL)
+    os.close(there)
+
+
+def _open_and_fork(path: str, ready: int) -> None:
+    store = open_store(path)
+    assert store.head().seq == 0
+    child = forked(signal.pause)
+    os.write(ready, str(child).encode())
+    signal.pause()
+
+
+def test_an_inherited_connection_that_a_child_frees_takes_nothing_from_it(path: str) -> None:
+    """Its descriptor was closed at the fork, and another file may have the number by then."""
+    inherited = [open_store(path)]
+    assert inherited[0].head().seq == 0
+
+    def free() -> None:
+        own = open_store(path)
+        assert own.head().seq == 0
+        with pytest.raises(SinkClosedError):
+            inherited[0].head()
+        inherited.pop().close()
+        gc.collect()
+        assert own.head().seq == 0
+        own.close()
+
+    assert ended(forked(free)) == [0]
+    assert inherited.pop().head().seq == 0

@@ -14,7 +14,7 @@ KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issu
 
 
 def test_there_is_one_root():
-    assert len(KINDS) == 26
+    assert len(KINDS) == 27
     others = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind not in KINDS]
     assert [kind for kind in others if issubclass(kind, Exception)] == [rt.SinkNotClosedWarning]
     assert rt.RowtimeError.__bases__ == (Exception,)
@@ -29,6 +29,18 @@ def test_each_pickles_whole(kind):
     assert str(again) == "what happened; what to do"
     assert again.values == {"producer": "P", "bound": bound, "rows": 3}
     assert pickle.loads(pickle.dumps(kind("bare"))).values == {}
+
+
+def test_a_text_that_is_long_loses_its_middle():
+    """Its end says what to do. Texts of usual length stay whole, also those of thousands of characters."""
+    error = rt.RowtimeError("It has " + "x" * 30_000_000 + ". Make it shorter.", path="p" * 10_000, rows=3)
+    assert 7000 < len(str(error)) <= errors.TEXT_CHARACTERS
+    assert str(error).startswith("It has xxx")
+    assert str(error).endswith("xxx. Make it shorter.")
+    assert "... (30000025 characters) ..." in str(error)
+    assert (len(error.values["path"]) < 9000, error.values["rows"]) == (True, 3)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert str(rt.RowtimeError("y" * errors.TEXT_CHARACTERS)) == "y" * errors.TEXT_CHARACTERS
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,6 +10,7 @@ import spark_rowtime as rt
 from spark_rowtime.kafka import bounds
 from spark_rowtime.kafka.topics import Part, TopicState
 from spark_rowtime.store import open_store
+from tests.store.forking import ended, forked
 
 REFUSED: Any = SimpleNamespace(name=lambda: "MSG_SIZE_TOO_LARGE", str=lambda: "too large")
 
@@ -218,3 +219,18 @@ def test_closing_tells_the_cut_behind_the_last_message(orders: rt.KafkaBounds, c
 def test_a_complete_producer_leaves_the_end(orders: rt.KafkaBounds, path: str) -> None:
     orders.close(complete=True)
     assert floor(path) == rt.RowtimeBound.END.floor
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_made_by_fork_produces_nothing(orders: rt.KafkaBounds, client: Client) -> None:
+    """The client has no threads there, so that a message would be taken and never sent."""
+    produce(orders, "9:00")
+
+    def refused() -> None:
+        for call in (lambda: produce(orders, "9:01"), lambda: orders.sendRowtimeBound(when("10:00")), orders.flush):
+            with pytest.raises(rt.SinkClosedError, match="This KafkaBounds was opened in process"):
+                call()
+        assert len(client) == 1
+
+    assert ended(forked(refused)) == [0]
+    orders.close()

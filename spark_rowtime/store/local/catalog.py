@@ -1,23 +1,27 @@
 """The catalog of a stream: one SQLite file that holds everything but the rows."""
 
 import json
-import os
 import re
 import sqlite3
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from spark_rowtime.errors import DataLostError, RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.forks import close_before_forks, no_fork
+from spark_rowtime.store.local.connection import CATALOGS, connect, inode_of
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
 
-CATALOG, LOG = "catalog.db", "catalog.db-wal"
+CATALOG, LOG = f"{CATALOGS}db", f"{CATALOGS}db-wal"
 BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
@@ -112,24 +116,63 @@ _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
 
 class Catalog:
-    """A connection to ``catalog.db``. Its callers translate SQLite's errors with :func:`storage_error`."""
+    """A connection to ``catalog.db``. Its callers translate SQLite's errors with :func:`storage_error`.
 
-    def __init__(self, file: Path, durability: str, busy_timeout: float) -> None:
-        self.file = file
-        self._db = connect(file, "rw", busy_timeout)
-        self._inode = _inode(file)
+    ``lock``: what its users hold whenever they use it. The connection is closed before the process forks, if the lock
+    is free, and made again when it is next used; that ends no transaction. Without a lock it stays open.
+    """
+
+    def __init__(self, file: Path, durability: str, busy_timeout: float, lock: "threading.RLock | None" = None) -> None:
+        self.file, self.durability, self._busy_timeout = file, durability, busy_timeout
+        self._lock: Any = lock
+        self._db: sqlite3.Connection | None = None
+        self._opened = 0
+        self._inode = inode_of(file)
         self._wal: tuple[object, tuple[int, int] | None] = None, None
         """The connection, and the file of the write-ahead log that it was first seen with."""
-        self.execute = self._db.execute
+        self._open()
         try:
             with self.transaction("DEFERRED"):  # another process may upgrade it meanwhile
                 version = self._check()
             if version < FORMAT:
                 self._upgrade()
-            self.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
         except BaseException:
-            self._db.close()
+            self.close()
             raise
+        if lock is not None:
+            close_before_forks(self)
+
+    def _open(self) -> None:
+        db = connect(self.file, "rw", self._busy_timeout)
+        db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
+        self._db, self.execute = db, db.execute
+        self._opened += 1
+
+    def close_for_fork(self, deadline: float) -> None:
+        """Closes the connection until it is next used; not if a thread uses it, or the one that forks."""
+        if self._db is None or self._lock._is_owned():  # noqa: SLF001  (Condition uses it, too)
+            return
+        if self._lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
+            try:
+                self._suspend()
+            finally:
+                self._lock.release()
+
+    def _suspend(self) -> None:
+        self.execute = self._execute_anew
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+    def _execute_anew(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
+        self.require()
+        self._open()
+        try:
+            self.require()
+        except DataLostError:
+            self._suspend()
+            raise
+        return self.execute(sql, values)
 
     @contextmanager
     def transaction(self, kind: str, patience: float | None = None) -> Iterator[None]:
@@ -143,7 +186,7 @@ class Catalog:
             yield
             self.execute("COMMIT")
         except BaseException:
-            if self._db.in_transaction:
+            if self._db is not None and self._db.in_transaction:
                 self._db.rollback()
             raise
 
@@ -161,7 +204,7 @@ class Catalog:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction of this connection is open."""
-        return self._db.in_transaction
+        return self._db is not None and self._db.in_transaction
 
     def meta(self) -> tuple[str, pa.Schema, StreamSettings]:
         """Returns the stream's id, schema and settings."""
@@ -180,6 +223,7 @@ class Catalog:
 
     def backup(self, to: sqlite3.Connection) -> None:
         """Copies the catalog as of one moment. Others may write meanwhile."""
+        assert self._db is not None, "only a catalog without a lock is copied"
         self._db.backup(to)
 
     def verify(self, table: str) -> None:
@@ -191,21 +235,21 @@ class Catalog:
             if problem != "ok":
                 raise Damaged(problem)
 
-    def version(self) -> int:
-        """Returns a number that changes each time another connection has written."""
+    def version(self) -> tuple[int, int]:
+        """Returns a value that changes each time another connection has written, and if this one was made again."""
         (version,) = self.execute("PRAGMA data_version").fetchone()
-        return int(version)
+        return self._opened, int(version)
 
     def is_current(self) -> bool:
         """Returns whether the file at the path is still the one that was opened."""
-        return _inode(self.file) == self._inode and self._has_its_log()
+        return inode_of(self.file) == self._inode and self._has_its_log()
 
     def require(self) -> None:
         """Checks that the files at the path are still those that were opened. SQLite does not notice a change.
 
         Raises DataLostError if the stream was deleted, deleted and created again, or restored from a copy.
         """
-        now = _inode(self.file)
+        now = inode_of(self.file)
         if now != self._inode or not self._has_its_log():
             what = "is gone" if now is None else "was deleted and created again, or replaced by a copy,"
             raise DataLostError(
@@ -217,7 +261,7 @@ class Catalog:
 
     def _has_its_log(self) -> bool:
         """Returns whether the connection's write-ahead log is still at its path. It stays as long as anybody has it."""
-        log, (connection, known) = _inode(self.file.with_name(LOG)), self._wal
+        log, (connection, known) = inode_of(self.file.with_name(LOG)), self._wal
         if connection is not self._db or known is None:
             self._wal = self._db, log
             return True
@@ -225,7 +269,10 @@ class Catalog:
 
     def close(self) -> None:
         """Closes the connection. The last connection to close merges the WAL into the file."""
-        self._db.close()
+        with no_fork():
+            db, self._db = self._db, None
+            if db is not None:
+                db.close()
 
     def _check(self) -> int:
         """Returns the catalog's format, after checking that this code can read it and that its tables match it."""
@@ -274,14 +321,6 @@ def _tables(version: int) -> frozenset[tuple[str]]:
         db.close()
 
 
-def _inode(file: Path) -> tuple[int, int] | None:
-    try:
-        stat = os.stat(file)  # noqa: PTH116  (called on each poll)
-    except FileNotFoundError:
-        return None
-    return stat.st_dev, stat.st_ino
-
-
 def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> None:
     """Writes the catalog of an empty stream, with a new id, to the disk."""
     db = connect(file, "rwc", 0)
@@ -297,16 +336,6 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute("COMMIT")
     finally:
         db.close()
-
-
-def connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
-    """Opens a connection that does not trust the file: its schema may call no function, and broken pages are errors."""
-    db = sqlite3.connect(
-        f"{file.as_uri()}?mode={mode}", uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False
-    )
-    db.execute("PRAGMA trusted_schema = OFF")
-    db.execute("PRAGMA cell_size_check = ON")
-    return db
 
 
 def storage_error(error: Exception, path: str) -> RowtimeError:

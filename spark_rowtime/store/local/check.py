@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.checked_log import CheckedLog
@@ -44,11 +46,8 @@ def check_stream(place: Path, advance: Callable[[int, int | None], object] | Non
     """Reads the whole stream, while other processes may use it. Raises errors of access."""
     report = Report()
     try:
-        catalog = Catalog(place / CATALOG, "process", BUSY_TIMEOUT)
-        try:
+        with no_fork(), closing(Catalog(place / CATALOG, "process", BUSY_TIMEOUT)) as catalog:
             _check(catalog, place, report, advance or _nobody)
-        finally:
-            catalog.close()
     except (StoreCorruptError, *STORAGE_ERRORS) as error:
         report.damage.append(_damage_in(error, place))
     return report

@@ -15,8 +15,9 @@ from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import WRITER
 from spark_rowtime.store.local import uptime
 from spark_rowtime.store.local.ancestors import become_copy
-from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, connect, storage_error
+from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.collector import full_segment
+from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import FREE, NO_LINK, SEGMENTS, sync_folder

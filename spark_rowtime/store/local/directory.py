@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from spark_rowtime.errors import StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
     CATALOG,
@@ -23,6 +25,7 @@ from spark_rowtime.store.local.catalog import (
 )
 from spark_rowtime.store.local.check import check_stream
 from spark_rowtime.store.local.filesystem import require_local_disk
+from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.report import Report
@@ -55,12 +58,13 @@ def building(place: Path, why: str) -> Iterator[Path]:
     require_nothing(place)
     folder = stray(place, why)
     try:
-        (folder / SEGMENTS).mkdir(parents=True)
-        (folder / FREE).mkdir()
-        yield folder
-        sync_folder(folder)
-        rename(folder, place)
-        sync_folder(place.parent)
+        with no_fork():
+            (folder / SEGMENTS).mkdir(parents=True)
+            (folder / FREE).mkdir()
+            yield folder
+            sync_folder(folder)
+            rename(folder, place)
+            sync_folder(place.parent)
     except (OSError, sqlite3.Error) as error:
         raise storage_error(error, str(place)) from error
     finally:
@@ -119,12 +123,14 @@ def open_local(
     require_local_disk(place)
     try:
         require_stream(place)
-        catalog = Catalog(place / CATALOG, durability, busy_timeout)
-        try:
-            return LocalStore(str(place), catalog, durability, now, steady, pause)
-        except BaseException:
-            catalog.close()
-            raise
+        with no_fork():
+            lock = threading.RLock()
+            catalog = Catalog(place / CATALOG, durability, busy_timeout, lock)
+            try:
+                return LocalStore(str(place), catalog, Guard(str(place), lock), durability, now, steady, pause)
+            except BaseException:
+                catalog.close()
+                raise
     except STORAGE_ERRORS as error:
         raise storage_error(error, str(place)) from error
 

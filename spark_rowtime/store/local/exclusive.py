@@ -7,7 +7,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spark_rowtime.errors import StreamBusyError
-from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, connect, storage_error
+from spark_rowtime.store.forks import no_fork
+from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, storage_error
+from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import rename, require_nothing, require_stream, stray
 from spark_rowtime.store.local.segment import sync_folder
 
@@ -49,7 +51,7 @@ def only_user(source: Path) -> Iterator[None]:
     Each connection to a catalog in WAL mode holds a shared lock on the file, which an exclusive one excludes. SQLite
     does not touch the files at the old path once the catalog has been moved.
     """
-    with closing(connect(source / CATALOG, "rw", PATIENCE_SECONDS)) as db:
+    with no_fork(), closing(connect(source / CATALOG, "rw", PATIENCE_SECONDS)) as db:
         try:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("BEGIN EXCLUSIVE")

@@ -10,13 +10,13 @@ from spark_rowtime.store.local.catalog import STORAGE_ERRORS, storage_error
 class Guard:
     """``with guard:`` admits one thread at a time, in the process that opened the stream. It is reentrant.
 
-    It translates SQLite's errors. It refuses calls in a forked child, since using an SQLite connection
-    after a fork can corrupt the file.
+    It holds ``lock`` meanwhile, and translates SQLite's errors. It refuses calls in a forked child, which opens the
+    stream for itself: two processes must not commit under the same numbers, nor write to the same segment.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, lock: threading.RLock) -> None:
         self._path, self._process, self._closed = path, os.getpid(), False
-        self._lock = threading.RLock()
+        self._lock = lock
 
     def __enter__(self) -> None:
         if os.getpid() != self._process:

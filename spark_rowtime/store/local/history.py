@@ -11,6 +11,7 @@ from typing import Any
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.base import WRITER, Position, Staged
+from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.history import (
     About,
     History,
@@ -57,7 +58,7 @@ def exported(path: str) -> Iterator[History]:
         copy = Path(folder) / "stream"
         copy_local(path, str(copy))
         try:
-            with closing(Catalog(copy / CATALOG, "process", BUSY_TIMEOUT)) as catalog:
+            with no_fork(), closing(Catalog(copy / CATALOG, "process", BUSY_TIMEOUT)) as catalog:
                 yield _Exported(copy, catalog)
         except STORAGE_ERRORS as error:
             raise storage_error(error, path) from error

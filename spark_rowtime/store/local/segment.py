@@ -12,6 +12,7 @@ import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from spark_rowtime.errors import DataLostError, StoreCorruptError
+from spark_rowtime.store.forks import close_in_children
 from spark_rowtime.store.messages import header_bytes, read_batch
 
 SEGMENTS, FREE = "segments", "free"
@@ -51,6 +52,7 @@ class SegmentWriter:
         self._folder, self._free = stream / SEGMENTS, stream / FREE
         self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
+        close_in_children(self)
 
     def append(self, rows: pa.RecordBatch) -> Location:
         """Writes ``rows``. After an error nothing of them counts, and the next call overwrites them."""
@@ -102,6 +104,12 @@ class SegmentWriter:
         if self._end < self._full:
             with suppress(FileNotFoundError):  # the stream was deleted
                 (self._free / self._name).touch()
+
+    def close_inherited(self) -> None:
+        """Closes a forked child's descriptor, so that the lock of the segment is the parent's alone."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def _reserve(self, end: int) -> None:
         """Reserves disk space for a large train and those after it, if enough is free. The catalog needs space, too."""
@@ -171,6 +179,7 @@ class SegmentReader:
     def __init__(self, stream: Path, schema: pa.Schema) -> None:
         self._folder, self._schema = stream / SEGMENTS, schema
         self._fds: OrderedDict[str, int] = OrderedDict()
+        close_in_children(self)
 
     def read(self, location: Location, rows: int, train: str) -> pa.RecordBatch:
         """Returns the ``rows`` rows at ``location``.
@@ -202,6 +211,8 @@ class SegmentReader:
         """Closes all files."""
         while self._fds:
             os.close(self._fds.popitem()[1])
+
+    close_inherited = close
 
     def _bytes(self, location: Location, train: str) -> pa.Buffer:
         message = pa.allocate_buffer(location.length)

@@ -85,15 +85,17 @@ class LocalStore(Store):
         self,
         path: str,
         catalog: Catalog,
+        guard: Guard,
         durability: str,
         now: Callable[[], int],
         steady: Callable[[], Reading] = machine_reading,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
+        """``guard``: its lock is that of the catalog."""
         self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
         self.ancestors = ancestors(catalog.execute)
-        self._guard = Guard(path)
+        self._guard = guard
         # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
         self._log = Log(catalog, self.settings, self._uptime.now)
@@ -343,7 +345,8 @@ class LocalStore(Store):
             seq = self._log.append(event, train).seq
             if bound is not None:
                 cuts.add(self._catalog, bound.logged(seq, commit.producer, hold))
-        record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
+        if landed.events:
+            record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
         return landed.sends
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
@@ -543,7 +546,7 @@ class LocalStore(Store):
             record = version
         return True
 
-    def _version(self) -> tuple[int, int]:
+    def _version(self) -> tuple[tuple[int, int], int]:
         """Returns a value that changes with each commit of any process. Much cheaper than reading the log's end."""
         with self._guard:
             return self._catalog.version(), self._log.last.seq
@@ -554,7 +557,7 @@ class LocalStore(Store):
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed,
         altered or restored from a copy: whoever opens the stream now needs a store of its own.
         """
-        return self._holders.add(lambda: self._guard.open_here and self._is_current())
+        return self._guard.open_here and self._holders.add(lambda: self._guard.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         with self._guard:
@@ -563,7 +566,7 @@ class LocalStore(Store):
             return bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
 
     def close(self) -> None:
-        if self._holders.remove() and self._guard.shut():
+        if self._guard.open_here and self._holders.remove() and self._guard.shut():
             self._writer.close()
             self._reader.close()
             self._watch.close()

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from spark_rowtime.store.forks import close_in_children
+
 if sys.platform == "linux":
     from inotify_simple import INotify, flags
 
@@ -30,6 +32,7 @@ class Watch:
         self._notifier: INotify | None = None
         self._tried = False
         self._reported, self._longest = False, CALM
+        close_in_children(self)
 
     def begin(self) -> None:
         """Starts a new wait. If the system does not report writes, the pauses are short again."""
@@ -58,6 +61,8 @@ class Watch:
         """Ends the watch, if it was started."""
         if self._notifier is not None:
             self._notifier.close()
+
+    close_inherited = close
 
 
 def _begin(folder: Path) -> "INotify | None":
