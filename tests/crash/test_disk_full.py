@@ -1,6 +1,7 @@
 """No room, no rights: a clear error, nothing lost of what was taken, and the stream goes on once there is room."""
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,28 @@ def test_a_disk_that_is_full(tmp_path: Path, tally: Callable[[str], Tally]) -> N
     assert len(errors) == 3
     assert all(error.startswith("StoreUnavailableError") and SAID in error for error in errors), errors
     assert found == list(range(sent))
+
+
+def test_a_drain_into_parquet_on_a_full_disk_says_so_and_goes_on_later(tmp_path: Path) -> None:
+    """A real one, of 1 MB, which is then made larger."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    mount = f"mount -t tmpfs -o size=1m none {folder}"
+    if shutil.which("unshare") is None or alone(mount).returncode:
+        pytest.skip("this machine does not let us mount a file system (unshare --user --mount, tmpfs)")
+    path, texts = str(tmp_path / "s"), random.Random(1)
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, t STRING")
+    with rt.openSink(path, producer="a") as sink:
+        sink.sendRows([(feeds.moment(n), texts.randbytes(500).hex()) for n in range(3000)])
+        sink.close(complete=True)
+    drain = '"$0" -m spark_rowtime.cli drain "$1" "$2"'
+    script = f'{mount} && ! {drain} && mount -o remount,size=20m {folder} && {drain} && du -s "{folder}"'
+    done = alone(script, sys.executable, path, f"parquet:{folder}/%Y/%m/%d")
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert int(done.stdout.split()[-2]) > 1024, "the rows are there"
 
 
 def alone(script: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
