@@ -1,39 +1,35 @@
-# make demo: the main job, on a fresh machine. make test: all tests. make lint, make docs, make test-quick, make bench.
+# make demo: the main job, on a fresh machine. make test: each promise, in ten minutes. make test-long: all other tests.
+# make test-all: both. make lint, make docs, make test-quick, make bench, make clean.
 SHELL := bash
 VENV := .venv
 OLD_VENV := .venv-oldest
 PY := $(VENV)/bin/python
-NEWEST := pyspark[sql]>=4.2.1,<4.4
-OLDEST := pyspark[sql]==4.2.1
-SOURCES := pyproject.toml hatch_build.py $(shell find java-shim -name '*.java' -o -name '*.py')
+SOURCES := pyproject.toml hatch_build.py $(wildcard requirements/*.txt) $(shell find java-shim -name '*.java' -o -name '*.py')
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Containers often set it. Then each of the hundreds of Python processes of the tests would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick lint docs bench clean
+.PHONY: demo test test-long test-all test-quick lint docs bench clean
 
 demo: $(VENV)/.installed
-	@$(PY) examples/01_hourly_counts.py
+	@mkdir -p build/logs
+	@$(PY) examples/01_hourly_counts.py 2>build/logs/demo.log || { tail -n 50 build/logs/demo.log >&2; exit 1; }
 
-# Two jobs at once, for two cores; the longest start first, and the next where one has ended. Each of the first four
-# starts a Spark. No test hangs for more than its seconds.
-test: export PYTEST_TIMEOUT := 300
-OPERATORS := $(wildcard tests/spark/test_operators_*.py)
-JOB_streams := tests/conformance tests/crash tests/golden tests/hostile tests/law7 tests/load tests/documents tests/test_examples.py $(OPERATORS)
-JOB_spark := $(filter-out $(OPERATORS),$(wildcard tests/spark/test_*.py))
-JOB_oldest := tests -m smoke
-JOB_store := tests/store
-JOB_kafka := tests/kafka tests/cluster
-JOB_quick := $(filter-out $(JOB_streams) $(JOB_store) $(JOB_kafka) tests/spark tests/data tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
-JOBS := streams spark kafka oldest quick store
-test:
-	@scripts/need-jdk.sh
-	@$(MAKE) --no-print-directory -j 2 lint docs $(VENV)/spark-classes.jsa $(OLD_VENV)/spark-classes.jsa
-	@printf '%s\n' $(JOBS) | xargs -P 2 -I {} $(MAKE) --no-print-directory job-{}
+# Every promise on the real thing, in ten minutes on two cores. What takes longer is in test-long: the tests with the mark
+# "long" (tests/selection.py), searches with their whole budgets, and the oldest PySpark. scripts/run_tests.py has the jobs.
+test: $(VENV)/.installed
+	@$(PY) scripts/run_tests.py test
 
-job-%:
-	@$(if $(filter oldest,$*),$(OLD_VENV),$(VENV))/bin/python -m pytest --durations=20 $(JOB_$*) >$(VENV)/$*.log 2>&1; \
-	passed=$$?; echo "$*:"; cat $(VENV)/$*.log; exit $$passed
+test-long: $(VENV)/spark-classes.jsa $(OLD_VENV)/spark-classes.jsa
+	@$(PY) scripts/run_tests.py long
+
+test-all:
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-long
+
+# One job of make test: make job-spark. One of make test-long: make long-spark.
+job-% long-%: $(VENV)/spark-classes.jsa
+	@$(PY) scripts/run_tests.py $(if $(filter job-%,$@),test,long) $*
 
 # Without servers and without the searches through many cases. In parts, so that both jobs take as long; in memory, where
 # there is room, since a disk's syncs take most of the time.
@@ -63,14 +59,12 @@ bench: $(VENV)/.installed
 	$(PY) benchmarks/plot.py
 
 $(VENV)/.installed $(OLD_VENV)/.installed: %/.installed: $(SOURCES)
-	@scripts/need-jdk.sh
-	@echo "setting up $* (PySpark is about 450 MB the first time)"
-	@[ -d $* ] || "$$(scripts/need-python.sh)" -m venv $*
-	@$*/bin/python $(PIP) "$(if $(findstring oldest,$*),$(OLDEST),$(NEWEST))" hatchling editables
-	@$*/bin/python $(PIP) --no-build-isolation -e '.[dev]'
+	@scripts/set-up.sh $* $(if $(findstring oldest,$*),oldest,newest)
 	@[ $* = $(OLD_VENV) ] || scripts/need-chromium.sh
 	@[ $* = $(OLD_VENV) ] || scripts/need-kafka.sh $*/bin/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(OLD_VENV) build dist spark_rowtime/jars/*.jar .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLD_VENV) build dist spark_rowtime/jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf *.egg-info spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -prune -exec rm -rf {} +

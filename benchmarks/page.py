@@ -40,7 +40,9 @@ def served(path: str) -> Iterator[tuple[str, psutil.Process]]:
     command = [sys.executable, "-m", "spark_rowtime.cli", "serve", path, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().split()[-1], psutil.Process(server.pid)
+        said = server.stdout.readline()
+        assert said.startswith("serving at "), f"rowtime serve has ended with exit code {server.wait()}: see above"
+        yield said.split()[-1], psutil.Process(server.pid)
         server.terminate()
 
 

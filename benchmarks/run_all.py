@@ -33,6 +33,7 @@ PROGRAMS = (
     "postgres_commits",
     "postgres_reads",
     "postgres_growth",
+    "postgres_snapshot",
     "objects_throughput",
 )
 

@@ -29,9 +29,17 @@ def drain(stream: str, table: str) -> None:
 
 
 def complete(table: str) -> tuple[str, int]:
-    """The bound of the last commit that has one, and the number of rows below it."""
+    """The bound of the last commit that has one, and the number of rows below it.
+
+    Commits whose rows a RESTORE has taken away are left out.
+    """
     delta = DeltaTable(table)
-    bound = next(commit["rowtime.bound"] for commit in delta.history() if "rowtime.bound" in commit)
+    commits = {commit["version"]: commit for commit in delta.history()}
+    version = delta.version()
+    while "rowtime.bound" not in commits[version]:
+        commit = commits[version]
+        version = int(commit["operationParameters"]["version"]) if commit["operation"] == "RESTORE" else version - 1
+    bound = commits[version]["rowtime.bound"]
     rows = delta.to_pyarrow_table()
     return bound, rows.filter(pc.field("rowtime") < pa.scalar(datetime.fromisoformat(bound))).num_rows
 

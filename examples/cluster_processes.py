@@ -22,12 +22,14 @@ SPARK = Path(pyspark.__file__).parent
 SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 WORKERS = 2
 START_SECONDS = 120
+_Daemon = tuple[subprocess.Popen[bytes], Path]
 
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
     """A server with its files in the folder. Yields the URL of a database, whose owner has no password."""
-    programs, data, port = _programs(), folder / "data", _free_port()
+    programs, data, kept = _programs(), folder / "data", _kept_port()
+    port = kept.getsockname()[1]
     folder.mkdir()
     rights: dict[str, Any] = {}
     if os.getuid() == 0:  # the server refuses to run as root
@@ -36,8 +38,13 @@ def postgres(folder: Path) -> Iterator[str]:
         rights = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
     def run(program: str, *arguments: object) -> None:
-        command = [programs / program, *arguments]
-        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, **rights)
+        with (folder / f"{program}.log").open("ab") as log:  # no pipe: the server would keep it open
+            done = subprocess.run(
+                [programs / program, *arguments], cwd=folder, stdout=log, stderr=log, check=False, **rights
+            )
+        if done.returncode:
+            said = "".join(file.read_text(errors="replace")[-2000:] for file in folder.glob("*log"))
+            sys.exit(f"{program} has ended with exit code {done.returncode}. The logs end: {said}")
 
     run("initdb", "-D", data, "-U", "rowtime", "--auth=trust", "-E", "UTF8", "--no-locale")
     where = f"-p {port} -h 127.0.0.1 -k {folder}"
@@ -46,6 +53,7 @@ def postgres(folder: Path) -> Iterator[str]:
         yield f"postgresql://rowtime@127.0.0.1:{port}/postgres"
     finally:
         run("pg_ctl", "-D", data, "-w", "-m", "fast", "stop")
+        kept.close()
 
 
 @contextmanager
@@ -58,15 +66,15 @@ def spark_cluster(folder: Path) -> Iterator[str]:
         url = _said(master, r"Starting Spark master at (spark://\S+)")
         size = ("--cores", "1", "--memory", "512m", "--webui-port", "0", "--work-dir", "work")
         folders = [folder / f"worker-{number}" for number in range(WORKERS)]
-        logs = [running.enter_context(_daemon(place, "worker.Worker", *size, url)) for place in folders]
-        for log in logs:
-            _said(log, r"(Successfully registered) with master")
+        workers = [running.enter_context(_daemon(place, "worker.Worker", *size, url)) for place in folders]
+        for worker in workers:
+            _said(worker, r"(Successfully registered) with master")
         yield url
 
 
 @contextmanager
-def _daemon(folder: Path, program: str, *arguments: str) -> Iterator[Path]:
-    """A process of Spark. Yields the file with its log."""
+def _daemon(folder: Path, program: str, *arguments: str) -> Iterator[_Daemon]:
+    """A process of Spark. Yields it, and the file with its log."""
     folder.mkdir(parents=True)
     settings = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM}
     command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}", *arguments]
@@ -80,18 +88,19 @@ def _daemon(folder: Path, program: str, *arguments: str) -> Iterator[Path]:
             start_new_session=True,
         )
     try:
-        yield folder / "log"
+        yield process, folder / "log"
     finally:
         process.terminate()
         process.wait()
 
 
-def _said(log: Path, pattern: str) -> str:
-    """Waits until the pattern is in the log; returns its group."""
+def _said(daemon: _Daemon, pattern: str) -> str:
+    """Waits until the pattern is in the daemon's log; returns its group."""
+    process, log = daemon
     deadline = time.monotonic() + START_SECONDS
     while (found := re.search(pattern, log.read_text())) is None:
-        if time.monotonic() > deadline:
-            sys.exit(f"Spark did not start. Its log ends: {log.read_text()[-2000:]}")
+        if process.poll() is not None or time.monotonic() > deadline:
+            sys.exit(f"Spark did not start (exit code {process.poll()}). Its log ends: {log.read_text()[-2000:]}")
         time.sleep(0.05)
     return found[1]
 
@@ -108,8 +117,9 @@ def _programs() -> Path:
     return found
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+def _kept_port() -> socket.socket:
+    """A socket that is bound to a port and never listens: only a server that names the port gets it."""
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+    kept.bind(("", 0))
+    return kept

@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
 # Makes sure that there is a JDK 17 or later: installs Debian's where it may, else says in one line what to do.
-set -euo pipefail
+set -uo pipefail
+major() { sed -nE 's/^[a-z]+ (version )?"?(1\.)?([0-9]+).*/\3/p' | head -n 1; }
+found=""
 have() {
-    command -v javac >/dev/null 2>&1 || return 1
-    local major
-    major=$(javac -version 2>&1 | sed -E 's/^javac ([0-9]+).*/\1/')
-    [ "${major:-0}" -ge 17 ]
+    local java=${JAVA_HOME:+$JAVA_HOME/bin/}java version # Spark starts this one
+    version=$(javac -version 2>&1 | major)
+    found=${version:+" There is javac $version."}
+    [ "${version:-0}" -ge 17 ] || return 1
+    version=$("$java" -version 2>&1 | major)
+    found=" $java is ${version:-not there}${JAVA_HOME:+, by JAVA_HOME}."
+    [ "${version:-0}" -ge 17 ]
 }
 have && exit 0
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    apt-get update -qq && apt-get install -y -qq openjdk-17-jdk-headless >/dev/null
+if [ "$(id -u)" = 0 ] && [ -z "${JAVA_HOME:-}" ] && command -v apt-get >/dev/null 2>&1; then
+    { apt-get update -qq && apt-get install -y -qq openjdk-17-jdk-headless; } >/dev/null 2>&1
     have && exit 0
 fi
-echo "spark-rowtime needs a JDK 17 or later: sudo apt-get install openjdk-17-jdk-headless (or brew install openjdk@17), then run this again." >&2
+echo "spark-rowtime needs a JDK 17 or later.$found sudo apt-get install openjdk-17-jdk-headless (or brew install openjdk@17), then run this again." >&2
 exit 1

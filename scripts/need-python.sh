@@ -1,15 +1,22 @@
 #!/usr/bin/env bash
 # Prints a Python 3.11 or later that can make virtual environments; else says in one line what to do.
-set -euo pipefail
+set -uo pipefail
+problem="There is no python3."
 for python in "${PYTHON:-python3}" python3.13 python3.12 python3.11; do
-    if "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+    command -v "$python" >/dev/null 2>&1 || continue
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+    if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        problem="$(command -v "$python") is Python $version. Install a later one (sudo apt-get install python3.11-venv, brew install python@3.13), or name one: make PYTHON=/path/to/python3."
+    elif "$python" -c 'import venv, ensurepip' >/dev/null 2>&1; then
         echo "$python"
         exit 0
+    else
+        problem="$(command -v "$python") has no module venv: sudo apt-get install python$version-venv, then run this again."
     fi
 done
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && [ -z "${TRIED_APT:-}" ]; then
-    { apt-get update -qq && apt-get install -y -qq python3-venv; } >/dev/null 2>&1 || true
+    { apt-get update -qq && apt-get install -y -qq python3-venv; } >/dev/null 2>&1
     TRIED_APT=1 exec "$0"
 fi
-echo "spark-rowtime needs Python 3.11 or later with venv: sudo apt-get install python3-venv, then run this again." >&2
+echo "spark-rowtime needs Python 3.11 or later. $problem" >&2
 exit 1

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from spark_rowtime.adapter.adapter import runAdapter
 from spark_rowtime.adapter.contract import Adapter, MultiAdapter
 from spark_rowtime.adapter.sinks import Sinks, openSinks
+from spark_rowtime.admin.adopt import adoptLocation
 from spark_rowtime.admin.alter import alterStream
 from spark_rowtime.admin.copy import copyStream
 from spark_rowtime.admin.delete import deleteStream
@@ -43,6 +44,7 @@ from spark_rowtime.errors import (
     KafkaUnavailableError,
     LateRowError,
     MessageDecodeError,
+    MessageNotReadyError,
     NotSerializableError,
     ProcessForkedError,
     ProducerFencedError,
@@ -105,6 +107,7 @@ __all__ = [
     "LateRowError",
     "ListedStream",
     "MessageDecodeError",
+    "MessageNotReadyError",
     "MultiAdapter",
     "NotSerializableError",
     "ParquetSink",
@@ -136,6 +139,7 @@ __all__ = [
     "UnknownOptionError",
     "WaitTimeoutError",
     "__version__",
+    "adoptLocation",
     "alterStream",
     "announceTo",
     "closeProducer",

@@ -21,6 +21,7 @@
     +-- KafkaUnavailableError   no broker can be reached, or it refuses this client
     +-- KafkaTopicError         a topic is missing, or was deleted and created anew
     +-- MessageDecodeError      a message of a topic is not a row
+    +-- MessageNotReadyError    a message of a topic cannot be decoded just now
     +-- AnnouncementError       a scheduler has not taken an announcement
     +-- DisorderedOutputError   a row of a query's output is below the bound that its sink published
     +-- ShimMissingError        Spark runs without the extension
@@ -35,6 +36,19 @@ Each error can be pickled, so that it crosses Spark's process boundaries with al
 """
 
 from typing import Any
+
+TEXT_CHARACTERS = 8000
+"""The most characters of the text of an error. A value in it may be long, as a message of a database or of a library
+that quotes data; what to do is at the end."""
+_END_CHARACTERS = 1000
+
+
+def cut(text: str) -> str:
+    """The text of an error, without its middle if it is long."""
+    if len(text) <= TEXT_CHARACTERS:
+        return text
+    beginning = text[: TEXT_CHARACTERS - _END_CHARACTERS - 100]
+    return f"{beginning} ... ({len(text)} characters) ... {text[-_END_CHARACTERS:]}"
 
 
 class RowtimeError(Exception):
@@ -57,8 +71,10 @@ class RowtimeError(Exception):
     """
 
     def __init__(self, message: str, **values: Any) -> None:
-        super().__init__(message)
-        self.values = values
+        super().__init__(cut(message))
+        self.values: dict[str, Any] = {
+            name: cut(value) if isinstance(value, str) else value for name, value in values.items()
+        }
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self), self.values)
@@ -370,21 +386,22 @@ class StoreUnavailableError(RowtimeError):
     - ``format``: the number of the stream's format, if it is newer than this version.
     - ``producer``: the producer that another process hosts.
     - ``pid``: the id of that process.
-    - ``lacks``: "privilege" if the user of the database may not do this; "staged rows" if the rows of the commit were
-      removed, since nobody committed them for a day.
+    - ``lacks``: "privilege" if the user of the database may not do this; "lock" if another client of the database keeps
+      the stream locked; "staged rows" if the rows of the commit were removed, since nobody committed them for a day.
     """
 
 
 class DataLostError(RowtimeError):
-    """Rows that a reader or a query still needs are no longer in the stream.
+    """Rows that a reader or a query still needs, or that a sink had committed, are no longer in the stream.
 
     The cause is retention, a deleted stream, or an older copy of it. The message says what is left.
 
     ``values`` has those of these that the message is about:
 
     - ``path``: the path of the stream.
-    - ``asked``: the sequence number that was asked for.
-    - ``last``: the last sequence number that the stream has.
+    - ``asked``: the sequence number that was asked for; of a sink, the number of its commit.
+    - ``last``: the last sequence number that the stream has; of a sink, the number of its producer's last commit there.
+    - ``producer``: the producer of the sink.
     - ``horizon``: the sequence number up to which rows were removed.
     - ``rows``: the number of rows that were removed.
     - ``largest``: the largest rowtime among them, in microseconds since the epoch.
@@ -481,6 +498,24 @@ class MessageDecodeError(RowtimeError):
     - ``partition``: the number of the partition.
     - ``offset``: the offset of the message.
     - ``cause``: what is wrong with the message.
+    """
+
+
+class MessageNotReadyError(RowtimeError):
+    """A decoder of your own raises it where it cannot say just now what a message is, as when a service is away.
+
+    The feed decodes that message again, after a pause that grows to 30 seconds. Until then the partition waits; others
+    go on.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> def decode(message, prices={}):
+        ...     if "IBM" not in prices:
+        ...         raise rt.MessageNotReadyError("The price of IBM is not there yet.")
+        >>> decode(None)
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.MessageNotReadyError: The price of IBM is not there yet.
     """
 
 

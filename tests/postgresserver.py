@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.servers import KeptPort, ServerFailedError, ServerProcess
+
 START_SECONDS = 60.0
 """How long the server may take to accept connections."""
 NO_SERVER = (
@@ -25,6 +26,8 @@ NO_SERVER = (
 )
 _FOREVER = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "timezone": "UTC"}
 """The server is killed in tests, but the machine is not, so nothing needs to reach the disk."""
+_STILL_THERE = ("is still in use", "already exists")
+"""What it says until the last process of a killed server has ended."""
 
 
 def programs() -> Path | None:
@@ -44,8 +47,9 @@ class PostgresServer:
         self._programs = place
         self._folder = Path(tempfile.mkdtemp(prefix="rowtime-pg-"))
         self.data = self._folder / "data"
-        self.port = _free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._kept = KeptPort()
+        self.port = self._kept.number
+        self._server = ServerProcess("PostgreSQL", self._folder / "log")
         self._user = unprivileged()
         if self._user:
             shutil.chown(self._folder, *self._user)
@@ -89,43 +93,34 @@ class PostgresServer:
     @property
     def pid(self) -> int:
         """The process whose children serve the connections."""
-        assert self._process is not None
-        return self._process.pid
+        assert self._server.process is not None
+        return self._server.process.pid
 
     def start(self, **settings: str) -> None:
         """Starts the server, and waits until it accepts connections."""
-        deadline = time.monotonic() + START_SECONDS
-        while not self._started({**_FOREVER, **settings}, deadline):
-            assert time.monotonic() < deadline, (self._folder / "log").read_text()[-2000:]
+        options = [text for name, value in {**_FOREVER, **settings}.items() for text in ("-c", f"{name}={value}")]
+        where = ["-D", self.data, "-h", "127.0.0.1", "-p", self.port, "-k", self._folder]
+        command, deadline = [self._programs / "postgres", *where, *options], time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return self._server.start(command, self._accepts, START_SECONDS, cwd=self._folder, **self._rights)
+            except ServerFailedError:
+                if time.monotonic() > deadline or not any(words in self._server.log() for words in _STILL_THERE):
+                    raise
 
     def kill(self) -> None:
         """Kills the server as a crash does: its processes get no chance to finish anything."""
-        self._end(signal.SIGKILL)
+        self._server.end(signal.SIGKILL)
 
     def stop(self) -> None:
         """Stops the server. Transactions that run are rolled back."""
-        self._end(signal.SIGINT)
+        self._server.end(signal.SIGINT)
 
     def remove(self) -> None:
         """Stops the server for good, and removes its files."""
-        self._end(signal.SIGQUIT)
+        self._server.end(signal.SIGQUIT)
+        self._kept.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _started(self, settings: dict[str, str], deadline: float) -> bool:
-        options = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
-        where = ["-D", self.data, "-h", "127.0.0.1", "-p", str(self.port), "-k", self._folder]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._programs / "postgres", *where, *options],
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
-                **self._rights,
-            )
-        while self._process.poll() is None and time.monotonic() < deadline:
-            if self._accepts():
-                return True
-        return False
 
     def _accepts(self) -> bool:
         import psycopg
@@ -133,14 +128,8 @@ class PostgresServer:
         try:
             self.connect(database="postgres").close()
         except psycopg.OperationalError:
-            time.sleep(0.01)
             return False
         return True
-
-    def _end(self, how: signal.Signals) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(how)
-            self._process.wait(START_SECONDS)
 
     def _run(self, program: str, *arguments: Any) -> None:
         done = subprocess.run(
@@ -165,10 +154,3 @@ def unprivileged() -> tuple[int, int] | None:
     names = {entry.pw_name: entry for entry in pwd.getpwall()}
     entry = names.get("postgres") or names["nobody"]
     return entry.pw_uid, entry.pw_gid
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -27,10 +27,10 @@ WITH_A_BROKER = ["13_beside_kafka.py", "14_into_a_topic.py", "15_kafka_in.py"]
 CONNECT = ("grpc", "grpc_status", "zstandard")
 
 
-def output_of(example: str, *arguments: str) -> str:
-    """What an example prints in a process of its own."""
+def output_of(example: str, *arguments: str, **variables: str) -> str:
+    """What an example prints in a process of its own, with these variables in its environment."""
     command = [sys.executable, str(EXAMPLES / example), *arguments]
-    environment = {**os.environ, **OF_ALL}
+    environment = {**os.environ, **OF_ALL, **variables}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout
@@ -70,7 +70,8 @@ def test_03_cluster() -> None:
 
 @pytest.mark.skipif(any(find_spec(name) is None for name in CONNECT), reason=f"Spark Connect needs {CONNECT}")
 def test_08_connect() -> None:
-    assert output_of("08_connect.py") == promised("08_connect.py")
+    """SPARK_TESTING: the server takes any free port, not 15002, so that several runs can be at once."""
+    assert output_of("08_connect.py", SPARK_TESTING="1") == promised("08_connect.py")
 
 
 @pytest.mark.parametrize("example", IN_THIS_PROCESS)

@@ -47,7 +47,7 @@ def described(info: StreamInfo) -> dict[str, Any]:
             {"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen, "checkpointGone": r.checkpointGone}
             for r in info.readers
         ],
-        "warnings": blocking(info),
+        "warnings": warnings(info),
     }
 
 
@@ -66,6 +66,11 @@ def _producer_json(producer: ProducerDescription) -> dict[str, Any]:
         "cut": producer.cut,
         "weakestKeys": weakest,
     }
+
+
+def warnings(info: StreamInfo) -> list[str]:
+    """Returns what whoever looks after the stream should know."""
+    return [*blocking(info), *info.openTransactions]
 
 
 def blocking(info: StreamInfo) -> list[str]:

@@ -38,7 +38,7 @@ class AirflowAsset:
         self._id: int | None = None
         self._client = HttpClient(timeout, [*self._headers.secrets, *self._login.values()])
 
-    def announce(self, period: Period) -> None:
+    def announce(self, period: Period, call: str) -> None:  # noqa: ARG002
         """Creates the event."""
         known = self._id is not None
         try:

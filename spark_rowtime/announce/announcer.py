@@ -2,10 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta, tzinfo
+from http import HTTPStatus
+from itertools import chain, count, repeat
 from typing import Any
+from uuid import UUID, uuid5
 
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, restart_seconds
 from spark_rowtime.adapter.host_lock import only_host
@@ -23,6 +26,10 @@ from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_
 from spark_rowtime.types.timestamps import END, from_micros, zone_named
 
 LOG = logging.getLogger("spark_rowtime.announce")
+_AGAIN = (
+    "If the target answers so to a call that it has taken before, as after a lost answer, say that this status means "
+    "taken: --taken 409 (taken=[409])."
+)
 READER = "announce:"
 """What the names of the registered readers of announcers begin with."""
 
@@ -43,8 +50,9 @@ def announceTo(
     body: str | None = None,
     headers: Mapping[str, str] | None = None,
     method: str | None = None,
+    taken: Sequence[int] | None = None,
     timeout: str | timedelta | None = None,
-    retries: int = len(RESTART_SECONDS),
+    retries: int | None = None,
 ) -> int:
     """Calls a target once for each hour, day or other period that the stream's bound has passed.
 
@@ -76,9 +84,12 @@ def announceTo(
             ``{env:NAME}`` for the value of an environment variable. None: a JSON object of the first five.
         headers: Headers of a request, with the same placeholders.
         method: "POST", "PUT" or "GET". None: "POST".
+        taken: Statuses of HTTP, such as 409, by which the target says that it has a call that it got before. They
+            count as taken, as 2xx does. None: no others.
         timeout: How long to wait for a connection, and for each part of an answer. None: 30 seconds.
         retries: How many times in a row a call is repeated that the target does not take, after 1 s, 2 s and so on up
-            to 60 s, or later if the target asks for it by ``Retry-After``.
+            to 60 s, or later if the target asks for it by ``Retry-After``. None: 10 times, about 5 minutes; with
+            ``follow=True`` without a limit.
 
     Returns:
         The number of periods that were announced.
@@ -103,11 +114,25 @@ def announceTo(
         2026-01-05T16:00:00
         3
     """
-    options = {"key": key, "asset": asset, "body": body, "headers": headers, "method": method, "timeout": timeout}
-    delays = restart_seconds(to_count(retries, "retries"))
+    options: dict[str, Any] = {"key": key, "asset": asset, "body": body, "headers": headers, "method": method}
+    options |= {"taken": taken, "timeout": timeout}
     to_flag(windowEnds, "windowEnds")
-    to_flag(follow, "follow")
+    delays = repetitions(retries, to_flag(follow, "follow"))
     return sum(1 for _ in announcements(path, to, every, tz, start, follow, name, options, delays, ends=windowEnds))
+
+
+class _WithoutLimit:
+    """The seconds before each repetition of a call that is repeated until it is taken."""
+
+    def __iter__(self) -> Iterator[float]:
+        return chain(RESTART_SECONDS, repeat(RESTART_SECONDS[-1]))
+
+
+def repetitions(retries: int | None, follow: bool) -> Iterable[float]:
+    """The seconds before each repetition of a call."""
+    if retries is None and follow:
+        return _WithoutLimit()
+    return restart_seconds(len(RESTART_SECONDS) if retries is None else to_count(retries, "retries"))
 
 
 def announcements(
@@ -119,7 +144,7 @@ def announcements(
     follow: bool,
     name: str | None,
     options: Mapping[str, Any],
-    delays: Sequence[float] = RESTART_SECONDS,
+    delays: Iterable[float] = RESTART_SECONDS,
     wait: Callable[[float], object] = time.sleep,
     *,
     ends: bool = False,
@@ -138,24 +163,26 @@ def announcements(
         open_things.enter_context(_alone(path, READER + label, wait))
         progress = Progress(store, Calendar(unit, zone, merges=made.merges), READER + label, start, ends=ends)
         LOG.info("Announcing %s under the name %r", path, label)
-        yield from _Announcer(store, path, progress, made, unit.name, zone).run(follow, delays, wait)
+        yield from _Announcer(store, path, label, progress, made, unit.name, zone).run(follow, delays, wait)
 
 
 class _Announcer:
     """Announces one stream to one target."""
 
-    def __init__(self, store: Store, path: str, progress: Progress, made: Made, every: str, zone: tzinfo) -> None:
-        self._store, self._path, self._progress = store, path, progress
+    def __init__(
+        self, store: Store, path: str, label: str, progress: Progress, made: Made, every: str, zone: tzinfo
+    ) -> None:
+        self._store, self._path, self._label, self._progress = store, path, label, progress
         self._made, self._every, self._zone = made, every, zone
 
-    def run(self, follow: bool, delays: Sequence[float], wait: Callable[[float], object]) -> Iterator[Period]:
+    def run(self, follow: bool, delays: Iterable[float], wait: Callable[[float], object]) -> Iterator[Period]:
         """Announces up to the end of the log; with ``follow``, until the stream is complete."""
         while True:
             self._store.expire()
             head = self._store.head()
             for span in self._progress.complete(head):
                 period = self._period(span)
-                self._call(period, delays, wait)
+                self._call(period, iter(delays), wait)
                 self._progress.announced(span, head)
                 yield period
             if not follow or (head.floor is not None and head.floor >= END):
@@ -167,16 +194,18 @@ class _Announcer:
         start, end = (from_micros(moment).astimezone(self._zone) for moment in (span.start, span.end))
         return Period(start, end, self._made.name.of(span.clock), self._path, self._every)
 
-    def _call(self, period: Period, delays: Sequence[float], wait: Callable[[float], object]) -> None:
+    def _call(self, period: Period, delays: Iterator[float], wait: Callable[[float], object]) -> None:
         """Calls the target until it has taken the period."""
-        for attempt, delay in enumerate([*delays, None], start=1):
+        call = str(uuid5(UUID(self._store.stream), f"{self._label} {period.every} {period.start.isoformat()}"))
+        for attempt in count(1):
             try:
-                return self._made.target.announce(period)
+                return self._made.target.announce(period, call)
             except NotTakenError as error:
-                if delay is None or not error.temporary:
+                delay = next(delays, None) if error.temporary else None
+                if delay is None:
                     raise _failed(period, error, attempt) from None
                 seconds = max(delay, error.wait)
-                tries = f"attempt {attempt + 1} of {len(delays) + 1} in {seconds:g} s"
+                tries = f"attempt {attempt + 1} in {seconds:g} s"
                 LOG.warning("%s of %s was not taken: %s. Next, %s", period.key, self._path, error, tries)
                 wait(seconds)
         raise AssertionError
@@ -184,9 +213,10 @@ class _Announcer:
 
 def _failed(period: Period, error: NotTakenError, attempts: int) -> AnnouncementError:
     tried = "refused" if not error.temporary else f"not taken in {attempts} attempt(s)"
+    again = "" if error.status != HTTPStatus.CONFLICT else f" {_AGAIN}"
     return AnnouncementError(
         f"The period {period.key} of {period.stream} was {tried}: {error}. It stays the next one: once the cause is "
-        "gone, start the announcer again, and it continues there.",
+        f"gone, start the announcer again, and it continues there.{again}",
         stream=period.stream,
         period=period.key,
         status=error.status,

@@ -30,7 +30,7 @@ class DagsterAsset:
         self._headers = Headers(headers, names=())
         self._client = HttpClient(timeout, self._headers.secrets)
 
-    def announce(self, period: Period) -> None:
+    def announce(self, period: Period, call: str) -> None:  # noqa: ARG002
         """Sends the report."""
         fields = period.fields()
         report = {

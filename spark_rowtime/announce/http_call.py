@@ -6,20 +6,34 @@ from urllib.parse import quote
 
 from spark_rowtime.announce.http_client import HttpClient, require_url
 from spark_rowtime.announce.period import Period
+from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.announce.template import NAMES, Template
 from spark_rowtime.errors import InvalidOptionError
 
-_JSON = "application/json"
+_JSON, _ONCE = "application/json", "idempotency-key"
 _SAMPLE = {"start": "2026-01-05T14:00:00Z", "end": "2026-01-05T15:00:00Z", "key": "k", "stream": "s", "every": "1h"}
 SECRET_WORDS = ("authorization", "cookie", "token", "secret", "password", "key")
 """Parts of the names of headers whose values are secret."""
 
 
 class HttpCall:
-    """Sends a request for each period. Values in the URL are percent-encoded, and values in JSON are escaped."""
+    """Sends a request for each period. Values in the URL are percent-encoded, and values in JSON are escaped.
 
-    def __init__(self, url: str, *, body: str | None, headers: Mapping[str, str], method: str, timeout: float) -> None:
-        self._url, self._method = Template(url, "to"), method
+    The header ``Idempotency-Key`` is the same where a call is repeated. ``taken``: statuses that say, as 2xx does, that
+    the target has the call.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        body: str | None,
+        headers: Mapping[str, str],
+        method: str,
+        timeout: float,
+        taken: frozenset[int],
+    ) -> None:
+        self._url, self._method, self._taken = Template(url, "to"), method, taken
         self._headers = Headers(headers)
         self._json = _JSON in self._headers.fill(_SAMPLE).get("content-type", _JSON).lower()
         self._body = None if body is None else Template(body, "body")
@@ -28,13 +42,17 @@ class HttpCall:
         secrets = [*self._url.secrets, *self._headers.secrets, *(self._body.secrets if self._body else [])]
         self._client = HttpClient(timeout, secrets)
 
-    def announce(self, period: Period) -> None:
+    def announce(self, period: Period, call: str) -> None:
         """Sends the request."""
         fields = period.fields()
-        headers, content = self._headers.fill(fields), self._content(fields)
+        headers, content = {_ONCE: call, **self._headers.fill(fields)}, self._content(fields)
         if content is not None and "content-type" not in headers:
             headers["content-type"] = _JSON
-        self._client.send(self._method, self._address(fields), headers, content)
+        try:
+            self._client.send(self._method, self._address(fields), headers, content)
+        except NotTakenError as error:
+            if error.status not in self._taken:
+                raise
 
     def _address(self, fields: Mapping[str, str]) -> str:
         return self._url.fill(fields, lambda value: quote(value, safe=""), raw=True)

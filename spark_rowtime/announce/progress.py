@@ -1,6 +1,5 @@
 """Progress: up to which period a stream is announced, and which periods follow. The stream keeps it."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +7,7 @@ from spark_rowtime.announce.calendar import Calendar, Span
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import start_bound
 from spark_rowtime.store.base import Head, Position, Store
-from spark_rowtime.store.retention import SEEN_SECONDS
+from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.timestamps import END, show_micros
 
 MOST_EMPTY_PERIODS = 1_000_000
@@ -24,7 +23,8 @@ class Progress:
 
     def __init__(self, store: Store, calendar: Calendar, reader: str, start: Any, *, ends: bool = False) -> None:
         """``ends``: a row at the end of a period belongs to it, and not to the next one."""
-        self._store, self._calendar, self._reader, self._shift = store, calendar, reader, int(ends)
+        self._store, self._calendar, self._shift = store, calendar, int(ends)
+        self._registration = Registration(store, reader)
         found = next((known.position for known in store.readers() if known.name == reader), None)
         self._next = self._first(start) if found is None else self._shifted(found.cut)
         """The moment up to which everything is announced; None: no period has been complete yet."""
@@ -48,7 +48,8 @@ class Progress:
         if limit is None or limit == self._looked_at:
             return
         if self._next is None:
-            self._next = self._start_of_first_row(head, limit)
+            beside = self._store.has_cuts()
+            self._next = self._start_of_first_bound(head) if beside else self._start_of_first_row(head, limit)
         if self._next is not None:
             self._require_sensible(limit, head)
             while (span := self._calendar.holding(self._next)).end <= limit:
@@ -62,15 +63,14 @@ class Progress:
 
     def seen(self) -> None:
         """Renews the registration from time to time, so that it is known to be in use."""
-        if time.monotonic() - self._kept_at > SEEN_SECONDS:
+        if self._registration.due:
             self._keep(self._store.head().seq)
 
     def _keep(self, last: int) -> None:
         """Registers the position: of the log up to seq ``last``, the rows before the next period are read."""
         seq = self._store.horizon().seq if self._next is None else last
         cut = None if self._next is None else self._next + self._shift
-        self._store.keep(self._reader, Position(seq, cut, None))
-        self._kept_at = time.monotonic()
+        self._registration.keep(Position(seq, cut, None))
 
     def _limit(self, head: Head) -> int | None:
         """The moment up to which the stream is complete; None while there is none.
@@ -85,15 +85,29 @@ class Progress:
 
     def _last_promise(self, head: Head) -> int | None:
         """The floor before the end of time; None if there was none."""
+        before = max(self._first_with(END, head) - 1, self._store.horizon().seq)
+        floor = self._store.at(before).floor
+        return None if floor is None or floor >= END else floor
+
+    def _start_of_first_bound(self, head: Head) -> int | None:
+        """The start of the period that the first bound was in, or at the end of: where rows are in a topic beside."""
+        horizon = self._store.horizon()
+        first = horizon if horizon.floor is not None else self._store.at(self._first_with(0, head))
+        if first.floor is None or first.floor >= END:
+            return None
+        return self._calendar.holding(max(first.floor - 1 - self._shift, 0)).start
+
+    def _first_with(self, least: int, head: Head) -> int:
+        """The seq of the first event, up to that of ``head``, with a floor of at least this."""
         low, high = self._store.horizon().seq, head.seq
         while high - low > 1:
             middle = (low + high) // 2
-            if (self._store.at(middle).floor or 0) >= END:
+            floor = self._store.at(middle).floor
+            if floor is not None and floor >= least:
                 high = middle
             else:
                 low = middle
-        floor = self._store.at(low).floor
-        return None if floor is None or floor >= END else floor
+        return high
 
     def _start_of_first_row(self, head: Head, limit: int) -> int | None:
         """The start of the period of the earliest row below ``limit``; None if there is no such row."""

@@ -19,7 +19,7 @@ class SuccessFile:
     folders that were made for it are on the disk before the announcement counts as taken.
     """
 
-    def announce(self, period: Period) -> None:
+    def announce(self, period: Period, call: str) -> None:  # noqa: ARG002
         """Creates the file."""
         file = file_of(period.key)
         try:

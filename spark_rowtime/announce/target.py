@@ -20,5 +20,8 @@ class NotTakenError(Exception):
 class Target(Protocol):
     """Something that takes announcements."""
 
-    def announce(self, period: Period) -> None:
-        """Returns when the target has taken the announcement; raises NotTakenError otherwise."""
+    def announce(self, period: Period, call: str) -> None:
+        """Returns when the target has taken the announcement; raises NotTakenError otherwise.
+
+        ``call`` is an id of the announcement. It stays the same where the announcement is repeated.
+        """

@@ -1,7 +1,7 @@
 """Makes the target of an announcer from its text, such as ``success-file:out/date=%Y-%m-%d``, and its options."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from spark_rowtime.announce.success_file import SuccessFile, require_local
 from spark_rowtime.announce.target import Target
 from spark_rowtime.announce.unit import Unit
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.types.arguments import did_you_mean, nearest, to_choice
+from spark_rowtime.types.arguments import did_you_mean, nearest, to_choice, to_count
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import to_required_interval
 
@@ -23,12 +23,13 @@ KINDS = ("success-file", "http", "airflow", "dagster")
 METHODS = ("POST", "PUT", "GET")
 _OPTIONS = {
     "success-file": (),
-    "http": ("key", "body", "headers", "method", "timeout"),
+    "http": ("key", "body", "headers", "method", "taken", "timeout"),
     "airflow": ("key", "asset", "headers", "timeout"),
     "dagster": ("key", "asset", "headers", "timeout"),
     "function": ("key",),
 }
 TIMEOUT = "30 s"
+_FAILURES = range(300, 600)
 _LEAST_TIMEOUT_MICROS, _MOST_TIMEOUT_MICROS = 1_000, 3_600_000_000
 
 
@@ -51,7 +52,7 @@ class Function:
     def __init__(self, function: Callable[[Period], object]) -> None:
         self._function = function
 
-    def announce(self, period: Period) -> None:
+    def announce(self, period: Period, call: str) -> None:  # noqa: ARG002
         """Calls the function."""
         self._function(period)
 
@@ -79,7 +80,8 @@ def make(to: Any, unit: Unit, options: Mapping[str, Any]) -> Made:
 def _over_http(kind: str, url: str, headers: dict[str, str], timeout: float, given: Mapping[str, Any]) -> Target:
     if kind == "http":
         method = to_choice(given.get("method", METHODS[0]), "method", *METHODS)
-        return HttpCall(url, body=_text(given.get("body"), "body"), headers=headers, method=method, timeout=timeout)
+        body, taken = _text(given.get("body"), "body"), _statuses(given.get("taken", ()))
+        return HttpCall(url, body=body, headers=headers, method=method, timeout=timeout, taken=taken)
     asset = _text(given.get("asset"), "asset")
     if not asset:
         raise InvalidOptionError(f"to={kind}: needs asset, the name of the asset in {kind.title()}.", option="asset")
@@ -123,6 +125,20 @@ def _text(value: Any, name: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise InvalidOptionError(f"{name}={short_repr(value)} must be a text.", option=name, value=short_repr(value))
+
+
+def _statuses(taken: Any) -> frozenset[int]:
+    """The statuses besides 2xx that say that a call is taken."""
+    statuses = taken if isinstance(taken, Iterable) and not isinstance(taken, str) else (taken,)
+    found = frozenset(to_count(status, "taken") for status in statuses)
+    if not found <= set(_FAILURES):
+        raise InvalidOptionError(
+            f"taken={short_repr(taken)} must be statuses from {_FAILURES.start} to {_FAILURES.stop - 1}, such as 409. "
+            "2xx counts as taken anyway.",
+            option="taken",
+            value=short_repr(taken),
+        )
+    return found
 
 
 def _seconds(timeout: Any) -> float:

@@ -48,7 +48,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Idled:
-    """A producer was silent for longer than idleTimeout."""
+    """A producer was silent for longer than idleTimeout, or has said that it sends nothing for now."""
 
     producer: str
 
@@ -83,6 +83,8 @@ class StreamClock:
       that was published before it.
     - *weakest*: while the stream has a bound, it is the weakest bound of the expected producers and of the attached
       ones that are not idle, but never less than it was.
+    - *idle*: a producer that becomes idle raises the floor at most to what the others that count have promised; where
+      none of these is left, the floor stays.
     - *remembers*: when the last producer leaves, the floor is at least the largest rowtime accepted.
     - *end*: when the last producer becomes complete, the floor is END.
     - *replay*: the same events give the same floors.

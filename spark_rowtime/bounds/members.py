@@ -16,7 +16,7 @@ class Status(StrEnum):
     """The stream waits for the producer, which has not opened its sink yet; it has promised nothing."""
     ATTACHED = "attached"
     IDLE = "idle"
-    """Attached, but silent for longer than idleTimeout: the producer does not count until it sends again."""
+    """Attached, but silent for longer than idleTimeout, or by its own word: it does not count until it sends again."""
     DETACHED = "detached"
     """The producer's lease ended, or the producer was detached by hand."""
     LEFT = "left"

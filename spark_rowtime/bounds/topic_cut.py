@@ -184,14 +184,20 @@ def require_forward(before: TopicCut | None, cut: TopicCut, producer: str) -> No
 
 
 def require_same_topics(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raises KafkaTopicError if a topic has another id ``now`` than it had ``before``."""
+    """Raises KafkaTopicError if a topic has another id ``now`` than it had ``before``. Ids are in any Base64."""
     for topic, found in now.items():
-        if before.get(topic, found) != found:
+        if _plain(before.get(topic, found)) != _plain(found):
             raise KafkaTopicError(
                 f"Topic {topic!r} was deleted and created again: cuts of this stream are about the topic with id "
                 f"{before[topic]}, but now its id is {found}. Its offsets began again at 0, so no earlier cut means "
-                "anything in it. Create a new stream for the bounds of the new topic.",
+                "anything in it. Create a new stream for the bounds of the new topic, and start a query over it with a "
+                "new checkpoint.",
                 topic=topic,
                 topicId=before[topic],
                 foundId=found,
             )
+
+
+def _plain(topic_id: str) -> str:
+    """An id as librdkafka writes it. Java's client writes the same id in the Base64 that URLs allow."""
+    return topic_id.replace("-", "+").replace("_", "/")

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from spark_rowtime.cli.admin import copy, delete, list_streams, rename
+from spark_rowtime.cli.adopt import adopt
 from spark_rowtime.cli.alter import alter
 from spark_rowtime.cli.announce import announce
 from spark_rowtime.cli.check import check
@@ -70,6 +71,7 @@ for _command in (
     check,
     copy,
     rename,
+    adopt,
     delete,
     list_streams,
     serve,

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from spark_rowtime.adapter.adapter import RESTART_SECONDS, restart_seconds
+from spark_rowtime.adapter.adapter import RESTART_SECONDS
 from spark_rowtime.admin.description import show_bound
-from spark_rowtime.announce.announcer import announcements
+from spark_rowtime.announce.announcer import announcements, repetitions
 from spark_rowtime.announce.http_call import is_secret
 from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
@@ -57,13 +57,19 @@ from spark_rowtime.types.json_values import dump
     help="A header, such as 'Authorization: Bearer {env:TOKEN}', with the secret in the environment variable TOKEN.",
 )
 @click.option("--method", type=click.Choice(METHODS), help="The HTTP method.  [default: POST]")
+@click.option(
+    "--taken",
+    type=int,
+    multiple=True,
+    metavar="STATUS",
+    help="A status, such as 409, by which the target says that it has a call already; 2xx is one anyway.",
+)
 @click.option("--timeout", help="How long to wait for a connection, and for each part of an answer.  [default: 30 s]")
 @click.option(
     "--retries",
     type=click.IntRange(0, 1_000_000),
-    default=len(RESTART_SECONDS),
-    show_default=True,
-    help="How many times in a row a call is repeated that is not taken.",
+    help=f"How many times in a row a call is repeated that is not taken.  [default: {len(RESTART_SECONDS)}, in about 5 "
+    "minutes; with --follow without a limit]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def announce(
@@ -81,8 +87,9 @@ def announce(
     body: str | None,
     headers: tuple[str, ...],
     method: str | None,
+    taken: tuple[int, ...],
     timeout: str | None,
-    retries: int,
+    retries: int | None,
     as_json: bool,
 ) -> None:
     """Tell a scheduler that an hour, a day or another period of a stream is complete.
@@ -92,8 +99,8 @@ def announce(
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     options: dict[str, Any] = {"key": key, "asset": asset, "body": body, "method": method, "timeout": timeout}
-    options["headers"] = _headers(headers) if headers else None
-    delays = restart_seconds(retries)
+    options |= {"headers": _headers(headers) if headers else None, "taken": taken or None}
+    delays = repetitions(retries, follow)
     with terminable():
         count = 0
         for period in announcements(stream, to, every, tz, start, follow, name, options, delays, ends=window_ends):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from spark_rowtime.admin.description import blocking, show_bound
+from spark_rowtime.admin.description import show_bound, warnings
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.cli.cuts import show_offsets
 from spark_rowtime.cli.output import duration, fact, styled, table
@@ -27,8 +27,8 @@ def lines_of(info: StreamInfo, width: int, now: datetime) -> list[str]:
 
     A warning is one line, because it has a command that is to be copied.
     """
-    warnings = [styled(f"warning   {text}", fg="yellow") for text in blocking(info)]
-    return [*_facts(info, width), "", *_producers(info, width, now), *_readers(info, width, now), *warnings]
+    warned = [styled(f"warning   {text}", fg="yellow") for text in warnings(info)]
+    return [*_facts(info, width), "", *_producers(info, width, now), *_readers(info, width, now), *warned]
 
 
 def _facts(info: StreamInfo, width: int) -> list[str]:

@@ -15,6 +15,8 @@ from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.cli.argument_texts import texts_of
+from spark_rowtime.cli.description import waiting_for
+from spark_rowtime.cli.drain_target import require_consumer_or
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.address import KAFKA
@@ -24,8 +26,9 @@ from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.stream import describeStream
 from spark_rowtime.tables.open import FORMATS, openTableSink
-from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink
+from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink
 
 
 @click.command()
@@ -41,6 +44,7 @@ from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink
     "--every",
     help=f"Into a table or a topic: the interval between two commits.  [default: {EVERY}; a topic: {topic.EVERY}]",
 )
+@click.option("--bounds-every", help=f"Into a table: that of commits with a bound alone.  [default: {BOUNDS_EVERY}]")
 @click.option(
     "--max-rows",
     type=click.IntRange(1),
@@ -69,6 +73,7 @@ def drain(
     start: str,
     name: str | None,
     every: str | None,
+    bounds_every: str | None,
     max_rows: int | None,
     key: str | None,
     partitions: int | None,
@@ -90,7 +95,7 @@ def drain(
     A topic is made if there is none. Rows, as JSON, the bound behind them in each partition, and the position are one
     transaction.
     """
-    gathering = {"every": every, "maxRows": max_rows}
+    gathering = {"every": every, "maxRows": max_rows, "boundsEvery": bounds_every}
     topical: dict[str, Any] = {"key": key, "partitions": partitions, "positions": positions, "anew": anew or None}
     topical["options"] = _settings(config if target.startswith(KAFKA) else None, assignments) or None
     open_sink = _opener(target, gathering, topical)
@@ -98,25 +103,40 @@ def drain(
         if open_sink is not None:
             with open_sink(reader.schema) as sink:
                 _drain_gathering(stream, reader, sink)
-            return
-        consumer = _made(target)
-        reader.drainTo(consumer)
-        if hasattr(consumer, "close"):
-            consumer.close()
+        else:
+            consumer = _made(target)
+            reader.drainTo(consumer)
+            if hasattr(consumer, "close"):
+                consumer.close()
+    if order == "rowtime":
+        _say_held_back(stream)
+
+
+def _say_held_back(stream: str) -> None:
+    """Says which rows the drain has not sent. Of a stream without a bound the reader has said it."""
+    info = describeStream(stream)
+    if info.rowsHeldBack and info.bound is not None:
+        bound, waits = show_bound(info.bound), waiting_for(info)
+        click.echo(f"{info.rowsHeldBack} row(s) wait for the bound, which is {bound} and waits for {waits}.", err=True)
 
 
 def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> Callable[[Any], GatheringSink] | None:
     """What opens a table or a topic for columns; None for a consumer. Raises UsageError for options of another kind."""
     gathering, topical = _given(gathering), _given(topical)
     if target.startswith(KAFKA):
+        if "boundsEvery" in gathering:
+            raise click.UsageError("--bounds-every is for tables: in a topic a bound costs no more than a row.")
         return lambda schema: topic.openTopicSink(target, schema, **gathering, **topical)
+    if target.partition(":")[0] not in FORMATS:
+        require_consumer_or(target)
     if topical:
         raise click.UsageError("--key, --partitions, --config, --set, --positions and --anew are for topics of Kafka.")
     if target.partition(":")[0] in FORMATS:
         return lambda schema: openTableSink(target, schema, **gathering)
     if gathering:
         raise click.UsageError(
-            "--every and --max-rows are for tables and topics: a consumer decides itself when it commits."
+            "--every, --bounds-every and --max-rows are for tables and topics: a consumer decides itself when it "
+            "commits."
         )
     return None
 

@@ -53,7 +53,7 @@ class Chain:
         ours = [source for source in account.sources if source.path is not None and source.rows]
         below = needs is None or floor is None or floor < needs
         if not ours:
-            unknown = _no_account(account.shown) if below else None
+            unknown = _without_bounds(account) if below else None
             return [Step("query", account.shown, floor, None, moved, needs, unknown)]
         source = min(ours, key=lambda each: -1 if each.floor is None else each.floor)
         try:
@@ -121,6 +121,20 @@ def _no_account(query: str) -> Finding:
         f"Query {query!r} has left no account of its sources: it runs without the extension, or with an older version.",
         "Look at the query's progress, and ask about the streams that it reads. With this version and the extension "
         "it leaves an account with its next batch.",
+    )
+
+
+def _without_bounds(account: QueryAccount) -> Finding:
+    """Of a query that has no source with bounds: it reads views of streams, or has told of no source."""
+    paths = [source.path for source in account.sources if source.path is not None]
+    if not paths:
+        return _no_account(account.shown)
+    return Finding(
+        Cause.ORDINARY_SOURCE,
+        account.shown,
+        f"Query {account.shown!r} reads the late rows of {paths[0]} (view=rejected), which have no bound, so its "
+        "output has none.",
+        f"Read its output in order of arrival. Whether an hour is complete, {paths[0]} tells.",
     )
 
 

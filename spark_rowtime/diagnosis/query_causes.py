@@ -8,8 +8,8 @@ from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.query_account import FAILED, STOPPED, QueryAccount, QuerySource
-from spark_rowtime.types.timestamps import show_micros, to_interval
+from spark_rowtime.store.query_account import FAILED, STOPPED, QueryAccount, QueryOperator, QuerySource
+from spark_rowtime.types.timestamps import END, show_micros, to_interval
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,20 @@ class QueryState:
         several sources a slow one can lie behind the output, which says nothing about how times are moved.
         """
         read, out = self.source.floor, self.account.output_floor
-        behind = 0 if out is None or read is None else read - out
+        if out is None or read is None:
+            return 0
+        behind = max(self._marks) - _whole(out) if self._marks else read - out
         return behind if len(self.account.sources) == 1 else max(behind, 0)
+
+    @property
+    def _waiting(self) -> list[QueryOperator]:
+        """The operators whose rows come out when a window, a session or a raw time is complete."""
+        return [o for o in self.account.operators if o.window is not None or o.done is not None]
+
+    @property
+    def _marks(self) -> list[int]:
+        """Their watermarks, which are whole milliseconds."""
+        return [o.watermark for o in self._waiting if o.watermark is not None]
 
     @property
     def hold(self) -> int:
@@ -55,15 +67,25 @@ class QueryState:
     def source_needs(self) -> int:
         """The time that the source must reach, as far as the last batch tells.
 
-        Where the query has not read all, the least time counts that can be enough: it may round times.
+        Where the query has not read all, the least time counts that can be enough: it may round times. Where operators
+        wait for a watermark, it is the next whole millisecond. A row at the watermark may still change a session,
+        or a group by a raw time, so for these the bound must be strict.
         """
-        return self.needs + (self.shift if self.shift < 0 or self.has_read_all else 0)
+        shift = self.shift if self.shift < 0 or self.has_read_all else 0
+        if not self._marks or self.needs >= END:
+            return self.needs + shift
+        return -_whole(-self.needs) + shift + (0 if all(o.window for o in self._waiting) else 1)
 
     @property
     def is_to_blame(self) -> bool:
         """Whether the source has come far enough, but the output has not."""
         below = self.floor is None or self.floor < self.needs
         return below and self.stream.floor is not None and self.stream.floor >= self.source_needs
+
+
+def _whole(micros: int) -> int:
+    """The last whole millisecond."""
+    return micros // 1000 * 1000
 
 
 def hold_of(store: Store, source: QuerySource) -> Hold | None:

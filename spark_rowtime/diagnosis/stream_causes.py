@@ -102,7 +102,10 @@ _LOOK_AT_FEED = (
     "Look at the feed of {name!r}; the bound moves with its next row or bound. If it has ended for good: "
     "rowtime close {end} (its rows count), or rowtime close {end} --complete (it will never send again)."
 )
-_IDLE = "The stream waits for nobody: producer {name!r} is silent for longer than idleTimeout, and no other one sends."
+_IDLE = (
+    "The stream waits for nobody: producer {name!r} is silent for longer than idleTimeout, or than its feed's idle, "
+    "and no other one sends."
+)
 _NOBODY = {
     Cause.PROCESS_GONE: (
         "The stream waits for nobody: the process of producer {name!r} is gone, and its lease has ended.",

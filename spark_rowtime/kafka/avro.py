@@ -1,6 +1,10 @@
 """Avro records in Confluent's wire format: a schema registry has the schema that a message names by its id."""
 
+import struct
+import time
 from collections.abc import Mapping
+from contextlib import suppress
+from json import JSONDecodeError
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -11,43 +15,86 @@ from spark_rowtime.kafka.malformed import MalformedError
 
 REGISTRY = "registry."
 """What the names of the options of the schema registry's client begin with."""
+TRIES, TRY_SECONDS = 4, 0.5
+"""How often the registry is asked for a schema that it does not have, and the pause between."""
+MISSING_SECONDS = 60.0
+"""For so long such a schema is asked for once only, with each message."""
+_NO_SCHEMA = (40401, 40402, 40403)
+"""The registry's codes for a subject, a version and a schema that it does not have."""
+_HEADER = struct.Struct(">bI")
 _NUMBERS = ("timeout", "max.retries", "retries.wait.ms", "retries.max.wait.ms", "cache.capacity")
 
 
 class AvroRecords:
-    """Reads the record of a message. ``options`` are those of confluent-kafka's SchemaRegistryClient, with ``url``."""
+    """Reads the record of a message. ``options`` are those of confluent-kafka's SchemaRegistryClient, with ``url``.
+
+    A message is malformed if its bytes are no record of its schema, or if the registry says more than once that there
+    is no such schema. Whatever else the registry answers, or does not, is no statement about the message:
+    KafkaUnavailableError.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         registry = library("confluent_kafka.schema_registry")
         self._serialization = library("confluent_kafka.serialization")
         self._refused = library("confluent_kafka.schema_registry.error").SchemaRegistryError
         self._address = _without_secrets(options["url"])
-        try:
-            client = registry.SchemaRegistryClient({name: _typed(name, text) for name, text in options.items()})
-        except (ValueError, TypeError):
-            client = None
-        if client is None:
+        self._missing: dict[int, float] = {}
+        """Until when a schema is taken for missing that the registry did not have."""
+        self._client: Any = None
+        with suppress(ValueError, TypeError):
+            self._client = registry.SchemaRegistryClient({name: _typed(name, text) for name, text in options.items()})
+        if self._client is None:
             raise InvalidOptionError(
                 f"The client of the schema registry refuses one of the options {sorted(options)}: there is no such "
                 "option, or its value cannot be used. (Values are not shown: they may be secret.)",
                 option=f"{REGISTRY}*",
             )
-        self._read = library("confluent_kafka.schema_registry.avro").AvroDeserializer(client)
+        self._read = library("confluent_kafka.schema_registry.avro").AvroDeserializer(self._client)
 
     def __call__(self, message: Any) -> Any:
         where = self._serialization.SerializationContext(message.topic(), self._serialization.MessageField.VALUE)
         try:
+            return self._record(message, where)
+        except MalformedError:
+            if (schema := _schema_id(message.value())) is None:
+                raise
+        self._require_schema(schema, f"{message.topic()}-value")
+        return self._record(message, where)
+
+    def _record(self, message: Any, where: Any) -> Any:
+        try:
             return _with_texts(self._read(message.value(), where))
-        except self._refused as error:
-            if error.http_status_code == 404:
-                raise MalformedError("the schema registry has no schema of its id") from None
-            raise self._unavailable(f"status {error.http_status_code}") from None
-        except OSError as error:
-            raise self._unavailable(type(error).__name__) from None
         except Exception as error:  # noqa: BLE001
-            if type(error).__module__.startswith("httpx"):
-                raise self._unavailable(type(error).__name__) from None
+            self._require_registry(error)
             raise MalformedError(f"it is not Avro in Confluent's wire format: {error}") from None
+
+    def _require_registry(self, error: Exception) -> None:
+        """Raises KafkaUnavailableError for an error of the registry, unless it says that there is no such schema."""
+        if isinstance(error, self._refused):
+            if not _says_missing(error):
+                raise self._unavailable(f"status {error.http_status_code}") from None
+        elif isinstance(error, OSError | JSONDecodeError) or type(error).__module__.startswith("httpx"):
+            raise self._unavailable(type(error).__name__) from None
+
+    def _require_schema(self, schema: int, subject: str) -> None:
+        """Raises MalformedError if the registry says again and again that it has no such schema.
+
+        A registry of several nodes knows a new schema a moment later everywhere.
+        """
+        tries = 1 if time.monotonic() < self._missing.get(schema, 0.0) else TRIES
+        for pause in [0.0, *[TRY_SECONDS] * (tries - 1)]:
+            time.sleep(pause)
+            try:
+                self._client.get_schema(schema, subject)
+            except Exception as error:  # noqa: BLE001
+                self._require_registry(error)
+                if not isinstance(error, self._refused):
+                    raise self._unavailable(type(error).__name__) from None
+            else:
+                self._missing.pop(schema, None)
+                return
+        self._missing[schema] = time.monotonic() + MISSING_SECONDS
+        raise MalformedError(f"the schema registry has no schema of its id, {schema}")
 
     def _unavailable(self, code: str) -> KafkaUnavailableError:
         return KafkaUnavailableError(
@@ -56,6 +103,16 @@ class AvroRecords:
             servers=self._address,
             code=code,
         )
+
+
+def _schema_id(value: bytes) -> int | None:
+    """The id of a message's schema; None if the message does not begin with one."""
+    return int(_HEADER.unpack_from(value)[1]) if len(value) > _HEADER.size and value[0] == 0 else None
+
+
+def _says_missing(error: Any) -> bool:
+    """Whether a registry says that there is no such schema, and not a proxy that there is no such page."""
+    return error.http_status_code == 404 and error.error_code in _NO_SCHEMA
 
 
 def _with_texts(value: Any) -> Any:

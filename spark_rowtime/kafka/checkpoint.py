@@ -8,22 +8,29 @@ from spark_rowtime.kafka.topics import Part, TopicState
 
 
 class Checkpoint(NamedTuple):
-    """The id of the topic, and the offset of the next message."""
+    """The id of the topic, and the offset of the next message.
+
+    ``epoch``: the epoch of the leader that has written the message before it; None: it is not known, as behind a marker
+    of a transaction. A broker tells by it whether the partition has lost that message, and has others in its place.
+    """
 
     topic_id: str
     offset: int
+    epoch: int | None = None
 
     def text(self) -> str:
         """As the stream stores it."""
-        return json.dumps({"topicId": self.topic_id, "offset": self.offset})
+        epoch = {} if self.epoch is None else {"leaderEpoch": self.epoch}
+        return json.dumps({"topicId": self.topic_id, "offset": self.offset, **epoch})
 
     @classmethod
     def read(cls, text: str, producer: str) -> "Checkpoint":
         """The checkpoint that the stream has; InvalidOptionError if another program has written it."""
         try:
             found = json.loads(text)
-            return cls(str(found["topicId"]), int(found["offset"]))
-        except (ValueError, TypeError, KeyError):
+            epoch = found.get("leaderEpoch")
+            return cls(str(found["topicId"]), int(found["offset"]), None if epoch is None else int(epoch))
+        except (ValueError, TypeError, KeyError, AttributeError):
             pass
         raise InvalidOptionError(
             f"The checkpoint of producer {producer!r}, {text!r}, is not one of KafkaFeed: another program has sent "

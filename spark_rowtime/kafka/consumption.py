@@ -1,14 +1,16 @@
 """Consumption: reads the partitions that Kafka assigns to this host, and hands them over when Kafka takes them."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from operator import methodcaller
 from typing import Any
 
-from spark_rowtime.errors import DataLostError, ProducerFencedError, RowtimeError
+from spark_rowtime.errors import DataLostError, MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, Told, library, made, unavailable
+from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
@@ -22,8 +24,14 @@ TOPIC_LOOK_SECONDS = 30.0
 """Seconds between two looks whether the topics are still those that they were."""
 SETTLE_SECONDS = 15.0
 """How long a host that was fenced waits for Kafka to take the partition from it. Longer than a session's timeout."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+"""How long a partition waits before a message is decoded again for which its decoder was not ready."""
+CONTEST_SECONDS = 120.0
+"""If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
 DOWN_SECONDS = 30.0
 """How long all brokers may be away before the feed fails."""
+_TRUNCATED = re.compile(r"truncation.*broker end offset is (\d+)")
+"""How the client tells by the leaders' epochs that a partition was truncated, and where."""
 _PASSING = (
     *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD"),
     *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE"),
@@ -46,7 +54,9 @@ class Consumption:
         *,
         skips_lost: bool,
         until_end: bool,
+        ask: Callable[[Callable[[], Any]], Inquiry[Any]] = in_background,
     ) -> None:
+        self._ask = ask
         self._topics, self._known, self._open, self._quiet = topics, known, open_feed, quiet
         self._skips_lost, self._until_end = skips_lost, until_end
         self._ends: dict[Part, int] = {}
@@ -54,7 +64,12 @@ class Consumption:
         self._left_at: dict[Part, int] = {}
         """The next offset of each partition that this host has let go."""
         self._fenced: dict[Part, float] = {}
-        self._taken_back: set[Part] = set()
+        self._taken_back: dict[Part, float] = {}
+        """When this host took each partition back."""
+        self._pauses: dict[Part, tuple[int | None, float]] = {}
+        """Of partitions that have waited: for which offset, and how many seconds."""
+        self._waiting: dict[Part, float] = {}
+        """When each partition goes on that waits until its next message can be decoded."""
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
@@ -62,6 +77,8 @@ class Consumption:
         """When the client first told that all brokers are away, and last; None: not since the last message."""
         self._told = Told()
         self._looked_at_topics = time.monotonic()
+        self._topics_now: Inquiry[dict[str, TopicState | None]] | None = None
+        """The question whether the topics are still those that they were, until it is answered."""
         self._kafka = library()
         self._consumer = made("consumer", {**options, "error_cb": self._client_failed})
 
@@ -98,6 +115,7 @@ class Consumption:
         self._quiet.look(list(self._feeds.values()), self._guarded)
         self._look_at_topics(now)
         self._settle(now)
+        self._go_on(now)
 
     def _take(self, part: Part, messages: list[Any]) -> None:
         """Sends the rows of messages, and clears the list."""
@@ -116,12 +134,37 @@ class Consumption:
             return
         try:
             action(feed)
+        except MessageNotReadyError as error:
+            self._wait(part, feed, error)
         except ProducerFencedError as error:
-            if part in self._taken_back:
+            if time.monotonic() - self._taken_back.get(part, -CONTEST_SECONDS) < CONTEST_SECONDS:
                 raise
             LOG.warning("Another host has taken over %s; this one lets it go: %s", part.producer, error)
             self._let_go(part)
             self._fenced[part] = time.monotonic()
+
+    def _wait(self, part: Part, feed: PartitionFeed, error: MessageNotReadyError) -> None:
+        """Lets a partition wait whose next message cannot be decoded just now. The pauses grow until it goes on."""
+        offset, pause = self._pauses.get(part, (None, 0.0))
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS) if offset == feed.next else FIRST_PAUSE_SECONDS
+        self._pauses[part] = feed.next, pause
+        self._waiting[part] = time.monotonic() + pause
+        feed.end = None
+        self._consumer.pause([self._kafka.TopicPartition(*part)])
+        LOG.warning(
+            "The message at offset %s of %s cannot be decoded just now; it is tried again in %s s: %s",
+            feed.next,
+            part.producer,
+            pause,
+            error,
+        )
+
+    def _go_on(self, now: float) -> None:
+        """Reads the partitions whose pause has passed again from the message for which they wait."""
+        for part in [part for part, until in self._waiting.items() if now >= until]:
+            del self._waiting[part]
+            self._consumer.resume([self._kafka.TopicPartition(*part)])
+            self._read_on(self._feeds[part])
 
     def _ended(self) -> bool:
         """Whether all that was there is committed. The last commit may find that another host has taken over."""
@@ -131,7 +174,7 @@ class Consumption:
         return self._done()
 
     def _done(self) -> bool:
-        if not self._until_end or self._fenced:
+        if not self._until_end or self._fenced or self._waiting:
             return False
         if not self._feeds:  # other hosts have all partitions
             return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
@@ -154,7 +197,7 @@ class Consumption:
         found = []
         for part in parts:
             feed = self._feeds[part] = self._opened(part)
-            found.append(self._kafka.TopicPartition(part.topic, part.number, feed.next))
+            found.append(self._place(feed))
         return found
 
     def _opened(self, part: Part) -> PartitionFeed:
@@ -176,8 +219,9 @@ class Consumption:
             self._let_go(Part(partition.topic, partition.partition))
 
     def _let_go(self, part: Part) -> None:
-        self._fenced.pop(part, None)
-        self._taken_back.discard(part)
+        for kept in (self._fenced, self._pauses, self._waiting):
+            kept.pop(part, None)
+        self._taken_back.pop(part, None)
         feed = self._feeds.pop(part, None)
         if feed is not None:
             self._left_at[part] = feed.next
@@ -187,71 +231,79 @@ class Consumption:
     def _settle(self, now: float) -> None:
         """Takes partitions back that another host took, but that Kafka has left to this one.
 
-        So it is when a host stood still between its assignment and its start. If it happens again, there is a second
-        consumer group, and the error of the sink is raised.
+        So it is when a host stood still between its assignment and its start. If it happens again soon, there is a
+        second consumer group, and the error of the sink is raised.
         """
         for part in [part for part, since in self._fenced.items() if now - since > SETTLE_SECONDS]:
             del self._fenced[part]
-            self._taken_back.add(part)
+            self._taken_back[part] = now
             feed = self._feeds[part] = self._opened(part)
-            self._read_from(part, feed.next)
+            self._read_on(feed)
 
     def _event(self, part: Part, message: Any) -> None:
         """An error that comes in the place of a message."""
         error, codes = message.error(), self._kafka.KafkaError
         feed = self._feeds.get(part)
         if error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the client's own name)
-            if feed is not None:
+            if feed is not None and part not in self._waiting:
                 feed.end = message.offset()
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
             self._guarded(part, PartitionFeed.flush)  # nobody can read again what came before
             if feed is not None and part in self._feeds:
-                self._out_of_range(part, feed)
+                self._out_of_range(part, feed, error)
         elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
-            self._require_topics(part.topic)
+            self._require_same(part.topic, self._topics.find(part.topic))
         elif error.code() in [getattr(codes, name) for name in _PASSING]:
             LOG.debug("Reading %s: %s", part.producer, error)
         else:
             raise unavailable(self._topics.servers, error, f"Reading {part.producer}")
 
-    def _out_of_range(self, part: Part, feed: PartitionFeed) -> None:
-        """The broker no longer has the offset: retention has removed it, or the topic is another one."""
-        self._require_topics(part.topic)
+    def _out_of_range(self, part: Part, feed: PartitionFeed, error: Any) -> None:
+        """The broker does not have what the feed has read, or has other messages there, or the topic is another one."""
+        self._require_same(part.topic, self._topics.find(part.topic))
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
-        lost = f"offsets {feed.next} to {start - 1}" if feed.next < start else f"what lay behind offset {end}"
-        text = f"Messages of partition {part.number} of topic {part.topic!r} are lost: {lost} are no longer there"
+        lost, on_at = _lost(feed.next, start, end, _truncated_at(error))
+        text = f"Messages of partition {part.number} of topic {part.topic!r} are lost: {lost}"
         if not self._skips_lost:
             raise DataLostError(
-                f"{text} (retention, or an unclean election), and the stream has the partition up to offset "
-                f"{feed.next}. Raise the topic's retention. Give lost='skip' to go on at offset {start}, without them.",
+                f"{text}. The stream has the partition up to offset {feed.next}. Raise the topic's retention, and "
+                "leave unclean.leader.election.enable at false. Give lost='skip' to go on at offset "
+                f"{on_at}, without them.",
                 asked=feed.next,
                 horizon=start,
                 last=end,
             )
-        LOG.warning("%s. The stream goes on at offset %s.", text, start)
-        feed.next, feed.end = start if feed.next < start else end, None
-        self._read_from(part, feed.next)
+        LOG.warning("%s. The stream goes on at offset %s.", text, on_at)
+        feed.go_on_at(on_at)
+        self._read_on(feed)
 
-    def _read_from(self, part: Part, offset: int) -> None:
-        """Has the client read a partition from another offset, also after an error that has stopped it."""
-        self._consumer.incremental_unassign([self._kafka.TopicPartition(*part)])
-        self._consumer.incremental_assign([self._kafka.TopicPartition(*part, offset)])
+    def _read_on(self, feed: PartitionFeed) -> None:
+        """Has the client read a partition from the next offset, also after an error that has stopped it."""
+        self._consumer.incremental_unassign([self._kafka.TopicPartition(*feed.part)])
+        self._consumer.incremental_assign([self._place(feed)])
+
+    def _place(self, feed: PartitionFeed) -> Any:
+        """Where the client reads a partition. By the leader's epoch it finds out whether that was truncated."""
+        epoch = {} if feed.epoch is None else {"leader_epoch": feed.epoch}
+        return self._kafka.TopicPartition(feed.part.topic, feed.part.number, feed.next, **epoch)
 
     def _look_at_topics(self, now: float) -> None:
-        if now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
+        if self._topics_now is None and now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
             self._looked_at_topics = now
-            self._require_topics(*self._known)
+            self._topics_now = self._ask(lambda: {name: self._topics.find(name) for name in self._known})
+        if self._topics_now is not None and self._topics_now.done:
+            found, self._topics_now = self._topics_now.result, None
+            for name, state in found.items():
+                self._require_same(name, state)
 
-    def _require_topics(self, *names: str) -> None:
+    def _require_same(self, name: str, state: TopicState | None) -> None:
         """Raises KafkaTopicError if a topic was deleted, or deleted and created anew."""
-        for name in names:
-            known, state = self._known[name], self._topics.find(name)
-            found = None if state is None else state.id
-            if found != known.id:
-                reached = {**self._left_at, **{part: feed.next for part, feed in self._feeds.items()}}
-                parts = [part for part in reached if part.topic == name] or known.parts
-                part = max(parts, key=lambda part: reached.get(part, 0))
-                raise replaced(part, known.id, reached.get(part), found)
+        known, found = self._known[name], None if state is None else state.id
+        if found != known.id:
+            reached = {**self._left_at, **{part: feed.next for part, feed in self._feeds.items()}}
+            parts = [part for part in reached if part.topic == name] or known.parts
+            part = max(parts, key=lambda part: reached.get(part, 0))
+            raise replaced(part, known.id, reached.get(part), found)
 
     def _client_failed(self, error: Any) -> None:
         """The client's own errors; it goes on by itself where it can."""
@@ -269,3 +321,19 @@ class Consumption:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+def _truncated_at(error: Any) -> int | None:
+    """The offset from which on a partition has other messages than those that were read; None: that is not known."""
+    found = _TRUNCATED.search(error.str())
+    return int(found[1]) if found else None
+
+
+def _lost(read: int, start: int, end: int, truncated_at: int | None) -> tuple[str, int]:
+    """What is lost of a partition that was read up to an offset, and where to go on."""
+    if read < start:
+        return f"offsets {read} to {start - 1} are no longer there (retention has removed them)", start
+    if truncated_at is not None:
+        what = f"offsets {truncated_at} to {read - 1} were truncated, and what is there now are other messages"
+        return f"{what} (an unclean election)", truncated_at
+    return f"it ends at offset {end} now, so offsets before {read} were truncated (an unclean election)", end

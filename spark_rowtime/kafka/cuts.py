@@ -5,7 +5,7 @@ from typing import Any
 
 from spark_rowtime.bounds.bound import weaker
 from spark_rowtime.bounds.cut_holds import CutHolds, Hold
-from spark_rowtime.bounds.topic_cut import Offsets, offsets_of
+from spark_rowtime.bounds.topic_cut import Offsets, offsets_of, require_same_topics
 from spark_rowtime.store.base import Position, Store
 
 __all__ = ["CutFloors", "Hold", "Offsets", "offsets_of"]
@@ -37,6 +37,11 @@ class CutFloors:
     def topicIds(self) -> Mapping[str, str]:
         """The ids of topics that cuts up to the last position asked for have named."""
         return self._holds.ids
+
+    def requireTopics(self, seq: int, ids: Mapping[str, str]) -> None:
+        """Raises KafkaTopicError if a topic has another id now than bounds up to the event ``seq`` have named."""
+        self._catch_up(seq)
+        require_same_topics(self.topicIds, ids)
 
     def floorAt(self, position: int | Position, offsets: Offsets) -> int | None:
         """Returns the least rowtime, in microseconds, that a row at or beyond ``offsets`` may have; None: any.

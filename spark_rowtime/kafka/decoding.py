@@ -4,12 +4,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, MessageDecodeError, RowtimeError, SchemaMismatchError
+from spark_rowtime.kafka.client import library
+from spark_rowtime.kafka.json_numbers import JsonNumber
 from spark_rowtime.kafka.json_values import value_reader
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.times import time_reader
@@ -22,7 +24,9 @@ Decoder = Callable[[Any], Any]
 """Takes a message; returns a row (a mapping or a tuple), a list of rows, a RowtimeBound, or None for no row."""
 MESSAGE_TIME = "kafka.timestamp"
 """As ``rowtime``: the time of the message, not a field of its value."""
-_JSON = json.JSONDecoder()
+_ABOUT_VALUES = (InvalidOptionError, SchemaMismatchError, MessageDecodeError)
+"""Errors of this library that say what is wrong with a value."""
+_JSON = json.JSONDecoder(parse_float=JsonNumber)
 
 
 def json_record(message: Any) -> Any:
@@ -34,7 +38,7 @@ def json_record(message: Any) -> Any:
             if end == len(text):
                 return record
         return _JSON.decode(text)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, ArithmeticError, RecursionError) as error:
         raise MalformedError(f"it is not JSON: {error}") from None
 
 
@@ -105,22 +109,71 @@ def message_time(message: Any) -> Any:
     return from_micros(micros)
 
 
-def called(function: Decoder, *, bounds: bool) -> Decoder:
+def stamped_by_broker(decode: Decoder) -> Decoder:
+    """A decoder of messages whose time must be the broker's. A topic's setting says nothing of earlier messages."""
+    append_time = library().TIMESTAMP_LOG_APPEND_TIME
+
+    def decoded(message: Any) -> Any:
+        if message.timestamp()[0] != append_time:
+            raise MalformedError(
+                "its time is its producer's (CreateTime), not the broker's: it was sent while the topic had another "
+                "message.timestamp.type. With bounds='append-time', read the topic into a new stream with "
+                "start='latest', or declare a lateness instead"
+            )
+        return decode(message)
+
+    return decoded
+
+
+def called(function: Decoder) -> Decoder:
     """A decoder of the user's. What it raises says what is wrong with the message.
 
-    ``bounds``: the function returns a bound, or None for a message that is a row.
+    OSError and the errors of this library are no statement about the message, and pass: something was not reached.
     """
 
     def decode(message: Any) -> Any:
         try:
-            found = function(message)
-            return (
-                RowtimeBound(found) if bounds and found is not None and not isinstance(found, RowtimeBound) else found
-            )
+            return function(message)
         except Exception as error:
+            if isinstance(error, OSError | RowtimeError) and not isinstance(error, _ABOUT_VALUES):
+                raise
             raise MalformedError(f"{type(error).__name__}: {error}") from error
 
     return decode
+
+
+def with_bounds(function: Decoder, decode: Decoder) -> Decoder:
+    """A decoder of messages of which ``function`` says the bound, None if they are none.
+
+    A message may be both a row and a bound, which follows the row then. One that is no row is a bound alone.
+    """
+    bound_of = called(lambda message: _bound(function(message)))
+
+    def decoded(message: Any) -> Any:
+        bound = bound_of(message)
+        if bound is None:
+            return decode(message)
+        try:
+            found = decode(message)
+        except MalformedError as error:
+            return Bounded(None, bound, str(error))
+        if isinstance(found, RowtimeBound):
+            return max(found, bound, key=lambda one: one.floor)
+        return Bounded(found, bound)
+
+    return decoded
+
+
+class Bounded(NamedTuple):
+    """What a message says that is a bound: its rows, and the bound behind them. ``no_row``: why there are none."""
+
+    rows: Any
+    bound: RowtimeBound
+    no_row: str | None = None
+
+
+def _bound(found: Any) -> RowtimeBound | None:
+    return found if found is None or isinstance(found, RowtimeBound) else RowtimeBound(found)
 
 
 def function_named(given: Any, option: str) -> Any:
@@ -171,7 +224,7 @@ def _row_reader(schema: pa.Schema) -> Callable[[Any, Any], dict[str, Any]]:
             if isinstance(text := found[name], str):
                 found[name] = _column_time(text, name)
         for name, read in others:
-            if isinstance(value := found[name], str | list | dict):
+            if isinstance(value := found[name], str | list | dict | JsonNumber):
                 found[name] = read(value)
         found[ROWTIME] = time
         return found

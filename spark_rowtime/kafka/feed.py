@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from spark_rowtime.adapter.sinks import Sinks
+from spark_rowtime.bounds.members import Status
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, ProducerFencedError
 from spark_rowtime.kafka.avro import REGISTRY, AvroRecords
 from spark_rowtime.kafka.checkpoint import Checkpoint
@@ -21,6 +22,8 @@ from spark_rowtime.kafka.decoding import (
     called,
     function_named,
     json_record,
+    stamped_by_broker,
+    with_bounds,
 )
 from spark_rowtime.kafka.malformed import MalformedMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
@@ -75,12 +78,14 @@ class KafkaFeed:
             from the brokers' clock; the topics must have LogAppendTime, and a partition where nothing comes goes on
             with it. "resolved", "ticdc": from messages that are bounds, as CockroachDB and TiCDC send them to each
             partition; rows come in any order between. Or a function, also as ``module:function``, that takes the
-            message and returns a time, a RowtimeBound, or None for a row; rows come in any order between.
+            message and returns a time or a RowtimeBound if it is a bound, else None; rows come in any order between.
+            A message that is a row, too, is sent before its bound.
         lateness: With ``bounds="rows"``, an interval: how far a row may lie below the largest one of its partition.
         appendDelay: With ``bounds="append-time"``: how far the clocks of the brokers and of this host may differ, with
             the time that a message needs to be replicated.
         idle: An interval: the stream does not wait for a partition whose end was reached for so long, until its next
-            message. Rows below the stream's bound are late then. None: it waits.
+            message. It promises nothing by that: where all are idle, the bound stays. Rows below what the others have
+            promised are late then. None: it waits. With ``bounds="append-time"`` no partition becomes idle.
         start: Where a topic begins that the stream does not know: "earliest" or "latest". A partition that is added
             later begins at its start.
         malformed: What happens to a message that is no row. None: MessageDecodeError. A path: it is kept in the stream
@@ -186,17 +191,16 @@ class KafkaFeed:
 
     def _decode(self, schema: pa.Schema) -> Decoder:
         if self._decoder not in ("json", "avro"):
-            decode = called(function_named(self._decoder, "decoder"), bounds=False)
+            decode = called(function_named(self._decoder, "decoder"))
         else:
             watermark = FORMATS.get(self._bounds) if isinstance(self._bounds, str) else None
             records = json_record if self._decoder == "json" else self._avro()
             decode = RecordDecoder(
                 schema, records, self._rowtime, self._row, self._unit, watermark, skips=self._skips
             ).made()
-        if isinstance(self._bounds, str):
-            return decode
-        bound_of = called(self._bounds, bounds=True)
-        return lambda message: found if (found := bound_of(message)) is not None else decode(message)
+        if self._bounds == APPEND_TIME:
+            return stamped_by_broker(decode)
+        return decode if isinstance(self._bounds, str) else with_bounds(self._bounds, decode)
 
     def _avro(self) -> Decoder:
         if "url" not in self._registry:
@@ -261,7 +265,10 @@ class KafkaFeed:
         kept = None
         if self._malformed is not None:
             kept = MalformedMessages(self._malformed, part.producer, known[part.topic].id)
-        return PartitionFeed(part, partial(sinks.open, part.producer), decode, kept)
+        feed = PartitionFeed(part, partial(sinks.open, part.producer), decode, kept)
+        feed.idle = info is not None and info.status is Status.IDLE
+        feed.wake()  # until its end is reached again
+        return feed
 
 
 _STAMPED_BY = "message.timestamp.type"

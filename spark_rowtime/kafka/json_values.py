@@ -5,9 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
+
+from spark_rowtime.kafka.json_numbers import nearest_float
 
 Reader = Callable[[Any], Any]
 """Returns the value; one that the type cannot hold comes back unchanged, and the sink refuses it."""
@@ -39,8 +42,16 @@ def _bytes(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _float(text: str) -> float | str:
-    return float(text) if text in _NOT_FINITE else text
+def _float_reader(_: pa.DataType) -> Reader:
+    def reader(value: Any) -> Any:
+        return float(value) if isinstance(value, str) and value in _NOT_FINITE else nearest_float(value)
+
+    return reader
+
+
+def _float_key(text: str) -> float | str:
+    number = float(text)
+    return number if text in _NOT_FINITE or isfinite(number) else text
 
 
 def _list(kind: pa.DataType) -> Reader | None:
@@ -72,7 +83,7 @@ def _key_reader(kind: pa.DataType) -> Reader:
     if _types.is_integer(kind):
         return _text_reader(int)(kind)
     if _types.is_floating(kind):
-        return _text_reader(float)(kind)
+        return _text_reader(_float_key)(kind)
     if _types.is_boolean(kind):
         return lambda text: {"true": True, "false": False}.get(text, text)
     return value_reader(kind) or _same
@@ -86,7 +97,7 @@ _READERS: dict[Callable[[pa.DataType], bool], Callable[[pa.DataType], Reader | N
     _types.is_decimal: _text_reader(Decimal),
     _types.is_date: _text_reader(date.fromisoformat),
     _types.is_binary: _text_reader(_bytes),
-    _types.is_floating: _text_reader(_float),
+    _types.is_floating: _float_reader,
     _types.is_map: _map,
     _types.is_list: _list,
     _types.is_struct: _struct,

@@ -6,9 +6,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import ProducerFencedError, SchemaMismatchError
+from spark_rowtime.errors import MessageNotReadyError, SchemaMismatchError
 from spark_rowtime.kafka.checkpoint import Checkpoint
-from spark_rowtime.kafka.decoding import Decoder
+from spark_rowtime.kafka.client import LOG
+from spark_rowtime.kafka.decoding import Bounded, Decoder
 from spark_rowtime.kafka.malformed import MalformedError, MalformedMessages, undecodable
 from spark_rowtime.kafka.topics import Part
 from spark_rowtime.producer.sink import StreamSink
@@ -21,20 +22,23 @@ class PartitionFeed:
     """Sends the messages of one partition, and commits them with the offset behind them.
 
     Law (*once*): ``next`` is the offset of the next message. A message below it was taken; a commit has the rows of
-    all messages below ``next``, and ``next`` as its checkpoint. After an error ``flush`` is not called any more.
+    all messages below ``next``, and as its checkpoint ``position``: ``next``, or the offset behind markers of
+    transactions that follow it. After an error ``flush`` is not called any more.
     """
 
     def __init__(
         self, part: Part, open_sink: Callable[[], StreamSink], decode: Decoder, malformed: MalformedMessages | None
     ) -> None:
-        self.part, self._open, self._decode, self._malformed = part, open_sink, decode, malformed
-        self.sink: StreamSink | None = open_sink()
+        self.part, self._decode, self._malformed = part, decode, malformed
+        self.sink = open_sink()
         assert self.sink.checkpoint is not None, "a partition has a checkpoint before it is read"
         self._checkpoint = Checkpoint.read(self.sink.checkpoint, part.producer)
-        self.next = self._stored = self._checkpoint.offset
+        self.next, self.epoch = self._checkpoint.offset, self._checkpoint.epoch
         self.end: int | None = None
         """The end of the partition that the consumer has met; None: none yet."""
-        self._rows = 0
+        self.idle = False
+        """Whether the stream does not wait for the partition, because nothing comes."""
+        self._rows, self._noted = 0, False
         self.committed_at = self.taken_at = time.monotonic()
 
     @property
@@ -59,13 +63,13 @@ class PartitionFeed:
 
     @property
     def pending(self) -> bool:
-        """Whether messages were taken that are not committed."""
-        return self.next != self._stored
+        """Whether there are messages, or markers of transactions behind them, that are not committed."""
+        return self.position != self._checkpoint.offset
 
     def take(self, messages: list[Any]) -> None:
         """Takes messages in the order of their offsets."""
         given: list[tuple[Any, Any]] = []
-        decode, first = self._decode, self.next
+        decode, first, self.idle = self._decode, self.next, False
         for message in messages:
             if message.offset() < first:  # of an earlier assignment: it was taken before
                 continue
@@ -75,10 +79,15 @@ class PartitionFeed:
                 self._send(given)
                 self._reject(message, str(error))
                 continue
-            if isinstance(found, RowtimeBound):
+            except MessageNotReadyError:
                 self._send(given)
-                self.promise(found)
-                self.next = message.offset() + 1
+                raise
+            found = Bounded(None, found) if isinstance(found, RowtimeBound) else found
+            if isinstance(found, Bounded):
+                self._send([*given, (message, found.rows)])
+                given.clear()
+                self._note_no_row(message, found.no_row)
+                self.promise(found.bound)
             else:
                 given.append((message, found))
         self._send(given)
@@ -86,33 +95,37 @@ class PartitionFeed:
 
     def promise(self, bound: RowtimeBound) -> None:
         """Sends a bound. One that says nothing new is left out, as change feeds repeat theirs after a restart."""
-        sink = self._opened()
-        now = sink.getRowtimeBound()
+        now = self.sink.getRowtimeBound()
         if now is None or bound.floor > now.floor:
-            sink.sendRowtimeBound(bound)
+            self.sink.sendRowtimeBound(bound)
 
     def flush(self) -> None:
-        """Commits what was taken."""
-        if self.sink is not None:
-            self._checkpoint = self._checkpoint._replace(offset=self.position)
-            self.sink.flush(checkpoint=self._checkpoint.text())
-            self._stored, self._rows = self.next, 0
+        """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
+        epoch = self.epoch if self.position == self.next else None
+        self._checkpoint = self._checkpoint._replace(offset=self.position, epoch=epoch)
+        commit = self.sink.flush_idle if self.idle else self.sink.flush
+        commit(self._checkpoint.text())
+        self._rows = 0
         self.committed_at = time.monotonic()
 
-    def leave(self) -> None:
-        """Lets the stream go on without this partition until its next message."""
-        if self.sink is not None:
+    def rest(self) -> None:
+        """Lets the stream go on without this partition until its next message. The partition's own bound stays."""
+        if not self.idle:
+            self.idle = True
             self.flush()
-            self.sink.close()
-            self.sink = None
+
+    def wake(self) -> None:
+        """Lets the stream wait for this partition again."""
+        if self.idle:
+            self.idle = False
+            self.flush()
 
     def drop(self) -> None:
         """Lets go of the partition, which another host takes over. What was not committed is left to that one."""
         with ExitStack() as ends:  # each of them, also if the other raises
             if self._malformed is not None:
                 ends.callback(self._malformed.close)
-            if self.sink is not None:
-                ends.callback(self.sink.abandon)
+            ends.callback(self.sink.abandon)
 
     def _send(self, given: list[tuple[Any, Any]]) -> None:
         """Sends the rows of messages, and clears the list."""
@@ -121,21 +134,34 @@ class PartitionFeed:
         rows = [row for _, found in given for row in _rows(found)]
         try:
             if rows:
-                self._opened().sendRows(rows)
+                self.sink.sendRows(rows)
         except SchemaMismatchError:
             self._send_each(given)
         self._rows += len(rows)
-        self.next = given[-1][0].offset() + 1
+        self._took(given[-1][0])
         given.clear()
 
     def _send_each(self, given: list[tuple[Any, Any]]) -> None:
         """Sends the rows of one message after the other, since the sink has refused a row of some message."""
         for message, found in given:
             try:
-                self._opened().sendRows(_rows(found))
+                self.sink.sendRows(_rows(found))
             except SchemaMismatchError as error:
                 self._reject(message, str(error))
-            self.next = message.offset() + 1
+            self._took(message)
+
+    def _note_no_row(self, message: Any, why: str | None) -> None:
+        """Logs the first message that has a bound, but no row."""
+        if why is not None and not self._noted:
+            self._noted = True
+            LOG.warning(
+                "The message at offset %s of partition %s of topic %s is a bound, and no row: %s. It and further ones "
+                "count as bounds alone. A decoder that returns None for them says that this is meant.",
+                message.offset(),
+                self.part.number,
+                self.part.topic,
+                why,
+            )
 
     def _reject(self, message: Any, cause: str) -> None:
         """Keeps a message that is no row, or raises MessageDecodeError; what came before it is committed then."""
@@ -144,24 +170,14 @@ class PartitionFeed:
                 self.flush()
             raise undecodable(message, cause)
         self._malformed.keep(message, cause)
-        self.next = message.offset() + 1
+        self._took(message)
 
-    def _opened(self) -> StreamSink:
-        """The sink; after ``leave`` it is opened again, unless another host has read on meanwhile."""
-        if self.sink is None:
-            sink = self._open()
-            if Checkpoint.read(sink.checkpoint or "", self.part.producer) != self._checkpoint:
-                sink.abandon()
-                raise self._read_elsewhere(sink.checkpoint)
-            self.sink = sink
-        return self.sink
+    def _took(self, message: Any) -> None:
+        self.next, self.epoch = message.offset() + 1, message.leader_epoch()
 
-    def _read_elsewhere(self, found: str | None) -> ProducerFencedError:
-        return ProducerFencedError(
-            f"Another host has read {self.part.producer} on since this one let it go: the stream has {found}, not "
-            f"{self._checkpoint.text()}. Nothing of this host was sent.",
-            producer=self.part.producer,
-        )
+    def go_on_at(self, offset: int) -> None:
+        """Leaves out what lies before the offset, or takes the messages from there on anew, since those are others."""
+        self.next, self.epoch, self.end = offset, None, None
 
 
 def _rows(found: Any) -> list[Any]:

@@ -14,6 +14,9 @@ from spark_rowtime.types.timestamps import check_range, from_micros, to_datetime
 TSO_LOGICAL_BITS = 18
 """TiDB's timestamps are milliseconds, followed by so many bits of a counter."""
 
+LARGEST_POWER = 30
+"""No time in any unit has more digits."""
+
 
 def time_reader(unit: str | None) -> Callable[[Any], datetime]:
     """Returns the function that reads a time in this unit from a message; it raises MalformedError.
@@ -42,7 +45,7 @@ def _text(value: Any) -> datetime:
 
 
 def _other(value: Any) -> datetime:
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | Decimal):
         raise MalformedError(f"its time is the number {short_repr(value)}; set timeUnit, such as 'ms'")
     try:
         return to_datetime(value)
@@ -54,9 +57,9 @@ def _scaled(power: int) -> Callable[[Any], int]:
     def micros(value: Any) -> int:
         if is_whole(value):
             return value * 10**power if power >= 0 else int(value // 10**-power)
-        if not isinstance(value, float | Decimal):
+        if not isinstance(value, float | Decimal) or (number := Decimal(str(value))).adjusted() > LARGEST_POWER:
             raise InvalidOperation
-        return int((Decimal(str(value)).scaleb(power)).__floor__())
+        return int(number.scaleb(power).__floor__())
 
     return micros
 

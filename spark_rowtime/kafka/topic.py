@@ -7,6 +7,7 @@ import pyarrow as pa
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
 from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.cluster import Cluster
+from spark_rowtime.kafka.earlier_drain import has_bounds
 from spark_rowtime.kafka.messages import RowMessages, bound_headers, resolved_message
 from spark_rowtime.kafka.positions import CLEANUP, KeptPosition, Positions
 from spark_rowtime.kafka.topics import TopicState
@@ -44,6 +45,8 @@ class Topic:
             if not anew:
                 raise self._replaced(kept.topic.id, found, "before this drain")
             kept = None
+        if kept is None and found is not None and not anew and has_bounds(cluster, found):
+            raise self._kept_elsewhere(positions)
         self._state = found or cluster.make(self._topic, partitions, {})
         self.properties: dict[str, str] = {} if kept is None else kept.properties
         """The properties of the last transaction of a drain into the topic."""
@@ -114,6 +117,16 @@ class Topic:
                 option="target",
                 value=self.target,
             )
+
+    def _kept_elsewhere(self, positions: str) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"{self.target} has the bounds of a drain, but the topic {positions} has no position of one into it: that "
+            "drain keeps its positions in another topic. From the beginning, each row would come twice. Name its "
+            "topic (--positions), or drain into another one. To send the stream again all the same, give --anew "
+            "(anew=True).",
+            option="positions",
+            value=positions,
+        )
 
     def _replaced(self, before: str, found: TopicState | None, when: str) -> KafkaTopicError:
         now = None if found is None else found.id

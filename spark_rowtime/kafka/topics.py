@@ -7,6 +7,9 @@ from spark_rowtime.errors import KafkaTopicError, RowtimeError
 from spark_rowtime.kafka.client import REQUEST_SECONDS, brokers, describe_topics, library, list_offsets
 from spark_rowtime.types.short_repr import short_repr
 
+SOON_SECONDS = 3.0
+"""How long ``known_ends`` waits for the leaders of partitions."""
+
 Failed = Callable[[Any, str], RowtimeError]
 """Makes the error for one of the client's, and for what has failed."""
 
@@ -65,9 +68,16 @@ class Topics:
 
         ``committed``: behind the last one that no open transaction holds back.
         """
-        levels = library().IsolationLevel
-        level = levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
+        level = library().IsolationLevel.READ_COMMITTED if committed else _uncommitted()
         return self._offsets(parts, "latest", isolation_level=level)
+
+    def known_ends(self, parts: Iterable[Part]) -> dict[Part, int]:
+        """The same of each partition whose leader answers soon, messages of open transactions included."""
+        return {
+            Part(at.topic, at.partition): future.result().offset
+            for at, future in self._asked(parts, "latest", SOON_SECONDS, isolation_level=_uncommitted()).items()
+            if future.exception() is None
+        }
 
     def starts(self, parts: Iterable[Part]) -> dict[Part, int]:
         """The offset of the first message that each partition still has."""
@@ -80,11 +90,14 @@ class Topics:
         return str(self._result(future, topic, "settings")[name].value)
 
     def _offsets(self, parts: Iterable[Part], which: str, **options: Any) -> dict[Part, int]:
-        partition, spec = library().TopicPartition, getattr(_admin().OffsetSpec, which)()
-        asked = {partition(*part): spec for part in parts}
-        futures = list_offsets(self._admin, asked, self._seconds, **options) if asked else {}
+        futures = self._asked(parts, which, self._seconds, **options)
         found = {Part(at.topic, at.partition): self._result(f, at.topic, "offsets") for at, f in futures.items()}
         return {part: result.offset for part, result in found.items()}
+
+    def _asked(self, parts: Iterable[Part], which: str, seconds: float, **options: Any) -> dict[Any, Any]:
+        partition, spec = library().TopicPartition, getattr(_admin().OffsetSpec, which)()
+        asked = {partition(*part): spec for part in parts}
+        return list_offsets(self._admin, asked, seconds, **options) if asked else {}
 
     def _result(self, future: Any, topic: str, what: str) -> Any:
         try:
@@ -107,6 +120,10 @@ class Topics:
             topic=short_repr(name),
             servers=self.servers or None,
         )
+
+
+def _uncommitted() -> Any:
+    return library().IsolationLevel.READ_UNCOMMITTED
 
 
 def _admin() -> Any:

@@ -18,7 +18,10 @@ LATE_LOG = logging.getLogger("spark_rowtime.laterow")
 
 
 class LateLog:
-    """Logs a producer's 1st, 10th, 100th, ... late row, and every one at DEBUG, like s-Server's trace log."""
+    """Logs a producer's 1st, 10th, 100th, ... late row, and every one at DEBUG, like s-Server's trace log.
+
+    With the first one it says what takes such rows.
+    """
 
     def __init__(self, producer: str, seen: int) -> None:
         """``seen``: the number of rejected rows so far."""
@@ -29,7 +32,8 @@ class LateLog:
         for rejected in late:
             before, self._seen = self._seen, self._seen + rejected.rows.num_rows
             if len(str(before)) < len(str(self._seen)) or before == 0:
-                LATE_LOG.warning("%s (%d so far)", show_late(self._producer, rejected), self._seen)
+                more = "" if before else f". It is recorded as rejected, as further ones are. {_remedy(rejected)}"
+                LATE_LOG.warning("%s (%d so far)%s", show_late(self._producer, rejected), self._seen, more)
             elif LATE_LOG.isEnabledFor(logging.DEBUG):
                 LATE_LOG.debug("%s: %s", show_late(self._producer, rejected), rejected.rows.to_pylist())
 

@@ -17,8 +17,6 @@ NAMED = 3
 """How many producers one log message names."""
 LEAST_RENEWAL_MICROS = 1000
 """The least number of microseconds between two renewals of a lease."""
-CONTACT_MICROS = 10_000
-"""For this many microseconds after a commit or a renewal, a sink assumes that its producer is still attached."""
 REJOINED = (
     "The lease of producer %r ended before it was renewed, perhaps because its process was suspended, and the "
     "stream no longer waited for it. The producer has joined again and holds the stream's bound; its rows before "
@@ -43,8 +41,8 @@ class Lease:
     The leases of one store are renewed together, in one transaction: with the first that is due, each other one that
     has passed half of its pause and whose sink is in no call.
 
-    ``micros``: its length; None: the producer has no lease, and nothing is ever due. All methods are called under the
-    sink's ``lock``.
+    ``micros``: its length; None: the producer has no lease, and nothing is ever due. ``now`` is a clock that nobody can
+    set. All methods are called under the sink's ``lock``.
     """
 
     def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int], lock: threading.RLock) -> None:
@@ -70,7 +68,7 @@ class Lease:
         A producer that was detached joins again, so that the call's rows are judged by the stream's bound; one that
         was taken over or closed raises ProducerFencedError. An outage of the store is left to the next commit.
         """
-        if 0 <= self._now() - self._attached_at < CONTACT_MICROS:
+        if self._now() - self._attached_at < self.outbox.store.contact_micros:
             return
         try:
             joined = self.outbox.join_again()
@@ -90,7 +88,7 @@ class Lease:
         if self._pause is None:
             return None
         passed = self._now() - self._renewed_at
-        if 0 <= passed < self._pause:
+        if passed < self._pause:
             return self._pause - passed
         with ExitStack() as held:
             _renew([self, *self._others(held)], self.outbox.store)
@@ -114,7 +112,7 @@ class Lease:
         """Whether it costs nothing to renew the lease now, since half of the pause has passed."""
         assert self._pause is not None
         alive = self.lives and self.fenced is None and not self.outbox.broken
-        return alive and not 0 <= self._now() - self._renewed_at < self._pause // 2
+        return alive and self._now() - self._renewed_at >= self._pause // 2
 
     def note(self, result: Renewal) -> None:
         """Records the result of a renewal. It says nothing of a producer that was detached by hand: see ``renew``."""

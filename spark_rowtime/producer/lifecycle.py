@@ -172,7 +172,8 @@ class SinkLifecycle:
         if self._closed or self._process != os.getpid():
             return ""
         lease, path, outcome = self._scheduler.lease, self._store.path, "Another thread is still in a call of the sink."
-        if lease.fenced is not None and not self._outbox.pending:
+        released = lease.fenced is not None or self._outbox.holds_nobody()
+        if released and not self._outbox.pending:
             self.abandon()
             return ""
         if self._lock.acquire(timeout=EXIT_PATIENCE_SECONDS):
@@ -180,7 +181,7 @@ class SinkLifecycle:
                 outcome = self._abandoned()
             finally:
                 self._lock.release()
-        return not_closed(self.producer, path, lease.micros is not None, outcome)
+        return not_closed(self.producer, path, None if released else lease.micros is not None, outcome)
 
     def _abandoned(self) -> str:
         """Abandons the sink, and returns what happened to the rows sent since the last commit."""

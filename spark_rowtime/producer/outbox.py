@@ -1,26 +1,26 @@
 """Outbox: the rows and bounds that a sink has taken and not yet committed."""
 
-from collections.abc import Callable, Iterator
-from itertools import groupby
+from collections.abc import Callable
 from typing import NamedTuple
-
-import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder, InOrderPer
 from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.producer.cut_trail import CutTrail
 from spark_rowtime.producer.floors import Floors
 from spark_rowtime.producer.interrupt_guard import InterruptGuard
 from spark_rowtime.producer.row_buffer import RowBuffer
-from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Store
+from spark_rowtime.producer.staging import Staging
+from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Store
+from spark_rowtime.store.retention import STAGED_ROWS
 from spark_rowtime.store.token import FlushMark
 from spark_rowtime.types.timestamps import END
 
-SMALL_BATCH_ROWS = 4096
-"""Batches with fewer rows are joined to longer trains, if their schemas agree; larger ones are not copied."""
+LONG_AGO = -(1 << 62)
+"""Before any time of the clock, in microseconds."""
 
 
 class Attempt(NamedTuple):
@@ -42,7 +42,7 @@ class Outbox:
     def __init__(self, store: Store, info: ProducerInfo, disorder: Disorder, max_train_rows: int, naive: bool) -> None:
         """``naive``: see RowBuffer."""
         self.producer, self.path = info.name, store.path
-        self.committed_at = 0
+        self.committed_at = LONG_AGO
         self._store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
@@ -53,6 +53,7 @@ class Outbox:
         )
         """The rows that came one by one since the last batch."""
         self._batches: list[Timed] = []
+        self._staging = Staging(store, max_train_rows)
         self._count = 0
         self.floors = Floors(info.floor, store.head().floor)
         self.cuts = CutTrail(info.name, store.last_cuts(info.name))
@@ -168,10 +169,14 @@ class Outbox:
         """Records that a commit in the background failed; the next call tries again and raises its error."""
         self.failing, self.committed_at = True, now
 
-    def commit(self, checkpoint: str | None, now: int) -> tuple[Rejected, ...]:
-        """Commits everything pending, in one commit; returns the rows that only the commit could reject."""
+    def commit(self, checkpoint: str | None, now: int, *, idle: bool = False) -> tuple[Rejected, ...]:
+        """Commits everything pending, in one commit; returns the rows that only the commit could reject.
+
+        ``idle``: the stream does not wait for the producer until its next commit.
+        """
         late = self._landed_before()
-        trains = tuple(self._store.stage(rows, ends) for rows, ends in self._trains())
+        self._roll()
+        trains = self._staging.stage(self._batches)
         self._attempt = Attempt(
             Commit(
                 self.producer,
@@ -184,16 +189,25 @@ class Outbox:
                 self._disorder.state(),
                 keys=self._disorder.changes(),
                 bounds=tuple(self.cuts.pending),
+                idle=idle,
             ),
             len(self._batches),
             self._touches,
         )
-        receipt = self._store.commit(self._attempt.commit)
+        receipt = self._sent(self._attempt.commit)
         self._landed(self._attempt)
         self._seq = receipt.seq
         self.committed_at, self.failing = now, False
         self.floors.learn(receipt.floor)
         return late + receipt.rejected
+
+    def _sent(self, commit: Commit) -> Receipt:
+        try:
+            return self._store.commit(commit)
+        except StoreUnavailableError as error:
+            if error.values.get("lacks") == STAGED_ROWS:
+                self._staging.forget()
+            raise
 
     def _landed_before(self) -> tuple[Rejected, ...]:
         """Checks whether a commit that raised has landed nevertheless; returns the rows of it that the store rejected.
@@ -215,6 +229,7 @@ class Outbox:
             self._largest = stronger(self._largest, train.largest)
         with self.interrupt_guard:
             self._batches = self._batches[attempt.batches :]
+            self._staging.forget()
             self._count = sum(batch.rows.num_rows for batch in self._batches)
             self._rejected = self._rejected[len(commit.rejected) :]
             self.cuts.landed(len(commit.bounds))
@@ -234,6 +249,7 @@ class Outbox:
         """Drops the rows and bounds that were not committed; rejections stay."""
         self.rows.clear()
         self._batches, self._count = [], 0
+        self._staging.forget()
         self.floors.drop_pending()
         self.cuts.pending.clear()
         self._touches = self._committed_touches
@@ -273,6 +289,14 @@ class Outbox:
         self.floors.learn(self._store.head().floor)
         return joined
 
+    def holds_nobody(self) -> bool:
+        """Whether somebody has closed the producer, or a newer sink has it. False where the store does not tell."""
+        try:
+            stored = self._store.producer(self.producer)
+        except StoreUnavailableError:
+            return False
+        return stored is None or stored.epoch != self._epoch or stored.status in (Status.LEFT, Status.COMPLETE)
+
     def leave(self, cut: TopicCut | None = None) -> None:
         """Records that the producer has closed, with the cut that lies behind its last message."""
         self._store.leave(self.producer, self._epoch, None if cut is None else self.cuts.with_(cut))
@@ -282,30 +306,3 @@ class Outbox:
             with self.interrupt_guard:
                 self._count += len(self.rows)
                 self._batches += map(Timed, self.rows.drain())
-
-    def _trains(self) -> Iterator[tuple[pa.RecordBatch, tuple[int, int] | None]]:
-        """The rows of each train, and their least and largest rowtime if these are known."""
-        self._roll()
-        schema = self._store.schema
-        for (small, _), alike in groupby(self._batches, key=_shape):
-            given = list(alike)
-            if len(given) == 1 and len(given[0].micros) <= self._max_train_rows:
-                yield _of_schema(given[0].rows, schema), given[0].ends
-                continue
-            rows = pa.Table.from_batches([batch.rows for batch in given])
-            if not rows.schema.equals(schema, check_metadata=True):
-                rows = pa.Table.from_arrays(rows.columns, schema=schema)
-            trains = (rows.combine_chunks() if small else rows).to_batches(max_chunksize=self._max_train_rows)
-            whole = not small and len(trains) == len(given)  # no batch was cut
-            yield from zip(trains, [batch.ends for batch in given] if whole else [None] * len(trains), strict=True)
-
-
-def _of_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns the rows with a schema that differs at most in nullability and metadata."""
-    if rows.schema.equals(schema, check_metadata=True):
-        return rows
-    return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
-
-
-def _shape(batch: Timed) -> tuple[bool, pa.Schema]:
-    return batch.rows.num_rows < SMALL_BATCH_ROWS, batch.rows.schema

@@ -15,16 +15,16 @@ COMMIT_RETRY_MICROS = 100_000
 FAST_PATH_MICROS = 100_000
 """The longest time for which the fast path takes rows without a look at the store."""
 NEVER_MICROS = 1 << 62
-"""Later than any time of the wall clock, in microseconds."""
+"""Later than any time of the clock, in microseconds."""
 
 
 class CommitScheduler:
     """Commits within a call if a commit is due there, and otherwise on the timer's thread.
 
     A commit is due ``linger`` microseconds after the last one, or when the rows fill a train. Once a checkpoint has
-    been stored, none is due any more: only ``flush`` and ``close`` commit. All methods are called under ``lock``, the
-    sink's. The scheduler holds no reference to the sink, so that the timer's thread does not keep a sink that nobody
-    holds from being collected.
+    been stored, none is due any more: only ``flush`` and ``close`` commit. ``now`` is a clock that nobody can set. All
+    methods are called under ``lock``, the sink's. The scheduler holds no reference to the sink, so that the timer's
+    thread does not keep a sink that nobody holds from being collected.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class CommitScheduler:
         timed = self._outbox.pending and not self._outbox.failing
         return timed or (self._outbox.checkpoint is not None and not self._late.postponed)
 
-    def commit(self, checkpoint: str | None) -> None:
-        """Commits what was taken, if anything, and the checkpoint, if there is one."""
+    def commit(self, checkpoint: str | None, *, idle: bool = False) -> None:
+        """Commits what was taken, if anything, and the checkpoint, if there is one. ``idle``: see Outbox.commit."""
         self._outbox.end_fast_path()
         if not self._outbox.pending and checkpoint is None:
             return
-        rejected = self._outbox.commit(checkpoint, self._now())
+        rejected = self._outbox.commit(checkpoint, self._now(), idle=idle)
         self.lease.renewed()
         if rejected:
             self._late.postpone(rejected)
@@ -151,6 +151,5 @@ class CommitScheduler:
 
     def _left(self, now: int) -> int:
         """Microseconds until a commit is due."""
-        passed = now - self._outbox.committed_at
         wait = max(self._linger, COMMIT_RETRY_MICROS) if self._outbox.failing else self._linger
-        return wait - passed if passed >= 0 else 0  # a clock that was set back must not delay rows
+        return self._outbox.committed_at + wait - now

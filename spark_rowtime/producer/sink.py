@@ -18,10 +18,12 @@ from spark_rowtime.producer.intake import Intake, gathered
 from spark_rowtime.producer.late_log import BoundOwner, LateReport
 from spark_rowtime.producer.lease import Lease
 from spark_rowtime.producer.lifecycle import SinkLifecycle
+from spark_rowtime.producer.misspelled import tell_of_misspelled
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.steady_clock import elapsing
 from spark_rowtime.types.arguments import is_whole, to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.timestamps import to_micros, wall_clock
@@ -67,19 +69,27 @@ class StreamSink(SinkLifecycle):
         lease: int | None = None,
         local: LocalTime | None = None,
         now: Callable[[], int] = wall_clock,
+        steady: Callable[[], int] | None = None,
     ) -> None:
-        """``linger``, ``lease`` and ``now`` are in microseconds; ``local`` is the zone of naive times, None: UTC."""
+        """``linger`` and ``lease`` are in microseconds; ``local`` is the zone of naive times, None: UTC.
+
+        ``now`` is the wall clock, for rows without a rowtime and for ``maxAhead``; ``steady`` the clock by which
+        ``linger`` and ``lease`` are measured. Both give microseconds.
+        """
+        steady = steady or elapsing(now)
         raises = to_choice(onLate, "onLate", "raise", "reject") == "raise"
         intake = Intake(store.schema, rowtime, now, store.settings.maxAhead, local)
         self._zone = None if local is None else local.zone
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
         if info.status is Status.COMPLETE:
             raise complete(store.path, producer)
+        tell_of_misspelled(store, info)
         disorder.restore(info.disorder, store.keys(producer))
         late = LateReport(producer, info.rejected, raises=raises)
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
         lock = threading.RLock()
-        scheduler = CommitScheduler(outbox, Lease(outbox, lease, now, lock), late, linger=linger, now=now, lock=lock)
+        leased = Lease(outbox, lease, steady, lock)
+        scheduler = CommitScheduler(outbox, leased, late, linger=linger, now=steady, lock=lock)
         self._disorder = disorder
         self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler, BoundOwner(store, producer))
         self._take_plain = outbox.rows.take
@@ -361,12 +371,21 @@ class StreamSink(SinkLifecycle):
             ...     rt.describeStream("memory://docs-flush").rows
             2
         """
-        checkpoint = None if checkpoint is None else to_text(checkpoint, "checkpoint")
+        return self._flush(None if checkpoint is None else to_text(checkpoint, "checkpoint"))
+
+    def flush_idle(self, checkpoint: str) -> None:
+        """Does what ``flush`` does; from then on the stream does not wait for this producer, until its next commit.
+
+        It promises nothing by that: its floor, and that of the stream, stay where the bounds are that were sent.
+        """
+        self._flush(checkpoint, idle=True)
+
+    def _flush(self, checkpoint: str | None, *, idle: bool = False) -> str:
         with self._lock:
             self._require_open()
             self._scheduler.lease.require_attached()
             earlier = len(self._late.postponed)
-            self._scheduler.commit(checkpoint)
+            self._scheduler.commit(checkpoint, idle=idle)
             self._late.raise_postponed(earlier)
             return self._outbox.mark().token()
 

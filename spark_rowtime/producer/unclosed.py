@@ -86,12 +86,16 @@ def _end(sink: Unclosed) -> None:
         warnings.warn(warning, SinkNotClosedWarning, stacklevel=1)
 
 
-def not_closed(producer: str, path: str, leased: bool, outcome: str) -> str:
-    """The text of the warning. ``outcome``: a sentence on what happened to the rows that were sent."""
-    until = "until its lease ends" if leased else "until it is opened again, or detached"
+def not_closed(producer: str, path: str, leased: bool | None, outcome: str) -> str:
+    """The text of the warning. ``outcome``: a sentence on what happened to the rows that were sent.
+
+    ``leased``: whether the producer has a lease; None: this sink does not hold the stream's bound back any more.
+    """
+    until = {True: "until its lease ends", False: "until it is opened again, or detached"}
+    holds = "" if leased is None else f" The producer holds the stream's bound back {until[leased]}."
     return (
-        f"The sink of producer {producer!r} on {path} was not closed. {outcome} The producer holds the stream's bound "
-        f"back {until}. Write 'with rt.openSink(...) as sink:', or call close()."
+        f"The sink of producer {producer!r} on {path} was not closed. {outcome}{holds} Write 'with rt.openSink(...) as "
+        "sink:', or call close()."
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
@@ -18,10 +19,11 @@ from spark_rowtime.errors import InvalidOptionError, not_serializable
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer
+from spark_rowtime.reader.held_back import say_held_back
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
-from spark_rowtime.store.retention import SEEN_SECONDS
+from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.arguments import known_keywords, to_flag, to_name
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import END
@@ -38,6 +40,8 @@ class _Unfinished(NamedTuple):
 TRAIN_ROWS, TRAIN_BYTES = 65536, 1 << 30
 EXPIRY_CHECK_SECONDS = 1.0
 """Seconds between two checks for ended leases by a waiting reader."""
+QUIET_CHECKS = 10
+"""After so many of them a reader that waits at a stream without a bound says so."""
 
 
 class RowReader:
@@ -46,6 +50,9 @@ class RowReader:
     Iteration yields trains up to the end of the log; a reader with ``follow=True`` waits there for more.
     Several threads may read from one reader: each train goes to one of them. ``drainTo`` needs the reader for itself.
     A reader is a context manager: leaving the block calls ``close``.
+
+    Rows wait for the stream's bound. At the end of a stream without one, or after ten seconds there, a reader in order
+    of rowtime logs, once, how many rows wait, and for whom.
 
     A reader with a name reports its position to the stream when it opens and each time that the next train is
     requested.
@@ -68,7 +75,7 @@ class RowReader:
         self, store: Store, how: Release, start: Any = "earliest", follow: bool = False, name: str | None = None
     ) -> None:
         self._store, self._how, self._follow, self._name = store, how, follow, name
-        self._kept: Position | None = None
+        self._registration = None if name is None else Registration(store, name)
         self._confirmed: Position | None = None
         """What a sink that gathers has committed, during a drain into it."""
         self._lock = threading.RLock()
@@ -76,7 +83,7 @@ class RowReader:
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
         self._kept_at = 0.0
-        self._closed = False
+        self._closed = self._hasSaid = False
         text = start if isinstance(start, str) else ""
         if text == "latest":
             self._at = how.latest(store)
@@ -158,6 +165,8 @@ class RowReader:
         Raises:
             InvalidOptionError: Another thread drains this reader.
             DataLostError: Rows after this reader's position were removed from the stream.
+            StoreUnavailableError: The store cannot be read just now; with a ``timeout`` also if a database does not
+                answer within the time, or within five seconds if that is more.
 
         Example:
             >>> import spark_rowtime as rt
@@ -176,12 +185,15 @@ class RowReader:
         if not self._lock.acquire(timeout=-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)):
             return None
         try:
-            return self._read(deadline)
+            if timeout is None:
+                return self._read(None)
+            with self._store.answering(timeout):
+                return self._read(deadline)
         finally:
             self._lock.release()
 
     def _read(self, deadline: float | None) -> Train | None:
-        while True:
+        for looks in count():
             self._keep()
             self._store.expire()
             seen = self._store.head().seq
@@ -189,9 +201,19 @@ class RowReader:
             if train is not None:
                 return train
             left = None if deadline is None else deadline - time.monotonic()
-            if (left is None and not self._follows()) or (left is not None and left <= 0):
+            ends = left is None and not self._follows()
+            if ends or looks == QUIET_CHECKS:
+                self._say_held_back()
+            if ends or (left is not None and left <= 0):
                 return None
             self._store.wait(seen, EXPIRY_CHECK_SECONDS if left is None else min(left, EXPIRY_CHECK_SECONDS))
+        raise AssertionError
+
+    def _say_held_back(self) -> None:
+        """Says once that rows wait for a bound, if there is none: all of them, and nobody may ever send it."""
+        if self._how.order == "rowtime" and self._at.floor is None and not self._hasSaid:
+            self._hasSaid = True
+            say_held_back(self._store)
 
     def _follows(self) -> bool:
         """Whether more may come: not after all rows of a stream whose producers are complete."""
@@ -340,10 +362,8 @@ class RowReader:
 
     def _keep(self) -> None:
         """Reports the position of a named reader: a request for the next train confirms the trains before it."""
-        at = self._at if self._confirmed is None else self._confirmed
-        if self._name is not None and (at != self._kept or time.monotonic() - self._kept_at > SEEN_SECONDS):
-            self._store.keep(self._name, at)
-            self._kept, self._kept_at = at, time.monotonic()
+        if self._registration is not None:
+            self._registration.keep(self._at if self._confirmed is None else self._confirmed)
 
     def _next(self) -> Train | None:
         to = self._how.step(self._store, self._at)

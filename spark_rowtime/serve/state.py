@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from spark_rowtime.admin.description import blocking, show_bound
+from spark_rowtime.admin.description import show_bound, warnings
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.base import LastSeen, ProducerInfo, Store
@@ -107,5 +107,5 @@ def details_of(info: StreamInfo) -> Value:
             {"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen, "checkpointGone": r.checkpointGone}
             for r in info.readers
         ],
-        "warnings": blocking(info),
+        "warnings": warnings(info),
     }

@@ -10,7 +10,7 @@ position (see ``Position``; ``floor`` is the bound that moves the watermark), an
 
 from typing import Any
 
-from spark_rowtime.errors import ShimMissingError
+from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.reader.release import load_position
 from spark_rowtime.store.base import Position, Store
 
@@ -39,6 +39,9 @@ FLOOR_AT = "floorAt"
 """Likewise: makes the start offset a request for the floor of bounds beside topics, at these end offsets of the topics
 and with the bounds up to the position of the start offset."""
 
+TOPIC_IDS = "topicIds"
+"""Likewise: makes the start offset the question whether bounds are about the topics that have these ids now."""
+
 LATE = "late"
 """Likewise: makes the start offset a request to keep the late rows of a batch of topics."""
 
@@ -49,7 +52,8 @@ ENDED = "ended"
 def start_position(offset: dict[str, Any], store: Store, order: str, require: bool) -> Position:
     """Returns the position of a start offset.
 
-    Raises ShimMissingError if bounds are required but the extension, which carries them, is missing.
+    Raises ShimMissingError if bounds are required but the extension, which carries them, is missing. Raises
+    InvalidOptionError for an offset of another kind of source.
     """
     if require and SHIM not in offset:
         raise ShimMissingError(
@@ -57,5 +61,10 @@ def start_position(offset: dict[str, Any], store: Store, order: str, require: bo
             "Build the session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what "
             "`rowtime jar` prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions. To read the rows "
             "without their bounds, set option('bounds', 'ignore')."
+        )
+    if "stream" not in offset:
+        raise InvalidOptionError(
+            "The checkpoint of this query began with another source: it has no position in a rowtime stream. Start the "
+            "query with a new checkpointLocation and a new output."
         )
     return load_position(offset, store.stream, order, store.ancestors)

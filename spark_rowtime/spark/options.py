@@ -33,8 +33,9 @@ WRITE_BATCH = (*WRITE, "producer", "complete")
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """Options, in lower case, that Spark or its users pass to every source."""
 TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
-_AGAIN = "option."
-"""Spark passes the options TABLES_OWN for CREATE TABLE ... USING rowtime, and repeats each option with this prefix."""
+_OF_TABLE = "option."
+"""Spark passes the options TABLES_OWN for CREATE TABLE ... USING rowtime, and repeats each option with this prefix. So
+does the extension with the options of a table that is read or written. A table may have options for both."""
 VIEWS = ("rows", "bounds", "rejected", "producers")
 
 
@@ -42,12 +43,14 @@ class Options:
     """The options of one reader or writer. Names are case-insensitive, as in Spark; values are strings."""
 
     def __init__(self, given: Mapping[str, str], known: tuple[str, ...]) -> None:
-        self._given = {name.lower(): value for name, value in given.items()}
-        passed_over = {*(name.lower() for name in known), *SPARKS_OWN, *TABLES_OWN}
-        for name in given:
-            plain = name.lower().removeprefix(_AGAIN)
-            if plain not in passed_over and not _is_of_family(plain, known) and not name.startswith("spark."):
-                raise unknown_option(name, known, f"There is no option {name!r}.")
+        ours = {name: text for name, text in given.items() if not _is_sparks(name)}
+        of_table = {_plain(name): text for name, text in ours.items() if _is_of_table(name)}
+        for name in ours:
+            allowed = tuple(dict.fromkeys((*READ, *WRITE_BATCH))) if _plain(name) in of_table else known
+            if not _is_of(_plain(name), allowed):
+                shown = _plain(name) if _is_of_table(name) else name
+                raise unknown_option(shown, allowed, f"There is no option {shown!r}.")
+        self._given = of_table | {_plain(name): text for name, text in ours.items() if not _is_of_table(name)}
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Returns the value as it was given."""
@@ -168,7 +171,19 @@ def _column(name: str, columns: list[str], others: Mapping[str, str]) -> str:
     return found[0]
 
 
-def _is_of_family(name: str, known: tuple[str, ...]) -> bool:
-    """Whether the option, in lower case, is for one column or for one argument of the adapter."""
+def _plain(name: str) -> str:
+    return name.lower().removeprefix(_OF_TABLE)
+
+
+def _is_of_table(name: str) -> bool:
+    return name.lower().startswith(_OF_TABLE)
+
+
+def _is_sparks(name: str) -> bool:
+    return name.startswith("spark.") or _plain(name) in (*SPARKS_OWN, *TABLES_OWN)
+
+
+def _is_of(name: str, known: tuple[str, ...]) -> bool:
+    """Whether the option, in lower case, is one of ``known``, or for one column or one argument of the adapter."""
     families = [option.partition("<")[0] for option in (LATENESS_COLUMN, ADAPTER_ARGUMENT) if option in known]
-    return any(name.startswith(family) and name != family for family in families)
+    return name in map(str.lower, known) or any(name.startswith(family) and name != family for family in families)

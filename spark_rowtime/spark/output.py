@@ -25,6 +25,7 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import Options
+from spark_rowtime.spark.other_queries import way_out
 from spark_rowtime.store import open_carried, open_kept_store
 from spark_rowtime.store.admission import admit, whose_bound
 from spark_rowtime.store.base import Commit, ProducerInfo, Rejected, Staged, Store
@@ -176,8 +177,8 @@ def _judged(
 def _disordered(path: str, rows: int, bound: int | None, origin: BoundOrigin | None) -> DisorderedOutputError:
     return DisorderedOutputError(
         f"{rows} row(s) of this batch lie below {show_micros(bound)}, {origin or 'the bound'}, "
-        f"which was promised on {path} already. Check which column is its rowtime, write to a stream "
-        "of its own, or set option('onDisorder', 'reject') to have such rows recorded as rejected.",
+        f"which was promised on {path} already. {way_out(origin)}, or set option('onDisorder', 'reject') to have such "
+        "rows recorded as rejected.",
         path=path,
         bound=bound,
         **origin_values(origin),

@@ -32,6 +32,10 @@ CARRIED_BYTES = 32 << 20
 """The most bytes of a batch that travel to tasks in Java. They pass through the plan as text, which takes several times
 as much of the driver's memory. Larger batches travel as pickles to Python workers."""
 
+CARRIED_TRAIN_BYTES = 12 << 20
+"""The most bytes of a train that travel so. A longer one would be a text of more characters than the parser of JSON in
+Java takes (20,000,000)."""
+
 
 class SlicePartition(InputPartition):
     """A partition: pickled on the driver, and read in a Python worker, which needs nothing else.
@@ -146,8 +150,9 @@ def native_plan(
 def _readable_in_java(store: Store, pieces: list[Slice]) -> list[Slice] | None:
     """Returns the trains, with their bytes if these are in no file; None if only Python can read them."""
     if in_database(store.path):
-        inline = sum(p.size for p in pieces if store.objects is None or p.size <= OBJECT_BYTES)
-        readable = inline <= CARRIED_BYTES and all(p.size <= LONGEST_BATCH_BYTES for p in pieces)
+        inline = [p.size for p in pieces if store.objects is None or p.size <= OBJECT_BYTES]
+        fits = sum(inline) <= CARRIED_BYTES and max(inline, default=0) <= CARRIED_TRAIN_BYTES
+        readable = fits and all(p.size <= LONGEST_BATCH_BYTES for p in pieces)
         return _carried(store, pieces) if readable else None
     in_files = all(isinstance(p.location, Location) and p.location.length <= LONGEST_BATCH_BYTES for p in pieces)
     return pieces if in_files else None

@@ -2,14 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from spark_rowtime.errors import DataLostError, ProducerFencedError
+from spark_rowtime.errors import DataLostError, InvalidOptionError, ProducerFencedError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
 from spark_rowtime.store.base import ProducerInfo
 
+_POSITION = {"stream", "seq"}
+"""Keys of a position in the rows of a stream, among the offsets of any sources."""
 REMEMBERED_RUNS = 16
 """How many runs of a query are remembered. A still older run that is alive is fenced by its batch number alone."""
 ID_CHARACTERS = 12
@@ -20,7 +22,8 @@ ID_CHARACTERS = 12
 class Batch:
     """One batch of one run of a query.
 
-    ``offsets`` is a hash of the source offsets at which the batch ends; empty without the extension.
+    ``offsets`` is a hash of the source offsets at which the batch ends, and ``reads`` are the streams whose rows the
+    query reads; empty without the extension.
 
     Law (*in turn*): a query's batches land in their order, each once, from one run at a time. The producer's
     checkpoint, which is stored with the rows, records what has landed: the last batch, its offsets, and the runs.
@@ -30,6 +33,7 @@ class Batch:
     run: str
     number: int
     offsets: str
+    reads: tuple[str, ...] = ()
 
     @classmethod
     def said_by(cls, read_property: Callable[[str], str | None]) -> Self:
@@ -38,12 +42,22 @@ class Batch:
             read_property(name) or "" for name in (SPARK_QUERY_ID, "spark.jobGroup.id", "streaming.sql.batchId")
         )
         end = of_this_query("rowtime.batchEnd", read_property)
-        return cls(query, run, int(batch), hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else "")
+        ends = hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else ""
+        return cls(query, run, int(batch), ends, tuple(_streams(end or "")))
 
     @property
     def producer(self) -> str:
         """The name of the producer under which the query's sink writes."""
         return f"spark-{self.query}"
+
+    def require_other_input(self, stream: str, path: str) -> None:
+        """Raises InvalidOptionError if the query reads the ``stream`` that it writes."""
+        if stream in self.reads:
+            raise InvalidOptionError(
+                f"This query reads the stream that it writes, {path}: each of its results would be an input of the "
+                "next batch, without end. Nothing was written. Write the results to another stream.",
+                path=path,
+            )
 
     def landed(self, info: ProducerInfo, path: str) -> bool:
         """Returns whether the stream has this batch already.
@@ -91,3 +105,12 @@ class Batch:
             query=self.query,
             batch=self.number,
         )
+
+
+def _streams(ends: str) -> Iterator[str]:
+    """The streams in the end offsets of a batch, which are lines of JSON, or of anything for sources of others."""
+    for line in ends.splitlines():
+        if line.startswith("{") and '"seq"' in line:
+            offset = json.loads(line)
+            if offset.keys() >= _POSITION:
+                yield offset["stream"]

@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from spark_rowtime.errors import DataLostError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.spark.options import Options
+from spark_rowtime.spark.other_queries import tell_of_other_queries
 from spark_rowtime.spark.output import Output, replaced
 from spark_rowtime.spark.output_bound import ACCOUNT, floors_said, local_property, of_this_query, path_of
 from spark_rowtime.spark.query_batch import Batch
@@ -97,7 +98,10 @@ class RowtimeStreamWriter(Shipped, DataSourceStreamArrowWriter):
             raise replaced(self._path)
         batch = outputs[0].batch
         existing = store.producer(batch.producer)
-        if existing is not None:
+        batch.require_other_input(store.stream, self._path)
+        if existing is None:
+            tell_of_other_queries(store, self._path, batch.producer)
+        else:
             batch.landed(existing, self._path)
         return store.attach(batch.producer, batch.run, declaration)
 

@@ -1,6 +1,5 @@
 """The streaming source: turns pairs of positions into partitions. The offsets carry the bounds."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from spark_rowtime.kafka.cuts import CutFloors, offsets_of
 from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
+from spark_rowtime.spark.join_needs import JoinNeeds
 from spark_rowtime.spark.late_beside import keep_late
 from spark_rowtime.spark.news import NewsOfStreams
 from spark_rowtime.spark.offset import (
@@ -33,6 +33,7 @@ from spark_rowtime.spark.offset import (
     PLAN,
     READER,
     SINCE,
+    TOPIC_IDS,
     start_position,
 )
 from spark_rowtime.spark.options import Options
@@ -41,7 +42,8 @@ from spark_rowtime.spark.query_report import QueryReport
 from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store, Summary
-from spark_rowtime.store.retention import SEEN_SECONDS, is_temporary
+from spark_rowtime.store.registration import Registration
+from spark_rowtime.store.retention import is_temporary
 from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
 
@@ -68,12 +70,14 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         self._held_back = HeldBackRows(self._release)
         self._adapter: AdapterProcess | None = None
         self._report: QueryReport | None = None
-        self._registered: str | None = None
-        self._kept, self._kept_at = Position(0, None, None), 0.0
+        self._registration: Registration | None = None
+        self._kept = Position(0, None, None)
+        self._joins: JoinNeeds | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The tasks get no arguments of the adapter, which may be secret."""
-        return {**self.__dict__, "_adapter_arguments": {}, "_report": None, "_news": None}
+        ours = {"_report": None, "_news": None, "_registration": None, "_joins": None}
+        return {**self.__dict__, "_adapter_arguments": {}, **ours}
 
     @cached_property
     def _store(self) -> Store:
@@ -103,15 +107,17 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
             return self._least_sent(at, start[LEAST_SENT])
         if FLOOR_AT in start:
             return {"floor": self._floor_beside(at, start[FLOOR_AT])}
-        if LATE in start or ENDED in start:
+        if LATE in start or ENDED in start or TOPIC_IDS in start:
             return self._told(start)
         return self._end_of_next_batch(start, at, limit)
 
     def _told(self, start: dict[str, Any]) -> dict[str, Any]:
-        """The messages LATE and ENDED."""
+        """The messages LATE, TOPIC_IDS and ENDED."""
         if LATE in start:
             late = start[LATE]
             keep_late(self._store, late["reader"], late["batch"], late["bound"], late["rows"])
+        elif TOPIC_IDS in start:
+            self._cut_floors.requireTopics(self._store.head().seq, start[TOPIC_IDS])
         else:
             self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
         return {}
@@ -122,6 +128,8 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
 
     def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
         """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
+        if self._joins is not None and rowtime > 0:
+            self._joins.asked(upto, rowtime)
         return {"least": least_sent(self._store, upto.seq, rowtime)}
 
     def _floor_beside(self, upto: Position, offsets: dict[str, dict[str, int]]) -> int | None:
@@ -185,8 +193,10 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
 
     def commit(self, end: dict[str, Any]) -> None:
         """Called after the batch up to ``end`` is committed: its rows need not be kept for this query any more."""
-        if self._registered is not None:
-            self._keep(self._load(end))
+        if self._registration is not None and self._joins is not None:
+            self._kept = self._load(end)
+            self._registration.keep(self._kept)
+            self._joins.batch_done(self._kept)
 
     def _register(self, reader: str | None, at: Position) -> None:
         """Registers the query as a reader, so that the stream keeps the rows after ``at``.
@@ -196,16 +206,11 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         """
         if reader is None or is_temporary(reader):
             return
-        if self._registered is None:
-            self._registered = reader
-            self._keep(at)
-        elif time.monotonic() - self._kept_at > SEEN_SECONDS:
-            self._keep(self._kept)
-
-    def _keep(self, at: Position) -> None:
-        assert self._registered is not None
-        self._store.keep(self._registered, at)
-        self._kept, self._kept_at = at, time.monotonic()
+        if self._registration is None or self._joins is None:
+            self._registration, self._kept = Registration(self._store, reader), at
+            self._joins = JoinNeeds(self._store, reader)
+        self._registration.keep(self._kept)
+        self._joins.refresh()
 
     def stop(self) -> None:
         """Called once, when the query ends."""

@@ -1,13 +1,13 @@
 """tableWriter: puts a query's batches, with their bounds, into commits of a Delta or Iceberg table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import DisorderedOutputError, InvalidOptionError, ProducerFencedError
+from spark_rowtime.errors import DataLostError, DisorderedOutputError, InvalidOptionError, ProducerFencedError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, currentRowtimeBound, local_property
 from spark_rowtime.tables.open import open_table
 from spark_rowtime.tables.properties import BATCH, BOUND, POSITION, QUERY, STRICT, bound_in, bound_properties
@@ -38,6 +38,7 @@ def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int]
         SchemaMismatchError: The table has other columns, or cannot have these.
         ProducerFencedError: Another query or a drain has committed to the table.
         DisorderedOutputError: A row is below the bound that the table has.
+        DataLostError: The table was set back, so batches of the query are no longer in it.
 
     Example:
         ```python
@@ -66,7 +67,9 @@ def _arrow_of(batch: DataFrame) -> pa.Table:
 def _append(table: Table, rows: pa.Table, column: str, batch: dict[str, str]) -> None:
     last = table.properties
     _require_ours(table, batch[QUERY])
-    if int(batch[BATCH]) <= int(last.get(BATCH, -1)):
+    done = table.lastBatch(batch[QUERY])
+    _require_not_set_back(table, done, batch[QUERY])
+    if done is not None and int(batch[BATCH]) <= done:
         return
     _require_above(bound_in(last), rows, column, table.target)
     bound = bound_properties(currentRowtimeBound(column))
@@ -87,6 +90,22 @@ def _require_ours(table: Table, query: str) -> None:
             path=table.target,
             query=query,
         )
+
+
+def _require_not_set_back(table: Table, done: int | None, query: str) -> None:
+    """A query does not send batches again that it has done, so those that were taken out of the table stay away."""
+    there = int(table.properties.get(BATCH, -1))
+    if done is None or done <= there or table.hasForgotten:
+        return
+    state = f"batch {there} is the last that is in it" if there >= 0 else "none is in it"
+    raise DataLostError(
+        f"{table.target} was set back: query {query} had written up to batch {done}, and now {state}. The query goes "
+        "on behind its checkpoint, so the rows between would be missing. Set the table to where it was, or write to "
+        "another one with a new checkpoint.",
+        path=table.target,
+        query=query,
+        batch=done,
+    )
 
 
 def _require_above(bound: RowtimeBound | None, rows: pa.Table, column: str, target: str) -> None:
@@ -113,9 +132,18 @@ def _times(rows: pa.Table, column: str) -> pa.ChunkedArray:
         found = pc.struct_field(found, name) if inside else None
     if found is None or not pa.types.is_timestamp(found.type):
         raise InvalidOptionError(
-            f"column={column!r} is no time among the batch's columns {rows.schema.names}. Give one of them, or a field "
-            "such as 'window.end'.",
+            f"column={column!r} is no time among the batch's columns {rows.schema.names}. The times there are "
+            f"{', '.join(_paths(rows.schema)) or 'none'}.",
             option="column",
             columns=rows.schema.names,
         )
     return found
+
+
+def _paths(fields: Iterable[pa.Field], within: str = "") -> Iterator[str]:
+    """The times among the columns, and among the fields of structs."""
+    for field in fields:
+        if pa.types.is_timestamp(field.type):
+            yield within + field.name
+        elif pa.types.is_struct(field.type):
+            yield from _paths(field.type, f"{within}{field.name}.")

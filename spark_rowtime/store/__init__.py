@@ -1,6 +1,7 @@
 """Creates and opens streams. The form of a path selects the store: ``memory://``, ``postgresql://`` or a directory."""
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
@@ -66,9 +67,19 @@ def open_store(path: str, durability: str = "process") -> Store:
     return open_local(_local(path), durability)
 
 
-_SHARED: "WeakValueDictionary[tuple[str, str], LocalStore | PostgresStore]" = WeakValueDictionary()
+_Key = tuple[str, str]
+_SHARED: "WeakValueDictionary[_Key, LocalStore | PostgresStore]" = WeakValueDictionary()
 """The stores that sinks of this process share, by path and durability."""
+_OPENING: "WeakValueDictionary[_Key, _Opening]" = WeakValueDictionary()
+"""The locks under which they are opened, one for each: a store that does not answer keeps no other one waiting."""
+os.register_at_fork(after_in_child=_OPENING.clear)
 _SHARING = ForkLock()
+"""It protects what is above, and is held for no longer than a look there takes."""
+
+
+class _Opening:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
 
 
 def open_shared_store(path: str, durability: str = "process") -> Store:
@@ -81,9 +92,14 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
         return open_store(path, durability)
     key = (path if in_database(path) else os.path.realpath(_local(path)), durability)
     with _SHARING:
-        shared = _SHARED.get(key)
+        opening = _OPENING.setdefault(key, _Opening())
+    with opening.lock:
+        with _SHARING:
+            shared = _SHARED.get(key)
         if shared is None or not shared.hold():
-            shared = _SHARED[key] = cast("LocalStore | PostgresStore", open_store(path, durability))
+            shared = cast("LocalStore | PostgresStore", open_store(path, durability))
+            with _SHARING:
+                _SHARED[key] = shared
         return shared
 
 
@@ -100,11 +116,11 @@ def open_kept_store(path: str) -> Store:
     if not in_database(path):
         return open_store(path)
     store = cast("PostgresStore", open_shared_store(path))
-    with _SHARING:
-        if store not in _KEPT and store.hold():
-            for before in _KEPT:
-                before.close()
-            _KEPT[:] = [store]
+    if store not in _KEPT and store.hold():
+        with _SHARING:
+            before, _KEPT[:] = list(_KEPT), [store]
+        for one in before:
+            one.close()
     return store
 
 
@@ -166,6 +182,18 @@ def copy_store(
                 local.import_local(history, _local(to))
         return
     local.copy_local(_local(path), _local(to), advance)
+
+
+def adopt_location(path: str) -> None:
+    """Makes the database of a stream the owner of the objects in the stream's location."""
+    path = _text(path)
+    if not in_database(path):
+        raise InvalidOptionError(
+            f"The stream {path} has no location: only streams in PostgreSQL (postgresql://host:port/database/stream) "
+            "have one. There is nothing to adopt.",
+            path=path,
+        )
+    _postgres().adopt_postgres(path)
 
 
 def rename_store(path: str, to: str) -> None:

@@ -1,17 +1,23 @@
 """Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import Sent, Status
+from spark_rowtime.bounds.clock import Idled, Sent, Status, completes
 from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.bounds.topic_cut import CutBound
 from spark_rowtime.bounds.train import floors_between
-from spark_rowtime.errors import InvalidOptionError, LateRowError, ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import (
+    DataLostError,
+    InvalidOptionError,
+    LateRowError,
+    ProducerFencedError,
+    StreamCompleteError,
+)
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.schema import rowtime_micros
@@ -19,6 +25,27 @@ from spark_rowtime.types.timestamps import END, show_micros
 
 WhoseBound = Callable[[int], BoundOrigin | None]
 """Says whose bound the given one is."""
+
+
+def is_next(commit: Commit, last: int, path: str) -> bool:
+    """Returns whether ``commit`` follows the producer's ``last`` commit in the store; False: it is that one, repeated.
+
+    Raises DataLostError for any other number: the store and the sink do not know the same commits.
+    """
+    if commit.number in (last, last + 1):
+        return commit.number > last
+    what = "lacks commits that it had acknowledged" if commit.number > last else "has commits that the sink never made"
+    raise DataLostError(
+        f"Producer {commit.producer!r} sends its commit number {commit.number} to {path}, but its last one there is "
+        f"number {last}: the stream {what}. It is an older copy, as after a restore, or after a standby took over that "
+        "lacked the last commits. Nothing of this commit was stored, and nothing that this sink sends will be. Restore "
+        "the newer copy; or open a new sink, and send again what follows the checkpoint, or the rows, that the stream "
+        "has of this producer.",
+        path=path,
+        producer=commit.producer,
+        asked=commit.number,
+        last=last,
+    )
 
 
 def admit(
@@ -43,13 +70,45 @@ def admit(
     return tuple(accepted), tuple(rejected)
 
 
+class Cut(NamedTuple):
+    """A train that was cut at a floor: what fits, staged again, and the late rows. ``fits`` is None if all are late."""
+
+    fits: Staged | None
+    late: pa.RecordBatch
+
+
+Cuts = Mapping[int, Cut]
+"""The trains of a commit that were cut, by their place in it."""
+
+
+def cut(store: Store, trains: Sequence[Staged], floor: int | None) -> dict[int, Cut]:
+    """Cuts the trains that have rows below ``floor``. It reads and writes rows: call it without any lock."""
+    found = {}
+    for place, train in enumerate(trains):
+        if floor is not None and train.least < floor:
+            fits, late = split_late(store.read(train), floor)
+            found[place] = Cut(store.stage(fits) if fits.num_rows else None, late)
+    return found
+
+
+def admit_cut(
+    trains: Sequence[Staged], cuts: Cuts, floor: int | None, whose: WhoseBound
+) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]] | None:
+    """Does what :func:`admit` does, with trains that were cut before; None: more must be cut at ``floor`` first."""
+    accepted = [cuts[place].fits if place in cuts else train for place, train in enumerate(trains)]
+    fit = tuple(train for train in accepted if train is not None)
+    if floor is not None and any(train.least < floor for train in fit):
+        return None
+    return fit, tuple(Rejected("late", floor, cuts[place].late, whose(floor or 0)) for place in sorted(cuts))
+
+
 class Landing(NamedTuple):
     """What a commit logs: events, those of trains in their order. ``sends``: it has rows or a new bound.
 
     With each event comes its train, or the bound of a producer that sends cuts.
     """
 
-    events: tuple[tuple[Sent, Staged | None, CutBound | None], ...]
+    events: tuple[tuple[Sent | Idled, Staged | None, CutBound | None], ...]
     sends: bool
 
 
@@ -58,16 +117,20 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
 
     ``own`` is the producer's floor before the commit, ``status`` its status, and ``in_force`` the floor below which its
     rows are late. A commit without rows logs its floor if that is new, or if the producer counts again by sending.
+    An idle commit without news takes an attached producer out of the clock, and changes nothing for another one.
     """
     behind_rows = None if commit.bounds else commit.floor
     floors = floors_between([(t.least, t.largest) for t in trains], behind_rows, own)[1:]
-    events: list[tuple[Sent, Staged | None, CutBound | None]] = [
+    events: list[tuple[Sent | Idled, Staged | None, CutBound | None]] = [
         (Sent(commit.producer, floor, train.largest), train, None) for train, floor in zip(trains, floors, strict=True)
     ]
     events += [(Sent(commit.producer, bound.floor), None, bound) for bound in commit.bounds]
     news = stronger(own, commit.floor) != own
-    if not events and (news or status not in (Status.ATTACHED, Status.COMPLETE)):
+    counts_again = status not in (Status.ATTACHED, Status.COMPLETE) and not commit.idle
+    if not events and (news or counts_again):
         events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
+    if commit.idle and (not completes(events[-1][0]) if events else status == Status.ATTACHED):
+        events.append((Idled(commit.producer), None, None))
     return Landing(tuple(events), bool(trains) or news)
 
 

@@ -7,6 +7,7 @@ object belongs to one process, and several threads of that process may use it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -127,14 +128,15 @@ class Rejection:
 class Commit:
     """What one producer commits atomically: all of it becomes visible, or nothing.
 
-    ``number`` counts the producer's commits from 1, across epochs. A commit whose number is not above
-    that of the last one that landed is a retry and changes nothing. ``floor`` is the producer's own
+    ``number`` counts the producer's commits from 1, across epochs. A commit with the number of the last one that landed
+    is a retry and changes nothing; any other number but the next raises DataLostError. ``floor`` is the producer's own
     floor after the commit. If ``checkpoint`` is None, the stored checkpoint stays. ``disorder`` is the
     state of the producer's disorder, from which its next commit continues; ``keys`` are the changes of that part of the
     state that is not written with every commit; None: there are none. If ``whole`` is true and a
     row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised. ``account`` replaces the
     producer's account as a WRITER; None: it stays. ``bounds`` are the bounds that the producer sent, in their order, if
-    it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of the last one.
+    it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of the last one. ``idle``:
+    the producer does not count for the stream's bound from here on, until its next commit that is not idle.
     """
 
     producer: str
@@ -149,6 +151,7 @@ class Commit:
     keys: KeyChanges | None = None
     account: str | None = None
     bounds: tuple[CutBound, ...] = ()
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +283,7 @@ class Store(ABC):
     1. A bound never falls.
     2. No row lands below the bound that was in force before its commit.
     3. A train lands as a whole or not at all, and becomes visible only after its bytes are written.
-    4. A retry with the same (producer, epoch, number) changes nothing.
+    4. A retry with the same (producer, epoch, number) changes nothing, and no number is left out.
     5. A fenced producer cannot append.
     6. The rows between two positions are always the same.
     7. A bound without rows is visible.
@@ -298,6 +301,10 @@ class Store(ABC):
     settings: StreamSettings
     objects: Any = None
     """What a task needs to read and write trains in the stream's location; None: it has none. Can be pickled."""
+    keeps_staged = False
+    """Whether what ``stage`` returned can be committed for a day, whatever attempts fail meanwhile."""
+    contact_micros = 10_000
+    """For this many microseconds after a commit or a renewal, a sink assumes that its producer is still attached."""
     now: Callable[[], int]
     """The wall clock, in microseconds. It may jump, so no decision depends on it."""
     steady: Callable[[], Reading]
@@ -347,7 +354,8 @@ class Store(ABC):
     def expire(self) -> bool:
         """Logs the leases that have ended and the producers that became idle. Returns whether there were any.
 
-        Readers call it when they poll; it is cheap when nothing is due. Every commit does the same. Each
+        Readers call it when they poll; it is cheap when nothing is due, and waits for no lock: if nothing can be
+        written just now, it does nothing. Every commit does the same. Each
         decision made by a clock is therefore an event in the log, and a replay gives the same result.
         """
 
@@ -364,7 +372,8 @@ class Store(ABC):
 
         With the floor END the producer is complete: it leaves the clock and is not waited for again.
 
-        Raises ProducerFencedError at an old epoch, and LateRowError if ``commit.whole`` is set and a row is late.
+        Raises ProducerFencedError at an old epoch, DataLostError if its number is neither that of the last commit nor
+        the next, and LateRowError if ``commit.whole`` is set and a row is late.
         """
 
     @abstractmethod
@@ -464,6 +473,13 @@ class Store(ABC):
     @abstractmethod
     def accounts(self) -> list[Account]:
         """Returns all accounts, by role and name. A stream of an older version has none."""
+
+    def open_transactions(self) -> list[str]:
+        """Returns what is known of transactions that keep a database from freeing space; other stores have none.
+
+        Each is a text for whoever looks after the stream.
+        """
+        return []
 
     @abstractmethod
     def horizon(self) -> Head:
@@ -567,6 +583,13 @@ class Store(ABC):
     @abstractmethod
     def bounds(self) -> pa.Table:
         """Returns the log from the horizon on, with the columns BOUNDS_COLUMNS."""
+
+    def answering(self, seconds: float) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Limits how long the calls of the block wait for a store that is elsewhere and does not answer.
+
+        They then raise StoreUnavailableError, after ``seconds`` or a little more.
+        """
+        return nullcontext()
 
     @abstractmethod
     def wait(self, seq: int, timeout: float | None) -> bool:

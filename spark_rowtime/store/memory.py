@@ -32,6 +32,7 @@ from spark_rowtime.errors import DataLostError, SinkClosedError
 from spark_rowtime.store.admission import (
     admit,
     fenced,
+    is_next,
     landing,
     never_attached,
     redeclared,
@@ -213,9 +214,10 @@ class MemoryStore(Store):
     def commit(self, commit: Commit) -> Receipt:
         with self._changed:
             record = self._current(commit.producer, commit.epoch)
+            new = is_next(commit, record.info.number, self.path)
             record.seen = self._uptime()
             self._expire(but=commit.producer)
-            if commit.number <= record.info.number:
+            if not new:
                 return record.receipt
             trains, late = admit(self, commit.trains, self._clock.floor, self.raised)
             require_whole(commit, late)

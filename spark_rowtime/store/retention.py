@@ -22,7 +22,8 @@ STAGED_ROWS = "staged rows"
 
 SEEN_SECONDS = 60.0
 """A registered reader renews its registration at this interval, even if no rows arrive."""
-_QUERY = re.compile(r"(?:file:/*)?(/.*)/sources/\d+")
+_JOINS = " (joins)"
+_QUERY = re.compile(r"(?:file:/*)?(/.*)/sources/\d+(?: \(joins\))?")
 """The name under which a query is registered: the checkpoint folder of one of its sources, on a local file system."""
 _TEMPORARY = re.compile(r".*/temporary-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/sources/\d+")
 """The same for a query with a temporary checkpoint, which Spark deletes when the query ends."""
@@ -31,6 +32,11 @@ _TEMPORARY = re.compile(r".*/temporary-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 def is_temporary(reader: str) -> bool:
     """Returns whether ``reader`` is a query that cannot be restarted, because its checkpoint is a temporary one."""
     return _TEMPORARY.fullmatch(reader) is not None
+
+
+def of_joins(reader: str) -> str:
+    """Returns the name under which the rows that the joins of the query ``reader`` may ask about are registered."""
+    return f"{reader}{_JOINS}"
 
 
 def checkpoint_gone(reader: str) -> bool:

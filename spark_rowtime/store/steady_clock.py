@@ -30,6 +30,18 @@ def reading(now: Callable[[], int], steady: Callable[[], Reading]) -> Reading:
     return steady()
 
 
+def elapsing(now: Callable[[], int]) -> Callable[[], int]:
+    """Returns the clock by which a process measures how much time has passed: the monotonic one, in microseconds.
+
+    If the caller replaced the wall clock ``now``, it is that one.
+    """
+    return _monotonic if now is wall_clock else now
+
+
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1000
+
+
 @cache
 def _boot() -> str:
     """Returns the id of the current boot; empty if the system has none. A smaller reading then shows a reboot."""

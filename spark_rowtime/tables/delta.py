@@ -1,12 +1,12 @@
 """A Delta Lake table, through the library ``deltalake``."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.errors import DataLostError, SchemaMismatchError, StoreUnavailableError
-from spark_rowtime.tables.properties import BATCH, QUERY, marked
+from spark_rowtime.errors import DataLostError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
+from spark_rowtime.tables.delta_log import RESTORE, in_sight
+from spark_rowtime.tables.properties import BATCH, QUERY
 from spark_rowtime.tables.table import Table, require_names, require_same
 from spark_rowtime.types.extras import import_extra
 
@@ -20,18 +20,21 @@ and Spark refuses the table."""
 
 
 class DeltaTable(Table):
-    """Rows and properties are one commit of the log: ``add`` and ``commitInfo``, and a ``txn`` that fences others."""
+    """Rows and properties are one commit of the log: ``add`` and ``commitInfo``, and a ``txn`` that fences others.
+
+    The position is that of the newest commit that led to the rows which a reader sees: a RESTORE takes it back.
+    """
 
     def __init__(self, target: str, schema: pa.Schema | None) -> None:
         super().__init__(target)
         self._library = import_extra("deltalake", "delta", target)
-        path = target.removeprefix("delta:")
+        self._path = target.removeprefix("delta:")
         if schema is not None:
-            self._make(path, schema)
-        try:
-            self._table = self._library.DeltaTable(path)
-        except self._library.exceptions.TableNotFoundError as error:
-            raise _unavailable(target, error) from error
+            self._make(self._path, schema)
+        self._table = self._opened()
+        self._id = self._table.metadata().id
+        self._forgotten = False
+        """Whether the log no longer has the commits of a query that wrote to the table, and it was not set back."""
         self.properties = self._last()
         if schema is not None:
             require_same(target, schema, self.schema)
@@ -40,6 +43,23 @@ class DeltaTable(Table):
     def schema(self) -> pa.Schema:
         """The table's columns."""
         return pa.schema(self._table.schema().to_arrow())
+
+    def lastBatch(self, query: str) -> int | None:
+        """The last batch that a query has committed, also where the table was set back; None if there is none."""
+        version: int | None = self._table.transaction_version(_application(query))
+        return version
+
+    @property
+    def hasForgotten(self) -> bool:
+        """Whether the table no longer knows the bound and the batch of its last commit."""
+        return self._forgotten
+
+    def _opened(self) -> Any:
+        """The table as it is now."""
+        try:
+            return self._library.DeltaTable(self._path)
+        except self._library.exceptions.TableNotFoundError as error:
+            raise _unavailable(self.target, error) from error
 
     def _make(self, path: str, schema: pa.Schema) -> None:
         """Makes the table if there is none; a writer that makes it at the same time is no error."""
@@ -57,40 +77,61 @@ class DeltaTable(Table):
             raise _unavailable(self.target, error) from error
 
     def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
-        library = self._library
+        library, table = self._library, self._opened()
+        if table.metadata().id != self._id or table.version() != self._table.version():
+            return False
+        transaction = library.Transaction(_DRAIN, self._commits(table) + 1)
+        if QUERY in properties:
+            transaction = library.Transaction(_application(properties[QUERY]), int(properties[BATCH]))
         commit = library.CommitProperties(
-            custom_metadata=properties, app_transactions=[self._transaction(properties)], max_commit_retries=0
+            custom_metadata=properties, app_transactions=[transaction], max_commit_retries=0
         )
         try:
-            library.write_deltalake(self._table, rows, mode="append", commit_properties=commit)
+            library.write_deltalake(table, rows, mode="append", commit_properties=commit)
         except library.exceptions.CommitFailedError:
             return False
         except (library.exceptions.DeltaError, OSError) as error:
             raise _unavailable(self.target, error) from error
+        self._table = table  # not the one before: with each commit through one object, the next one takes longer
         return True
 
-    def _transaction(self, properties: Mapping[str, str]) -> Any:
-        if QUERY in properties:
-            return self._library.Transaction(f"{QUERY}:{properties[QUERY]}", int(properties[BATCH]))
-        return self._library.Transaction(_DRAIN, (self._table.transaction_version(_DRAIN) or 0) + 1)
-
     def _reload(self) -> dict[str, str]:
-        self._table.update_incremental()
+        self._table = self._opened()
+        if self._table.metadata().id != self._id:
+            raise ProducerFencedError(
+                f"{self.target} was deleted and made anew, or replaced, since this sink opened it. Nothing of this "
+                "call is in the table. A new drain continues from the position of the table that is there now, or "
+                "from the beginning if it has none.",
+                path=self.target,
+            )
         return self._last()
 
+    def _commits(self, table: Any) -> int:
+        """How many commits drains have made."""
+        return table.transaction_version(_DRAIN) or 0
+
     def _last(self) -> dict[str, str]:
+        version = self._table.version()
         for most in _HISTORY:
-            for commit in self._table.history(most):
-                if found := marked(commit):
-                    return found
-        if self._table.transaction_version(_DRAIN) is not None:
+            commits = self._table.history(most)
+            found, missing = in_sight(self.target, commits, version)
+            if missing is None:
+                return found
+        self._forgotten = not any(commit.get("operation") == RESTORE for commit in commits)
+        if self._commits(self._table):
             raise DataLostError(
-                f"{self.target} has been drained into, but its log no longer has the commit with the position: the log "
-                "was cleaned up (delta.logRetentionDuration) after later commits of others. Where to continue is not "
-                "known. Drain into a new table; let a drain run more often than the log is cleaned up.",
+                f"{self.target} has been drained into, but its log no longer has the commit with the position "
+                f"(version {missing}, or an earlier one): the log was cleaned up (delta.logRetentionDuration) after "
+                "later commits of others. Where to continue is not known. Drain into a new table; let a drain run "
+                "more often than the log is cleaned up.",
                 path=self.target,
             )
         return {}
+
+
+def _application(query: str) -> str:
+    """The application of a query's transactions; its version is the number of the batch."""
+    return f"{QUERY}:{query}"
 
 
 def _is_local(kind: pa.DataType) -> bool:

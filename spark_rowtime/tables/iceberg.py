@@ -1,12 +1,16 @@
 """An Apache Iceberg table, through the library ``pyiceberg`` and a catalog that its configuration names."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.store.forks import no_fork, was_interrupted
-from spark_rowtime.tables.properties import marked
+from spark_rowtime.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
+from spark_rowtime.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
+from spark_rowtime.tables.properties import BATCH, QUERY
 from spark_rowtime.tables.table import Table, require_names, require_same
 from spark_rowtime.types.extras import import_extra
 
@@ -17,9 +21,11 @@ class IcebergTable(Table):
     """Rows and properties are one snapshot. The same properties are set on the table, in the same commit.
 
     The position is that of the newest snapshot that has one, back from the current one, so a rollback of the table
-    takes the position back with the rows. Where no snapshot has one, since they have expired, it is that of the
-    table's properties.
+    takes the position back with the rows. Older snapshots of drains and queries expire with later commits.
     """
+
+    now: Callable[[], float] = time.time  # noqa: TID251  (the wall clock, as in the snapshots)
+    """The time in seconds, by which snapshots expire: a snapshot has the wall clock's."""
 
     def __init__(self, target: str, schema: pa.Schema | None) -> None:
         super().__init__(target)
@@ -79,41 +85,43 @@ class IcebergTable(Table):
         require_names(self.target, schema, ".", "Iceberg, where a dot leads to a nested field,")
         self._catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
         try:
-            self._catalog.create_table_if_not_exists(self._name, _widened(schema))
+            self._catalog.create_table_if_not_exists(self._name, _widened(schema), properties=MADE_WITH)
         except (ValueError, TypeError) as error:
             raise SchemaMismatchError(
                 f"{self.target} cannot be made with the stream's columns: {error}", path=self.target
             ) from error
 
+    def lastBatch(self, query: str) -> int | None:
+        """The last batch that a query has committed, also where the table was rolled back; None if there is none."""
+        found = [self._table.properties, *map(marks, self._table.metadata.snapshots)]
+        return max((int(p[BATCH]) for p in found if p.get(QUERY) == query), default=None)
+
     def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
+        from pyiceberg.table.update.snapshot import ExpireSnapshots  # noqa: PLC0415  (an extra)
+
         table, wide = self._table, _widened(rows.schema)
         table.metadata.properties[_RETRIES] = "0"  # here only: a retry within the library would pass another drain by
+        before = table.metadata
+        expired = outdated(before, int(self.now() * 1000))
         try:
             with no_fork(self._kept), table.transaction() as transaction:
-                transaction.set_properties(properties)
                 rows = rows if wide == rows.schema else rows.cast(wide)
                 transaction.append(rows, snapshot_properties=properties)
+                snapshot = str(transaction.table_metadata.current_snapshot_id)
+                transaction.set_properties({**properties, SNAPSHOT: snapshot})
+                if expired:
+                    ExpireSnapshots(transaction).by_ids([old.snapshot_id for old in expired]).commit()
         except self._errors.CommitFailedException:
             return False
         except OSError as error:
             raise _unavailable(self.target, error) from error
+        remove_files(expired, before, table)
         return True
 
     def _reload(self) -> dict[str, str]:
         with no_fork(self._kept):
             self._table = self._catalog.load_table(self._name)
-        snapshot = self._table.current_snapshot()
-        while snapshot is not None:
-            if found := _marks(snapshot):
-                return found
-            parent = snapshot.parent_snapshot_id
-            snapshot = None if parent is None else self._table.snapshot_by_id(parent)
-        rolled_back = any(_marks(snapshot) for snapshot in self._table.metadata.snapshots)
-        return {} if rolled_back else marked(self._table.properties)
-
-
-def _marks(snapshot: Any) -> dict[str, str]:
-    return marked(snapshot.summary.additional_properties) if snapshot.summary is not None else {}
+        return in_sight(self.target, self._table)
 
 
 def _require_kept_nulls(target: str, schema: pa.Schema) -> None:

@@ -9,10 +9,11 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.tables.delta import DeltaTable
+from spark_rowtime.tables.folders import read_root_state
 from spark_rowtime.tables.iceberg import IcebergTable
-from spark_rowtime.tables.parquet import ParquetSink, read_root_state
+from spark_rowtime.tables.parquet import ParquetSink
 from spark_rowtime.tables.properties import bound_in
-from spark_rowtime.tables.sink import EVERY, MAX_ROWS, GatheringSink, TableSink
+from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink, TableSink
 from spark_rowtime.tables.table import Table
 from spark_rowtime.types.arguments import known_keywords, to_count
 from spark_rowtime.types.schema import columns_of, stream_schema
@@ -25,7 +26,12 @@ FORMATS = (*TABLES, "parquet")
 
 @known_keywords
 def openTableSink(
-    target: str, schema: Any, *, every: str | timedelta = EVERY, maxRows: int = MAX_ROWS
+    target: str,
+    schema: Any,
+    *,
+    every: str | timedelta = EVERY,
+    boundsEvery: str | timedelta = BOUNDS_EVERY,
+    maxRows: int = MAX_ROWS,
 ) -> GatheringSink:
     """Opens a table as a sink for ``drainTo``, and makes it if there is none.
 
@@ -38,6 +44,8 @@ def openTableSink(
         schema: The stream's schema, ``reader.schema``. A table that exists must have the same columns.
         every: An interval: what has come is committed when so much time has passed since the first of it. "0 s": after
             each train. For Parquet a period is written when it is complete.
+        boundsEvery: An interval: a bound without rows is committed when, besides, so much time has passed since the
+            commit before. Where a drain ends, it is committed at once. Of no account for Parquet.
         maxRows: The number of rows after which a commit is made before that; for Parquet, the rows of a row group.
 
     Returns:
@@ -64,13 +72,13 @@ def openTableSink(
         >>> rt.readTableBound(target)
         RowtimeBound('2026-01-05T15:00:00Z')
     """
-    interval = to_required_interval(every, "every")
+    interval, bounds = to_required_interval(every, "every"), to_required_interval(boundsEvery, "boundsEvery")
     rows = to_count(maxRows, "maxRows", 1)
     columns = stream_schema(schema)
     kind = _format(target)
     if kind == "parquet":
         return ParquetSink(target, columns, interval, rows)
-    return TableSink(TABLES[kind](target, columns), columns, interval, rows)
+    return TableSink(TABLES[kind](target, columns), columns, interval, rows, bounds_every=bounds)
 
 
 def readTableBound(target: str) -> RowtimeBound | None:

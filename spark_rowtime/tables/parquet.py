@@ -1,8 +1,8 @@
 """ParquetSink: folders of Parquet files by event time, each file written when its period is complete."""
 
-import fcntl
 import json
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,15 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
 from spark_rowtime.reader.release import position_before
-from spark_rowtime.store.forks import Descriptor, keep_for_ever, no_fork
+from spark_rowtime.store.forks import keep_for_ever
+from spark_rowtime.tables.folders import FOLDER, STATE, locked, read_state, sync, write_whole
 from spark_rowtime.tables.periods import Pattern, Period, split_pattern
 from spark_rowtime.tables.properties import POSITION, bound_in, bound_properties
 from spark_rowtime.tables.sink import GatheringSink
 from spark_rowtime.tables.table import require_same
 from spark_rowtime.types.timestamps import END
 
-FOLDER = "_rowtime"
-"""The folder beside the periods with the state, the lock and unfinished files. Spark and others skip such names."""
-_STATE, _LOCK, _SCHEMA = "state.json", "lock", "schema"
+_SCHEMA, _PATTERN = "schema", "pattern"
 
 
 class ParquetSink(GatheringSink):
@@ -42,16 +41,26 @@ class ParquetSink(GatheringSink):
         self._root, self._pattern = Path(root), Pattern(folders)
         self._require_other_names(schema)
         self._work = self._root / FOLDER
-        self._lock = self._locked()
-        self._state = read_state(self._root)
-        if self._state:
-            require_same(target, schema, pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(self._state[_SCHEMA]))))
+        self._lock = locked(self._work, target)
+        try:
+            self._state = self._continued(schema)
+        except BaseException:
+            self._lock.close()
+            raise
         self._open: Period | None = None
         self._done: list[Period] = []
         self._kept = self.checkpoint
         self._complete = self.rowtimeBound
         for left in self._work.glob("*.parquet"):
             left.unlink()
+
+    def _continued(self, schema: pa.Schema) -> dict[str, str]:
+        """The state of the folders; raises if it is one of other columns, or of another pattern."""
+        state = read_state(self._root)
+        if state:
+            self._require_same_pattern(state)
+            require_same(self.target, schema, pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(state[_SCHEMA]))))
+        return state
 
     @property
     def checkpoint(self) -> str | None:
@@ -68,8 +77,15 @@ class ParquetSink(GatheringSink):
 
         Args:
             rows: An Arrow batch with the columns of the schema.
+
+        Raises:
+            StoreUnavailableError: The folders cannot be written, as on a full disk.
         """
         self._require_open()
+        with self._writing():
+            self._gather(rows)
+
+    def _gather(self, rows: pa.RecordBatch) -> None:
         while rows.num_rows:
             times = Timed(rows)
             if not times.rises or (self._open is not None and times.least < self._open.start):
@@ -106,7 +122,8 @@ class ParquetSink(GatheringSink):
         """Closes the sink. Rows of periods that are not complete are read again by the next drain."""
         super().abandon()
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # it is not finished, and the next drain removes it
+                self._file.close()
             self._file = None
         self._lock.close()
 
@@ -123,6 +140,10 @@ class ParquetSink(GatheringSink):
 
     def _write(self) -> None:
         """Files first, then bound and position: the next process would write files without a position again."""
+        with self._writing():
+            self._write_files()
+
+    def _write_files(self) -> None:
         floor = self._complete.floor if self._complete is not None else None
         if self._open is not None and floor is not None and self._open.end <= floor:
             self._end_period()
@@ -130,8 +151,22 @@ class ParquetSink(GatheringSink):
             self._publish(period)
         self._done = []
         schema = self._schema.serialize().to_pybytes().hex()
-        self._state = {**bound_properties(self._complete), POSITION: str(self._kept), _SCHEMA: schema}
-        write_whole(self._work / _STATE, json.dumps(self._state))
+        kept = {POSITION: str(self._kept), _SCHEMA: schema, _PATTERN: self._pattern.text}
+        self._state = {**bound_properties(self._complete), **kept}
+        write_whole(self._work / STATE, json.dumps(self._state))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What is done in it writes: an error of the disk ends the sink."""
+        try:
+            yield
+        except OSError as error:
+            self._ended = "a commit failed"
+            raise StoreUnavailableError(
+                f"{self.target} cannot be written: {error}. Nothing is lost: start the drain again once there is room, "
+                "or the cause is gone; it continues with the first period that is not complete.",
+                path=self.target,
+            ) from error
 
     def _spill(self) -> None:
         """Appends the gathered rows to the file of the open period, while the reader reads the next ones."""
@@ -156,33 +191,24 @@ class ParquetSink(GatheringSink):
     def _publish(self, period: Period) -> None:
         made, folder = self._work / _name(period), self._root / period.folder
         folder.mkdir(parents=True, exist_ok=True)
-        _sync(made)
+        sync(made)
         made.replace(folder / made.name)
         while folder != self._root:
-            _sync(folder)
+            sync(folder)
             folder = folder.parent
-        _sync(folder)
+        sync(folder)
 
-    def _locked(self) -> Descriptor:
-        try:
-            self._work.mkdir(parents=True, exist_ok=True)
-            with no_fork():
-                lock = Descriptor(os.open(self._work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
-        except OSError as error:
-            raise StoreUnavailableError(f"{self.target} cannot be written: {error}", path=self.target) from error
-        try:
-            fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = os.pread(lock.fd, 100, 0).decode()
-            lock.close()
-            raise StoreUnavailableError(
-                f"Another drain writes to {self.target}: process {pid or '(starting)'}. End it first.",
-                path=self.target,
-                pid=pid,
-            ) from None
-        os.ftruncate(lock.fd, 0)
-        os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
-        return lock
+    def _require_same_pattern(self, state: dict[str, str]) -> None:
+        """Raises InvalidOptionError if the folders have periods of another kind, whose files the rest would miss."""
+        before = state.get(_PATTERN, self._pattern.text)
+        if before != self._pattern.text:
+            raise InvalidOptionError(
+                f"{self._root} has folders of the pattern {before!r}, not {self._pattern.text!r}. The position is "
+                "within them, so periods of both kinds would be mixed. Drain with that pattern, or into another "
+                "folder.",
+                option="target",
+                value=self._pattern.text,
+            )
 
     def _require_other_names(self, schema: pa.Schema) -> None:
         names = {name.lower() for name in schema.names}
@@ -196,40 +222,9 @@ class ParquetSink(GatheringSink):
                 )
 
 
-def read_root_state(target: str) -> dict[str, str]:
-    """Bound and position of the folders of a target, with or without a pattern."""
-    return read_state(Path(split_pattern(target.removeprefix("parquet:"))[0]))
-
-
-def read_state(root: Path) -> dict[str, str]:
-    """Bound and position of the folders below ``root``; empty if no drain has written there."""
-    try:
-        state: dict[str, str] = json.loads((root / FOLDER / _STATE).read_text())
-    except FileNotFoundError:
-        return {}
-    return state
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Replaces a file: after a crash it has the old text or the new one."""
-    new = file.with_suffix(".new")
-    new.write_text(text)
-    _sync(new)
-    new.replace(file)
-    _sync(file.parent)
-
-
 def _name(period: Period) -> str:
     start = RowtimeBound.fromFloor(max(period.start, 1)).time
     return f"rows-{start:%Y%m%dT%H%M}.parquet"
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _disordered(target: str) -> InvalidOptionError:

@@ -17,7 +17,8 @@ from spark_rowtime.types.schema import batch_to_schema
 SECOND_MICROS = 1_000_000
 EVERY, MAX_ROWS = "10 seconds", 1_000_000
 """The default interval between two commits, and the default number of rows that one gathers."""
-
+BOUNDS_EVERY = "1 minute"
+"""The default interval between a commit of a table and one that brings a bound alone: each is kept for some time."""
 
 BESIDE_POLL_SECONDS = 0.1
 """How often a sink of a quiet stream looks whether the commit that is under way has ended."""
@@ -26,14 +27,25 @@ BESIDE_POLL_SECONDS = 0.1
 class GatheringSink:
     """The part of a table's sink that gathers: it commits when ``every`` has passed, or ``max_rows`` have come.
 
+    ``bounds_every`` must have passed since the last commit for one that brings no rows; None: ``every``.
+
     A commit takes everything that ``flush`` was called for. After a commit that failed, the sink is of no more use:
     whether the table has it is known to the next sink, which reads the table's position.
     """
 
     def __init__(
-        self, target: str, schema: pa.Schema, every: int, max_rows: int, now: Callable[[], float] = time.monotonic
+        self,
+        target: str,
+        schema: pa.Schema,
+        every: int,
+        max_rows: int,
+        bounds_every: int | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.target = target
+        self._bounds_every = (every if bounds_every is None else bounds_every) / SECOND_MICROS
+        self._committed = float("-inf")
+        """When the last commit was made."""
         self._schema, self._every, self._max_rows, self._now = schema, every / SECOND_MICROS, max_rows, now
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
@@ -113,11 +125,16 @@ class GatheringSink:
         """
         if self._since is None:
             return None
-        left = self._since + self._every - self._now()
+        left = self._due(self._since) - self._now()
         if left > 0:
             return left
         self.commit()
         return None
+
+    def _due(self, since: float) -> float:
+        """When what has been gathered since a moment is to be committed."""
+        due = since + self._every
+        return due if self._rows else max(due, self._committed + self._bounds_every)
 
     def commit(self) -> None:
         """Commits now what ``flush`` was called for, if there is anything."""
@@ -126,7 +143,7 @@ class GatheringSink:
             return
         self._ended = "a commit failed"
         self._write()
-        self._since, self._ended = None, ""
+        self._since, self._ended, self._committed = None, "", self._now()
 
     def _commit_beside(self) -> None:
         """Commits what is gathered; the sink may go on meanwhile."""
@@ -252,7 +269,7 @@ class TableSink(GatheringSink):
         """Commits in the sink's thread, so that the reader reads the next rows meanwhile."""
         self._wait()
         self._start(self._table.append, *self._gathered())
-        self._since = None
+        self._since, self._committed = None, self._now()
 
     def _write(self) -> None:
         self._table.append(*self._gathered())

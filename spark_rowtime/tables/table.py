@@ -45,6 +45,15 @@ class Table(ABC):
         )
 
     @abstractmethod
+    def lastBatch(self, query: str) -> int | None:
+        """The last batch that a query has committed, also where the table was set back; None if there is none."""
+
+    @property
+    def hasForgotten(self) -> bool:
+        """Whether the table no longer knows the bound and the batch of a query's last commit."""
+        return False
+
+    @abstractmethod
     def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
         """Commits on top of the state that was loaded; False if another commit came first."""
 
@@ -108,8 +117,8 @@ def _names(field: pa.Field) -> list[str]:
 
 def _fenced(target: str, known: Mapping[str, str], found: Mapping[str, str]) -> ProducerFencedError:
     return ProducerFencedError(
-        f"Another drain or query has committed to {target} since this one opened it: its last commit has "
-        f"{dict(found)}, not {dict(known)}. Nothing of this call is in the table. Let only one of them run; a new "
-        "drain continues from the table's position.",
+        f"Another drain or query has committed to {target} since this one opened it, or the table was set back: the "
+        f"last commit in it has {dict(found)}, not {dict(known)}. Nothing of this call is in the table. Let only one "
+        "of them run; a new drain continues from the table's position.",
         path=target,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.announce.announcer import announcements
+from spark_rowtime.announce.announcer import announcements, repetitions
 from spark_rowtime.announce.http_client import wait_seconds
 from tests.announce.server import Say, Server
 from tests.announce.streams import stream_with
@@ -102,6 +102,45 @@ def test_nobody_listens() -> None:
         announce(three_hours(), server.url + "/path", delays=(1.0,))
 
 
+def test_a_call_has_a_key_that_stays_where_it_is_repeated_also_by_the_next_run(server: Server) -> None:
+    path = three_hours()
+    server.script.extend([Say(), Say(503), Say(503)])
+    with pytest.raises(rt.AnnouncementError):
+        announce(path, server.url, delays=(1.0,))
+    announce(path, server.url)
+    first, *again, last = [asked.headers["idempotency-key"] for asked in server.asked]
+    assert len(again) == 3
+    assert len({first, *again, last}) == 3
+    announce(three_hours(), server.url, headers={"Idempotency-Key": "{key}"})
+    assert server.asked[-1].headers["idempotency-key"] == "2006-09-11T11:00:00"
+    announce(three_hours(), server.url)
+    other = {asked.headers["idempotency-key"] for asked in server.asked[-3:]}
+    assert not other & {first, *again, last}, "the keys of another stream"
+
+
+def test_a_target_that_has_a_call_after_a_lost_answer_says_so_by_its_own_status(server: Server) -> None:
+    path = three_hours()
+    server.script.extend([Say(), Say(die=True), Say(409, b"hour exists")])
+    assert announce(path, server.url, taken=[409]) == (["09", "10", "11"], [1.0])
+    server.script.append(Say(410))
+    with pytest.raises(rt.AnnouncementError, match="status 410"):
+        announce(three_hours(), server.url, taken=[409])
+    server.script.append(Say(409))
+    with pytest.raises(rt.AnnouncementError, match=r"taken before.*--taken 409"):
+        announce(three_hours(), server.url)
+
+
+def test_who_follows_repeats_a_call_until_the_target_is_back(server: Server) -> None:
+    """As through an upgrade of a scheduler, which takes longer than ten repetitions."""
+    server.script.extend([Say(503)] * 40)
+    path, waits = stream_with("2006-09-11T09:40:00Z", bound="2006-09-11T10:00:00Z"), []
+    again = repetitions(None, follow=True)
+    periods = announcements(path, server.url, "1 h", None, "earliest", True, "test", {}, again, waits.append)
+    assert next(periods).key == "2006-09-11T09:00:00"
+    assert (len(waits), waits[:3], waits[-1]) == (40, [1.0, 2.0, 4.0], 60.0)
+    assert [len(list(repetitions(*given))) for given in ((None, False), (3, True), (12, False))] == [10, 3, 12]
+
+
 def test_url_headers_and_body_are_templates(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", SECRET)
     announce(
@@ -182,6 +221,8 @@ REFUSED = {
     "a mistyped kind": ({"to": "htpp:pw123"}, r"to='htpp':\.\.\. is no target\. Did you mean 'http'"),
     "a kind alone": ({"to": "http"}, "to needs a kind, a colon and a place"),
     "no kind": ({"to": "example.com/pw123"}, "to needs a kind, a colon and a place"),
+    "a status that is taken anyway": ({"taken": [200]}, "must be statuses from 300 to 599"),
+    "a status that is none": ({"taken": "409"}, "taken"),
     "no place": ({"to": "airflow:"}, r"to='airflow':\.\.\. is no target\. Give"),
     "no scheme": ({"to": "http:example.com/x"}, "needs a URL such as"),
     "a port": ({"to": "http://h:99999999/x"}, "needs a URL such as"),

@@ -1,6 +1,7 @@
 """Which periods are announced: in order, none left out, up to the bound, from where the last run ended."""
 
 import threading
+import uuid
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -71,6 +72,28 @@ def test_start_names_the_first_hour_also_without_rows(start: object) -> None:
     path = stream_with("2006-09-11T09:40:00Z", bound="2006-09-11T10:30:00Z")
     assert hours(path, start=start) == ["07", "08", "09"]
     assert hours(path, start="2006-09-11T01:00:00Z") == [], "start counts for a new name only"
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"), [("09:40", ["09", "10"]), ("10:00", ["09", "10"]), ("10:10", ["10"]), ("11:00", ["10"])]
+)
+def test_where_rows_are_in_a_topic_beside_the_first_hour_is_that_of_the_first_bound(
+    first: str, expected: list[str]
+) -> None:
+    """No row is in the stream; before the first bound nothing is known of the topic."""
+    path = f"memory://{uuid.uuid4()}"
+    rt.createStream(path, SCHEMA)
+    assert hours(path) == []
+    with rt.openSink(path, producer="feed") as sink:
+        for bound in (first, "11:30"):
+            sink.sendRowtimeBound(f"2006-09-11T{bound}:00Z", cut={"orders": {0: 5}})
+            sink.flush()
+    assert hours(path) == expected
+    assert hours(path) == []
+    with rt.openSink(path, producer="feed") as sink:
+        sink.sendRowtimeBound("2006-09-11T13:00:00Z", cut={"orders": {0: 5}})
+        sink.close(complete=True)
+    assert hours(path) == ["11", "12"]
 
 
 def test_latest_begins_with_the_hour_that_the_bound_has_reached() -> None:

@@ -22,8 +22,7 @@ def network() -> Iterator[Network]:
 @pytest.fixture(scope="session")
 def s3_environment(network: Network) -> dict[str, str]:
     """What the users of an S3 server need that all machines reach."""
-    port = environment()["AWS_ENDPOINT_URL"].rpartition(":")[2]
-    return {**environment(), "AWS_ENDPOINT_URL": f"http://{network.address}:{port}"}
+    return environment(network.address)
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +55,6 @@ def location(request: pytest.FixtureRequest, cluster: Cluster, monkeypatch: pyte
     pytest.importorskip("moto")
     for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
-    server = S3Server(cluster.environment["AWS_ENDPOINT_URL"])
+    server = S3Server(cluster.network.address)
     yield "s3://rows/cluster"
     server.stop()

@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
+
+from tests.servers import ServerProcess
 
 LOOPBACK = "127.0.0.1"
 _HIDE = 'for place in $HIDDEN; do mount -t tmpfs tmpfs "$place" || exit 9; done; ip link set lo up; exec "$@"'
@@ -57,7 +59,7 @@ class Network:
         _ip("link", "set", namespace, "up")
         _ip("-n", namespace, "addr", "add", f"{address}/24", "dev", "eth0")
         _ip("-n", namespace, "link", "set", "eth0", "up")
-        return Machine(folder, address, ("ip", "netns", "exec", namespace, *_APART), hidden)
+        return Machine(folder, address, ("ip", "netns", "exec", namespace, *_APART), hidden, namespace)
 
     def close(self) -> None:
         """Removes the network. A namespace goes only after its last process, and its cable would stay until then."""
@@ -77,36 +79,34 @@ class Network:
 class Machine:
     """Runs one command. All that the command has started ends with it."""
 
-    def __init__(self, folder: Path, address: str, prefix: Sequence[str], hidden: Sequence[Path]) -> None:
-        self.folder, self.address = folder, address
+    def __init__(
+        self, folder: Path, address: str, prefix: Sequence[str], hidden: Sequence[Path], cable: str = ""
+    ) -> None:
+        self.folder, self.address, self._cable = folder, address, cable
         self._prefix, self._hidden = prefix, hidden
-        self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
+        self._server = ServerProcess(f"The machine {folder.name}", folder / "log")
 
-    def start(self, command: Sequence[str], **environment: Any) -> None:
+    def start(self, command: Sequence[str], answers: Callable[[], object], seconds: float, **environment: Any) -> None:
         """Starts a command in the machine's folder, with these variables in addition to those of this process."""
-        hidden = " ".join(map(str, self._hidden))
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._prefix, *command],
-                cwd=self.folder,
-                env={**os.environ, **environment, "HIDDEN": hidden},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        how = {"cwd": self.folder, "stdin": subprocess.DEVNULL, "start_new_session": True}
+        environment = {**os.environ, **environment, "HIDDEN": " ".join(map(str, self._hidden))}
+        self._server.start([*self._prefix, *command], answers, seconds, env=environment, **how)
 
     def log(self) -> str:
         """What its command has written so far."""
         return (self.folder / "log").read_text()
 
+    def unplug(self) -> None:
+        """Takes the machine off its network: nothing that is sent arrives, and nobody is told."""
+        _ip("link", "set", self._cable, "down")
+
     def kill(self) -> None:
         """Kills all its processes with SIGKILL, as if its power had failed."""
-        assert self._process is not None
+        assert self._server.process is not None
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+            os.killpg(self._server.process.pid, signal.SIGKILL)
+        self._server.process.wait()
 
 
 def _ip(*arguments: str) -> None:

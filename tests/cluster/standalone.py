@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self
@@ -14,7 +14,6 @@ import pyspark
 
 from tests.cluster.machines import Machine, Network
 from tests.javaoptions import SHARING
-from tests.sparksession import wait_for
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "spark_rowtime"
@@ -38,8 +37,9 @@ class Cluster:
         hidden = [self.driver, ROOT / "tests", *places_of_the_package()]
         self._master = network.machine(folder / "master", hidden)
         self.workers = [network.machine(folder / f"worker-{n}", hidden) for n in range(WORKERS)]
-        self._launch(self._master, "master.Master", "--host", self._master.address, "--port", "0", "--webui-port", "0")
-        self.url = wait_for(lambda: self._said(self._master, r"spark://[\d.]+:\d+"), "the master", START_SECONDS)
+        where = ("--host", self._master.address, "--port", "0", "--webui-port", "0")
+        self._launch(self._master, self._url, "master.Master", *where)
+        self.url = str(self._url())
         for worker in self.workers:
             self.start(worker)
 
@@ -48,10 +48,10 @@ class Cluster:
         known = worker.log().count("registered with master") if (worker.folder / "log").exists() else 0
         resources = ("--cores", "1", "--memory", "600m", "--work-dir", str(worker.folder / "work"))
         where = ("--host", worker.address, "--webui-port", "0")
-        self._launch(worker, "worker.Worker", *where, *resources, self.url)
-        wait_for(lambda: worker.log().count("registered with master") > known, "a worker", START_SECONDS)
+        command = ("worker.Worker", *where, *resources, self.url)
+        self._launch(worker, lambda: worker.log().count("registered with master") > known, *command)
 
-    def _launch(self, machine: Machine, program: str, *arguments: str) -> None:
+    def _launch(self, machine: Machine, answers: Callable[[], object], program: str, *arguments: str) -> None:
         environment = {
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": machine.address,
@@ -60,13 +60,11 @@ class Cluster:
             "PYTHONPATH": str(self.site),
             **self.environment,
         }
-        machine.start(
-            [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}", *arguments], **environment
-        )
+        command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}", *arguments]
+        machine.start(command, answers, START_SECONDS, **environment)
 
-    @staticmethod
-    def _said(machine: Machine, pattern: str) -> str | None:
-        found = re.search(rf"Starting Spark master at ({pattern})", machine.log())
+    def _url(self) -> str | None:
+        found = re.search(r"Starting Spark master at (spark://[\d.]+:\d+)", self._master.log())
         return found[1] if found else None
 
     def settings(self) -> dict[str, str]:

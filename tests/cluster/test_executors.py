@@ -75,6 +75,7 @@ def test_few_rows_need_no_package_on_the_executors(
         assert all(part in error for part in (*UNLIKE, "is not installed for")), error
 
 
+@pytest.mark.long
 def test_another_version_on_the_executors(package: Path, orders: str, fails: Callable[..., str]) -> None:
     init = package / "__init__.py"
     init.write_text(init.read_text().replace(f'__version__ = "{rt.__version__}"', '__version__ = "0.0.7"'))
@@ -82,6 +83,7 @@ def test_another_version_on_the_executors(package: Path, orders: str, fails: Cal
     assert all(part in error for part in (*UNLIKE, "is version 0.0.7 for")), error
 
 
+@pytest.mark.long
 def test_a_stream_in_a_directory_of_the_driver(
     cluster: Cluster, postgres: PostgresServer, fails: Callable[..., str]
 ) -> None:

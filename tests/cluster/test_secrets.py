@@ -19,6 +19,7 @@ PAGES = ("environment/", "executors/", "jobs/", "stages/", "SQL/", "SQL/executio
 API = ("environment", "allexecutors", "jobs", "stages?withSummaries=true", "sql?length=1000&planDescription=true")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("location", ["s3"], indirect=True)
 def test_no_secret_is_in_a_file_a_page_or_an_error(
     cluster: Cluster, driver: Driver, postgres: PostgresServer, location: str, monkeypatch: pytest.MonkeyPatch

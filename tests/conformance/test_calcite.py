@@ -53,6 +53,7 @@ def shop(pipe: Pipe) -> Iterator[Shop]:
         pipe.spark.catalog.dropTempView(name)
 
 
+@pytest.mark.long
 def test_c1_filter_project_having_subquery_view(shop: Shop) -> None:
     shop.sql("SELECT * FROM orders WHERE units > 2").createOrReplaceTempView("large")
     shop.run("""
@@ -77,6 +78,7 @@ def test_c2_tumbling_windows(shop: Shop) -> None:
     assert shop.step() == [("11:12", 10, 1, 8)]
 
 
+@pytest.mark.long
 def test_c3_hopping_windows(shop: Shop) -> None:
     """Emit each hour, keep three."""
     shop.run("""
@@ -165,6 +167,7 @@ UNSORTED = ["10:10", "10:05", "10:20", "10:15", "11:01", "10:59", "11:10"]
 SORTABLE = {"punctuated": {"rowsImplyBounds": False}, "t-sorted": {"lateness": "10 minutes"}, "k-sorted": {"kSort": 1}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SORTABLE)
 def test_c10_sortable_streams(pipe: Pipe, kind: str) -> None:
     path = pipe.create("orders", ORDERS)
@@ -194,6 +197,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long
 def test_c11_no_monotonic_expression(shop: Shop) -> None:
     for query, said in REFUSED.items():
         assert said in shop.refusal(query), query
@@ -214,6 +218,7 @@ def test_c11_a_monotonic_expression(shop: Shop, form: str) -> None:
     assert shop.step() == [("10:00", 10, 2)]
 
 
+@pytest.mark.long
 def test_c11_an_inner_join_without_time_keeps_all_and_promises_nothing(shop: Shop) -> None:
     """Spark takes it: no result is wrong, but its state only grows."""
     shop.run("SELECT o.rowtime, o.orderId FROM orders o JOIN shipments s ON o.orderId = s.orderId")

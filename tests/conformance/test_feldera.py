@@ -42,6 +42,7 @@ def test_f1_lateness(pipe: Pipe, steps: int) -> None:
     assert rejected(pipe, "visits") == ([] if steps == 1 else [("00:20", "friend", "late")])
 
 
+@pytest.mark.long
 def test_f2_too_late_in_any_column_is_too_late(pipe: Pipe) -> None:
     visits = pipe.create("visits", "updated TIMESTAMP, place STRING")
     pipe.run(pipe.read("visits"))
@@ -79,6 +80,7 @@ def test_f3_lateness_of_a_view(pipe: Pipe, steps: int) -> None:
     assert rejected(pipe, "out") == ([] if steps == 1 else [("00:20", "FRIEND", "late")])
 
 
+@pytest.mark.long
 def test_f3_lateness_of_a_view_in_several_columns(pipe: Pipe) -> None:
     visits = pipe.create("visits", "updated TIMESTAMP, Version INT, place STRING")
     late = {"lateness": "1 hour", "lateness.updated": "10 minutes", "lateness.Version": "1"}
@@ -112,6 +114,7 @@ def test_f3_lateness_that_cannot_be_had(pipe: Pipe) -> None:
             pipe.run(pipe.read("visits"), **{"lateness": "1 hour", option: "1 hour"}).processAllAvailable()
 
 
+@pytest.mark.long
 def test_f4_watermark_in_order_of_arrival(pipe: Pipe) -> None:
     visits = pipe.create("visits", "place STRING")
     with opened(visits, rowsImplyBounds=False) as sink, Watched().start(pipe.read("visits", hold="1 hour")) as query:

@@ -112,6 +112,7 @@ def feeding(pipe: Pipe, events: pa.Table) -> Iterator[Feed]:
         yield Feed(path, events, stack)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_with_bounds_in_any_places_the_results_are_those_of_a_batch(pipe, events, quakes, seed) -> None:
     chance = random.Random(seed)
@@ -139,6 +140,7 @@ def test_with_bounds_each_hour_is_out_when_it_ends(pipe, events, quakes) -> None
             assert rt.describeStream(pipe.path("out")).bound == rt.RowtimeBound(end, strict=True)
 
 
+@pytest.mark.long
 def test_without_bounds_a_silent_network_holds_the_clock_for_days(pipe, events, quakes) -> None:
     silent, silent_since, until = longest_silence(events)
     heard_again = until.replace(minute=0, second=0, microsecond=0)

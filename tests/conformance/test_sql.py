@@ -60,6 +60,7 @@ def test_a_stream_in_sql(sql: Sql, form: str) -> None:
     assert sql.pipe.bound == bound("11:00", strict=True)
 
 
+@pytest.mark.long
 def test_a_table_has_its_options(sql: Sql) -> None:
     """Spark hands a Python source only what the query says; the extension adds the table's own."""
     found = "SELECT productId, units FROM orders_table {} ORDER BY rowtime"
@@ -71,6 +72,7 @@ def test_a_table_has_its_options(sql: Sql) -> None:
     assert rt.describeStream(sql.path).rows == 2, "the stream is not the table's to delete"
 
 
+@pytest.mark.long
 def test_a_table_by_location_and_what_a_query_says_wins(sql: Sql) -> None:
     sql(f"CREATE TABLE elsewhere USING rowtime OPTIONS (view 'rejected') LOCATION '{sql.path}'")
     assert sql.rows("SELECT reason, units FROM elsewhere") == [("late", 5)]
@@ -78,6 +80,7 @@ def test_a_table_by_location_and_what_a_query_says_wins(sql: Sql) -> None:
         sql.rows("SELECT productId FROM orders_table WITH (path='nowhere.rowtime')")
 
 
+@pytest.mark.long
 def test_a_batch_view(sql: Sql) -> None:
     sql(f"CREATE TEMPORARY VIEW batch USING rowtime OPTIONS (path '{sql.path}')")
     assert sql.rows(HOURLY.format("batch")) == [(datetime.fromisoformat(at("11:00")[:-1]), 7)]

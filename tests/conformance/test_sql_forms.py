@@ -55,6 +55,7 @@ def test_floor_and_ceil(shop: Shop, form: str) -> None:
     assert shop.step() == expected
 
 
+@pytest.mark.long
 def test_hop_with_alignment(shop: Shop) -> None:
     """HOP(rowtime, INTERVAL '1' HOUR, INTERVAL '2' HOUR, TIME '0:12'); HOP_START and HOP_END."""
     shop.run("""
@@ -64,6 +65,7 @@ def test_hop_with_alignment(shop: Shop) -> None:
     assert shop.step() == [("10:12", "08:12", 1), ("11:12", "09:12", 3), ("12:12", "10:12", 2)]
 
 
+@pytest.mark.long
 def test_tumble_start_and_end(shop: Shop) -> None:
     shop.run("""
         SELECT window.start AS rowtime, date_format(window.end, 'HH:mm') AS end, sum(units) AS units FROM orders
@@ -95,6 +97,7 @@ def test_limit(shop: Shop) -> None:
     assert shop.step() == [("10:01", 2)]
 
 
+@pytest.mark.long
 def test_the_later_side_is_the_rowtime_of_a_join(shop: Shop) -> None:
     shop.run("""
         SELECT greatest(o.rowtime, s.rowtime) AS rowtime, o.orderId FROM orders o JOIN shipments s
@@ -115,6 +118,7 @@ DECAYED = """
     GROUP BY rowtime, orderId"""
 
 
+@pytest.mark.long
 def test_a_decaying_average(shop: Shop) -> None:
     """Each order with those of the ten minutes before it, the older the less they count."""
     shop.pipe.read("orders").createOrReplaceTempView("earlier")
@@ -128,6 +132,7 @@ def test_a_decaying_average(shop: Shop) -> None:
     assert [row[2] for row in found] == pytest.approx([row[2] for row in expected])
 
 
+@pytest.mark.long
 def test_the_pie_chart_of_the_last_hour(shop: Shop) -> None:
     """A batch read of what is complete; ask again for the next picture."""
     send(shop.orders, ("9:50", 10, 1, 1), ("10:05", 10, 2, 2), ("10:40", 20, 3, 3), ("10:59", 10, 4, 4))
@@ -139,6 +144,7 @@ def test_the_pie_chart_of_the_last_hour(shop: Shop) -> None:
     assert sorted(map(tuple, slices)) == [(10, 6), (20, 3)]
 
 
+@pytest.mark.long
 def test_a_standing_upsert(shop: Shop, tmp_path: Path) -> None:
     """A drain: the newest order of each product in a table."""
     table = sqlite3.connect(tmp_path / "latest.db")
@@ -158,6 +164,7 @@ def test_a_standing_upsert(shop: Shop, tmp_path: Path) -> None:
     table.close()
 
 
+@pytest.mark.long
 def test_all_streams(shop: Shop) -> None:
     """The streams of a folder, as a table."""
     send(shop.orders, ("10:00", 10, 1, 1))

@@ -47,6 +47,7 @@ def test_s2_late_rows(pipe: Pipe, by: str, caplog: pytest.LogCaptureFixture) -> 
     assert len(caplog.records) == 1, "of the 1st, 10th, 100th ... only the 1st was due"
 
 
+@pytest.mark.long
 def test_s3_implicit_bounds(pipe: Pipe) -> None:
     orders = pipe.create("orders", "ticker STRING")
     pipe.run(pipe.read("orders"))
@@ -56,6 +57,7 @@ def test_s3_implicit_bounds(pipe: Pipe) -> None:
         assert pipe.bound == bound("12:02")
 
 
+@pytest.mark.long
 def test_s4_and_s5_a_split_train_through_a_filter(pipe: Pipe) -> None:
     orders = pipe.create("orders", "ticker STRING")
     with opened(orders, maxTrainRows=2) as sink:
@@ -78,6 +80,7 @@ def test_s6_a_changed_rowtime_moves_the_bound(pipe: Pipe) -> None:
         assert pipe.bound == bound("12:05:00.100")
 
 
+@pytest.mark.long
 def test_s7_strict(pipe: Pipe) -> None:
     orders = pipe.create("orders", "ticker STRING")
     pipe.run(pipe.read("orders"))
@@ -89,6 +92,7 @@ def test_s7_strict(pipe: Pipe) -> None:
         assert not pipe.bound.strict
 
 
+@pytest.mark.long
 def test_s8_setting_a_bound_backwards(pipe: Pipe) -> None:
     orders = pipe.create("orders", "ticker STRING")
     with opened(orders) as sink:
@@ -177,6 +181,7 @@ def test_s12_producers_entering_and_leaving(pipe: Pipe) -> None:
         opened(path, "P3").sendRow((at("10:04"), "P3"))
 
 
+@pytest.mark.long
 def test_s12_a_newcomers_old_row_is_discarded(pipe: Pipe) -> None:
     path = pipe.create("s", "producer STRING")
     with opened(path, "old hand") as sink:
@@ -199,6 +204,7 @@ def test_s13_the_slowest_producer_sets_the_speed(pipe: Pipe) -> None:
         assert pipe.step() == [("11:00", "fast")]
 
 
+@pytest.mark.long
 def test_s13_a_silent_producer_stops_counting(pipe: Pipe) -> None:
     """``idleTimeout``, through a query: the hour is out while the producer that says nothing is still attached."""
     path = pipe.create("s", "producer STRING", idleTimeout="200 ms")
@@ -253,6 +259,7 @@ def test_s14_pumps(pipe: Pipe, tmp_path: Path) -> None:
         assert reader.getRowtimeBound() == bound("12:02")
 
 
+@pytest.mark.long
 def test_s17_a_readers_bound_may_rise(pipe: Pipe) -> None:
     path = pipe.create("s", "ticker STRING")
     with opened(path) as sink, rt.openReader(path) as reader:
@@ -279,6 +286,7 @@ def test_s18_the_default_rowtime_is_the_clock_at_insertion(pipe: Pipe) -> None:
     assert rt.describeStream(path).bound == rt.RowtimeBound(times[1])
 
 
+@pytest.mark.long
 def test_s18_a_promoted_column(pipe: Pipe) -> None:
     path = pipe.create("orders", "created_at TIMESTAMP, shipped_at TIMESTAMP")
     created, shipped = (datetime.fromisoformat(at(clock)) for clock in ("10:00", "11:30"))
@@ -293,6 +301,7 @@ def test_s18_a_promoted_column(pipe: Pipe) -> None:
     assert drained(rt.openReader(pipe.path("out"), order="arrival")) == [("11:30", created)], "on read"
 
 
+@pytest.mark.long
 def test_s18_rowtime_is_the_name_of_one_column_of_a_stream(pipe: Pipe) -> None:
     with pytest.raises(rt.SchemaMismatchError):
         pipe.create("twice", "rowtime STRING")
@@ -306,6 +315,7 @@ def test_s18_rowtime_is_the_name_of_one_column_of_a_stream(pipe: Pipe) -> None:
         assert pipe.bound == bound("12:02")
 
 
+@pytest.mark.long
 def test_s18_a_join_has_each_sides_rowtime_under_its_qualifier(pipe: Pipe) -> None:
     orders, trades = (opened(pipe.create(name, "id INT")) for name in ("orders", "trades"))
     joined = """

@@ -38,6 +38,7 @@ WITHIN = LEFT if "ROWTIME_KILLS" in os.environ else {point: LEFT[point] for poin
 """The points of a batch, and where it is when its driver dies there."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)  # five drivers; beside much else each of them takes a minute and more
 def test_a_driver_killed_at_each_point_of_a_batch(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     feed, accounts = Feed(tmp_path), [Account(tmp_path, tally(LINE.format(point))) for point in (*WITHIN, BETWEEN)]

@@ -1,4 +1,4 @@
-"""One checkpoint under both PySpark versions that ``make test`` has, forth and back."""
+"""One checkpoint under both PySpark versions that the project supports, forth and back."""
 
 import subprocess
 import sys
@@ -23,9 +23,10 @@ def other() -> str:
             said = subprocess.run(ask, capture_output=True, text=True, check=False)
             if said.returncode == 0 and said.stdout.strip() != pyspark.__version__:
                 return str(python)
-    pytest.skip("there is no other PySpark: `make test` sets up .venv and .venv-oldest")
+    pytest.skip("there is no other PySpark: `make test-long` sets up .venv-oldest beside .venv")
 
 
+@pytest.mark.long
 def test_a_checkpoint_goes_on_under_the_other_pyspark_and_back(spark: SparkSession, tmp_path: Path, other: str) -> None:
     feed, sink = Feed(tmp_path), str(tmp_path / "counts.rowtime")
     feed.send(2)

@@ -24,6 +24,7 @@ START = 1_767_610_800_000_000
 """2026-01-05T11:00:00Z in microseconds."""
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_drain_into_a_table_killed_at_random_moments(
     tmp_path: Path, tally: Callable[[str], Tally], kind: str

@@ -29,6 +29,7 @@ FEW, FEW_WITH_OBJECTS = 8, 2
 WRITERS = ("a", "b", "c")
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("place", PLACES)
 def test_writers_killed_at_random_moments(
     place: str, tmp_path: Path, placed: Callable[[Path, str], Path], tally: Callable[[str], Tally]

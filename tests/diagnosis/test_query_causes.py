@@ -211,3 +211,11 @@ def test_a_source_that_cannot_be_opened(pipeline: Pipeline) -> None:
     found = pipeline.why()
     assert (found.cause, found.holder) == (rt.Cause.SOURCE_UNREADABLE, "hours")
     assert pipeline.why("09:00").complete
+
+
+def test_a_query_of_late_rows_has_no_bound(pipeline: Pipeline) -> None:
+    pipeline.promise("10:00")
+    pipeline.batch(None, None, sources=[{"path": pipeline.orders, "view": "rejected", "place": []}])
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.ORDINARY_SOURCE, "hours")
+    assert f"late rows of {pipeline.orders}" in found.note

@@ -35,6 +35,7 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_a_page_does_what_it_says(page: Path, wrong: dict[str, str]) -> None:
     assert wrong[str(page)] == ""

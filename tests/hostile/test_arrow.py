@@ -64,6 +64,7 @@ def _made(value: Any, kind: pa.DataType) -> bool:
     return True
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrow_data_goes_round_or_is_refused(kind: str) -> None:
     with Feed(kind) as feed:

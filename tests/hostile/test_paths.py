@@ -103,6 +103,7 @@ def test_paths_that_are_none(tmp_path: Path) -> None:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dangling", "file", "loop"]
 
 
+@pytest.mark.search
 @MANY
 @given(ANYTHING)
 def test_anything_for_a_path(value: Any) -> None:
@@ -117,6 +118,7 @@ def test_a_path_object_is_a_path(tmp_path: Path) -> None:
     goes(tmp_path / "s", tmp_path / "s")  # type: ignore[arg-type]
 
 
+@pytest.mark.search
 @MANY
 @given(st.text(st.characters()))
 def test_the_path_option_of_spark(path: str) -> None:

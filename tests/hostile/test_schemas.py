@@ -78,6 +78,7 @@ def test_every_type_of_spark_is_taken_or_refused() -> None:
     assert taken | refused | ABSTRACT == known
 
 
+@pytest.mark.search
 @MANY
 @given(st.lists(WORDS, max_size=12).map(" ".join) | st.text(st.characters()))
 def test_any_text_is_a_schema_or_refused(text: str) -> None:
@@ -90,6 +91,7 @@ def test_any_text_is_a_schema_or_refused(text: str) -> None:
             assert stream_schema(schema) == schema
 
 
+@pytest.mark.search
 @MANY
 @given(ANYTHING)
 def test_anything_is_a_schema_or_refused(value: Any) -> None:

@@ -37,6 +37,7 @@ def one_by_one(feed: Feed, value: Any) -> None:
     assert same(got, by_arrow[0], feed.kind)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_value_of_the_type_goes_round(kind: str) -> None:
     with Feed(kind) as feed:
@@ -49,6 +50,7 @@ def test_a_value_of_the_type_goes_round(kind: str) -> None:
         check()
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_value_goes_round_or_is_refused(kind: str) -> None:
     with Feed(kind) as feed:

@@ -1,17 +1,25 @@
 """Apache Kafka brokers of the tests' own: in KRaft mode, in folders of their own on free ports, stopped at the end."""
 
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
-import time
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer, TopicCollection
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+)
 
+from tests.servers import KeptPort, ServerProcess
 from tests.sparksession import wait_for
 
 START_SECONDS = 120.0
@@ -69,9 +77,10 @@ class KafkaBroker:
     def __init__(self, jars: Path, joins: "KafkaBroker | None" = None, **settings: Any) -> None:
         self._jars, self._joins, self._settings = jars, joins, settings
         self.folder = Path(tempfile.mkdtemp(prefix="rowtime-kafka-"))
-        self.port, self._controller = _free_port(), _free_port() if joins is None else joins._controller
-        self.bootstrap, self.secure = f"127.0.0.1:{self.port}", f"127.0.0.1:{_free_port()}"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._kept = port, secure, controller = KeptPort(), KeptPort(), KeptPort()
+        self.port, self._controller = port.number, controller.number if joins is None else joins._controller
+        self.bootstrap, self.secure = f"127.0.0.1:{port}", f"127.0.0.1:{secure}"
+        self._server = ServerProcess("The broker of Kafka", self.folder / "log")
         self._names = count(1)
         self._write_settings()
         self._run("kafka.tools.StorageTool", "format", "-t", "cm93dGltZS10ZXN0cy0wMA", "-c", self._file)
@@ -79,32 +88,40 @@ class KafkaBroker:
 
     def start(self) -> None:
         """Starts the broker, and waits until it answers."""
-        with (self.folder / "log").open("ab") as log:
-            command = self._java("kafka.Kafka", self._file)
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
-        deadline = time.monotonic() + START_SECONDS
-        while not self._accepts():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise AssertionError(self.log())
-            time.sleep(0.02)
+        self._server.start(self._java("kafka.Kafka", self._file), self._accepts, START_SECONDS, cwd=self.folder)
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
         self.admin.list_topics(timeout=START_SECONDS)
 
     def kill(self) -> None:
         """Kills the broker as a crash does."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait(START_SECONDS)
+        self._server.end(signal.SIGKILL)
+
+    def truncate(self, topic: str, partition: int, end: int) -> None:
+        """Kills the broker, and takes all messages from offset ``end`` on from the partition, as an unclean election.
+
+        What is sent then has a later leader epoch. Batches are taken whole.
+        """
+        self.kill()
+        folder = self.folder / "data" / f"{topic}-{partition}"
+        [log] = folder.glob("*.log")
+        data, kept = log.read_bytes(), 0
+        while kept < len(data) and int.from_bytes(data[kept : kept + 8]) < end:
+            kept += 12 + int.from_bytes(data[kept + 8 : kept + 12])
+        log.write_bytes(data[:kept])
+        for index in folder.glob("*.*index"):
+            index.unlink()
+        self.start()
 
     def remove(self) -> None:
         """Stops the broker for good, and removes its files."""
         self.kill()
+        for port in self._kept:
+            port.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self) -> str:
         """The end of what the broker has logged."""
-        return (self.folder / "log").read_text()[-4000:]
+        return self._server.log()
 
     def topic(self, name: str | None = None, partitions: int = 3, **config: Any) -> str:
         """Creates a topic, with a new name unless given; ``config`` has ``_`` for the dots of Kafka's names."""
@@ -118,6 +135,22 @@ class KafkaBroker:
         """Deletes a topic; it can be created anew at once."""
         _done(self.admin.delete_topics([name]))
         wait_for(lambda: not self._has(name), "the topic to be gone")
+
+    def configure(self, name: str, **config: Any) -> None:
+        """Changes settings of a topic; returns once the broker has them."""
+        wanted = {key.replace("_", "."): str(value) for key, value in config.items()}
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in wanted.items()
+        ]
+        topic = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
+        _done(self.admin.incremental_alter_configs([topic]))
+
+        def has_them() -> bool:
+            asked = ConfigResource(ConfigResource.Type.TOPIC, name)
+            found = self.admin.describe_configs([asked])[asked].result(START_SECONDS)
+            return all(found[key].value == value for key, value in wanted.items())
+
+        wait_for(has_them, "the new settings")
 
     def add_partitions(self, name: str, total: int) -> None:
         """Raises the number of a topic's partitions."""
@@ -168,10 +201,3 @@ class KafkaBroker:
 def _done(futures: dict[str, Any]) -> None:
     for future in futures.values():
         future.result(START_SECONDS)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.kafka import avro
 from spark_rowtime.kafka.avro import AvroRecords
 from spark_rowtime.kafka.decoding import RecordDecoder
 from spark_rowtime.types.schema import stream_schema
@@ -32,15 +33,21 @@ AVRO = {
 }
 ID = "00000000-0000-0000-0000-000000000007"
 
+NO_SCHEMA = json.dumps({"error_code": 40403, "message": "Schema not found"}).encode()
+PAGE = b"<html>Please log in</html>"
+
 
 class Registry(BaseHTTPRequestHandler):
-    """Answers ``GET /schemas/ids/7``."""
+    """Answers ``GET /schemas/ids/7``; before that with ``before``, each a status and a body."""
+
+    before: ClassVar[list[tuple[int, bytes]]] = []
 
     def do_GET(self) -> None:
         known = self.path.startswith("/schemas/ids/7")
-        answer = {"schema": json.dumps(AVRO)} if known else {"error_code": 40403, "message": "Schema not found"}
-        body = json.dumps(answer).encode()
-        self.send_response(200 if known else 404)
+        status, body = (200, json.dumps({"schema": json.dumps(AVRO)}).encode()) if known else (404, NO_SCHEMA)
+        if self.before:
+            status, body = self.before.pop(0)
+        self.send_response(status)
         self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -69,7 +76,8 @@ def encoded(n: int, schema: int = 7) -> dict[str, Any]:
     return {"value": struct.pack(">bI", 0, schema) + body.getvalue(), "partition": 0}
 
 
-def test_avro_records_are_rows(kafka: Any, tmp_path: Path) -> None:
+def test_avro_records_are_rows(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro, "TRY_SECONDS", 0.0)
     topic, kept = kafka.topic(partitions=1), str(tmp_path / "malformed")
     kafka.send(topic, [encoded(0), encoded(1), message(2), encoded(3, schema=9), encoded(4)])
     with registry() as url:
@@ -93,6 +101,40 @@ def test_a_schema_that_has_changed() -> None:
         "other": ID,
         "place": {"city": "Oslo", "road": None},
     }
+
+
+def decode(url: str, message: dict[str, Any]) -> Any:
+    """The row of a message, read with a registry that does not try again."""
+    records = AvroRecords({"url": url, "max.retries": "0"})
+    given = SimpleNamespace(value=lambda: message["value"], topic=lambda: "orders")
+    return RecordDecoder(stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT"), records, "at").made()(given)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, PAGE),
+        (404, b'{"error_code": 404, "message": "No such page"}'),
+        (200, PAGE),
+        (200, b'["not a schema"]'),
+        (302, b""),
+        (401, b'{"error_code": 40101, "message": "Unauthorized"}'),
+        (503, b""),
+    ],
+)
+def test_what_a_proxy_answers_says_nothing_of_a_message(
+    status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Registry, "before", [(status, body)] * 9)
+    with registry() as url, pytest.raises(rt.KafkaUnavailableError, match="has not answered"):
+        decode(url, encoded(1))
+
+
+def test_a_schema_that_a_node_of_the_registry_does_not_know_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro, "TRY_SECONDS", 0.0)
+    monkeypatch.setattr(Registry, "before", [(404, NO_SCHEMA)] * 3)
+    with registry() as url:
+        assert decode(url, encoded(1))["n"] == 1
 
 
 def test_a_registry_that_does_not_answer(kafka: Any, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(beside:
     assert rt.describeStream(beside.bounds).rejected == 2
 
 
+@pytest.mark.long
 def test_a_topic_whose_offsets_go_back_ends_the_query(beside: Beside, tmp_path: Path) -> None:
     """Otherwise what was promised would not hold for its rows, and operators would drop them without a trace."""
     topic = beside.topics[0]
@@ -80,6 +81,7 @@ def test_a_topic_whose_offsets_go_back_ends_the_query(beside: Beside, tmp_path: 
     assert beside.read_up_to(query, query.last)[0] == 2, "the offset log has no batch that goes back"
 
 
+@pytest.mark.long
 def test_rows_up_to_1970_are_late_and_kept_with_their_times(beside: Beside, tmp_path: Path) -> None:
     """They are late before there is a bound. They have times that no stream accepts, and do not end the query."""
     times = ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000001Z"]
@@ -100,6 +102,7 @@ def test_rows_up_to_1970_are_late_and_kept_with_their_times(beside: Beside, tmp_
         assert done.exit_code == 0, done.output
 
 
+@pytest.mark.long
 def test_under_a_limit_each_window_closes_in_the_batch_that_reaches_its_cut(beside: Beside, tmp_path: Path) -> None:
     with closing(beside.sink()) as sink:
         beside.put(0, ("12:10", "a"), ("12:20", "a"))
@@ -120,6 +123,7 @@ def test_under_a_limit_each_window_closes_in_the_batch_that_reaches_its_cut(besi
     assert beside.rejected == []
 
 
+@pytest.mark.long
 def test_two_topics_of_two_producers(spark: Any, kafka: Any, tmp_path: Path) -> None:
     beside = Beside(spark, kafka, tmp_path, topics=2)
     query = Observed(hourly(beside.rows()), tmp_path)

@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import spark_rowtime as rt
 from tests.crash.drivers import ROOT, logged
 from tests.crash.tally import Tally
@@ -80,6 +82,7 @@ def killed(beside: Beside, folder: Path, dice: random.Random) -> None:
         process.wait()
 
 
+@pytest.mark.long
 def test_each_row_of_a_topic_counts_once_or_is_rejected_once(
     kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_changed_spark_is_refused(kafka: Any, spark_kafka_jars: str, tmp_path:
     assert expected in error
 
 
+@pytest.mark.long
 @pytest.mark.smoke  # its Spark is a process of its own, with the jars of Spark's Kafka source
 def test_the_same_query_runs_on_the_spark_that_is_there(kafka: Any, spark_kafka_jars: str, tmp_path: Path) -> None:
     assert said(kafka, spark_kafka_jars, tmp_path) == ""
@@ -83,6 +84,7 @@ def said(kafka: Any, jars: str, folder: Path) -> str:
     return (folder / "said").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("json", ["7", '[["orders", 0, 4711]]', '{"orders": 4711}', '{"orders": {"0": "4711"}}'])
 def test_offsets_in_another_form_are_refused(spark: Any, json: str) -> None:
     offsets = spark.sparkContext._jvm.sparkrowtime.source.OffsetJson
@@ -91,6 +93,7 @@ def test_offsets_in_another_form_are_refused(spark: Any, json: str) -> None:
         offsets.topics(json)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("end", "what"),
     [
@@ -108,6 +111,7 @@ def test_topics_that_go_back_are_refused(spark: Any, end: str, what: str) -> Non
         require("bounds.rowtime", start, end)
 
 
+@pytest.mark.long
 def test_late_rows_are_sent_to_the_driver_while_a_task_adds_some(spark: Any) -> None:
     """An executor does so every ten seconds. If that fails for too long, Spark takes the executor for lost."""
     beside = spark.sparkContext._jvm.sparkrowtime.beside

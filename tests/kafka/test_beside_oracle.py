@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
@@ -220,6 +221,7 @@ class Life:
         return int(seq)
 
 
+@pytest.mark.long
 def test_each_batch_has_the_floor_of_the_oracle(spark: Any, kafka: Any, tmp_path: Path) -> None:
     @settings(max_examples=LIVES, phases=(Phase.generate,), suppress_health_check=[HealthCheck.filter_too_much])
     @given(st.lists(COMMANDS, min_size=14, max_size=24).filter(lively))

@@ -2,17 +2,20 @@
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import consumption, quiet
+from spark_rowtime.kafka import consumption, partition_feed, quiet
 from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topics import Part, TopicState
 from tests.kafka.feeds import SCHEMA, START, numbers
+from tests.sparksession import wait_for
 
 confluent = pytest.importorskip("confluent_kafka")
 PART = Part("t", 0)
@@ -35,6 +38,9 @@ class Message:
 
     def offset(self) -> int:
         return self._offset
+
+    def leader_epoch(self) -> int:
+        return 0
 
     def error(self) -> Any:
         return self._error
@@ -60,7 +66,7 @@ class Client:
     def incremental_assign(self, _: Any) -> None:
         pass
 
-    incremental_unassign = incremental_assign
+    incremental_unassign = pause = resume = incremental_assign
 
     def close(self) -> None:
         pass
@@ -83,11 +89,26 @@ class Brokers:
     def ends(self, parts: Any, *, committed: bool) -> dict[Part, int]:
         return dict.fromkeys(parts, self.end)
 
+    def known_ends(self, parts: Any) -> dict[Part, int]:
+        return dict.fromkeys(parts, self.end)
+
 
 class Ended:
     """A partition whose messages were all taken that the client has."""
 
     part, at_end, position = PART, True, 0
+
+    @property
+    def sink(self) -> "Ended":
+        return self
+
+    def getRowtimeBound(self) -> None:
+        return None
+
+
+def at_once(question: Any) -> Inquiry[Any]:
+    """Asks and waits for the answer, so that each look of a test has one."""
+    return Inquiry(question).ask()
 
 
 class Clock:
@@ -108,32 +129,35 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(consumption, "time", clock)
+    monkeypatch.setattr(partition_feed, "time", clock)
     return clock
 
 
-def read(path: Path, brokers: Brokers, answers: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[int]:
+def row(message: Message) -> tuple[Any, int]:
+    return START, message.offset()
+
+
+def read(
+    path: Path, brokers: Brokers, answers: Any, monkeypatch: pytest.MonkeyPatch, decode: Any = row, **options: Any
+) -> list[int]:
     """Reads what the client answers, until there are no more answers; returns the numbers of the stream's rows."""
     rt.createStream(str(path), SCHEMA)
     with rt.openSink(str(path), producer=PART.producer) as sink:
         sink.flush(checkpoint=Checkpoint("id", 0).text())
 
     def opened(part: Part) -> PartitionFeed:
-        return PartitionFeed(part, lambda: rt.openSink(str(path), producer=part.producer), row, None)
+        return PartitionFeed(part, lambda: rt.openSink(str(path), producer=part.producer), decode, None)
 
     monkeypatch.setattr(consumption, "made", lambda _, given: Client(iter(answers), given))
-    looks = quiet.QuietPartitions(brokers, None, None)  # type: ignore[arg-type]
+    looks = quiet.QuietPartitions(brokers, None, None, at_once)  # type: ignore[arg-type]
     known = {PART.topic: brokers.find(PART.topic)}
-    given = {"skips_lost": False, "until_end": False, **options}
+    given = {"skips_lost": False, "until_end": False, "ask": at_once, **options}
     loop = consumption.Consumption({}, brokers, known, opened, looks, **given)  # type: ignore[arg-type]
     try:
         loop.run()
     except StopIteration:
         loop._flush(loop._feeds.values())
     return numbers(path)
-
-
-def row(message: Message) -> tuple[Any, int]:
-    return START, message.offset()
 
 
 @pytest.mark.parametrize("skips", [True, False])
@@ -176,6 +200,59 @@ def test_brokers_that_were_away_an_hour_ago_may_be_away_again(
     assert clock.seconds == 4641
 
 
+def test_a_message_that_cannot_be_decoded_just_now_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a pause that grows. What lies behind it is not taken before, and each message is there once."""
+    tries: list[int] = []
+
+    def decode(message: Message) -> Any:
+        tries.append(message.offset())
+        if tries.count(1) < 4 and message.offset() == 1:
+            raise rt.MessageNotReadyError("The service is away.")
+        return row(message)
+
+    def answers() -> Iterator[Any]:
+        yield ASSIGNED
+        yield [Message(0), Message(1), Message(2), Message(3, "_PARTITION_EOF")]
+        for seconds in (0.5, 1.0, 2.0):
+            yield clock.passes(seconds)
+            assert tries.count(1) == len(tries) - 1, "nothing behind it was decoded"
+            yield [Message(1), Message(2)]
+
+    assert read(tmp_path / "s", Brokers(0, 3), answers(), monkeypatch, decode) == [0, 1, 2]
+    assert tries == [0, 1, 1, 1, 1, 2]
+    told = [text.partition(" again in ")[2] for text in caplog.messages if "offset 1 of t-0 cannot be" in text]
+    assert told == [f"{seconds} s: The service is away." for seconds in (0.5, 1.0, 2.0)]
+
+
+def test_a_partition_is_taken_back_once_in_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """A host may stand still today, and again tomorrow. Twice within two minutes is another consumer group."""
+    path = str(tmp_path / "s")
+
+    def answers() -> Iterator[Any]:
+        yield ASSIGNED
+        for day in range(3):
+            rt.openSink(path, producer=PART.producer, lease=None).abandon()
+            yield [Message(day)]
+            yield clock.passes(1)
+            yield clock.passes(consumption.SETTLE_SECONDS + 1)
+            yield [Message(day)]
+            yield clock.passes(86_400)
+        for _ in range(2):
+            rt.openSink(path, producer=PART.producer, lease=None).abandon()
+            yield [Message(3)]
+            yield clock.passes(1)
+            yield clock.passes(consumption.SETTLE_SECONDS + 1)
+
+    monkeypatch.setattr(consumption, "TOPIC_LOOK_SECONDS", 1e9)
+    with pytest.raises(rt.ProducerFencedError):
+        read(tmp_path / "s", Brokers(0, 9), answers(), monkeypatch)
+    assert numbers(path) == [0, 1, 2]
+
+
 def test_a_host_without_partitions_waits_until_kafka_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
@@ -198,13 +275,16 @@ def test_a_partition_that_goes_on_is_not_said_to_wait_for_a_transaction(
     clock = Clock()
     monkeypatch.setattr(quiet, "time", clock)
     brokers = Brokers(0, 10)
-    looks = quiet.QuietPartitions(brokers, None, None)  # type: ignore[arg-type]
+    looks = quiet.QuietPartitions(brokers, None, None, at_once)  # type: ignore[arg-type]
     feed = Ended()
+
+    def woken(_: Part, action: Any) -> None:
+        assert action is PartitionFeed.wake, "the partition is not quiet"
 
     def look(seconds: float, position: int) -> None:
         clock.passes(seconds)
         feed.position, brokers.end = position, position + 10
-        looks.look([feed], lambda *_: pytest.fail("the partition is not quiet"))  # type: ignore[list-item]
+        looks.look([feed], woken)  # type: ignore[list-item]
 
     with caplog.at_level(logging.WARNING, logger="spark_rowtime.kafka"):
         for number in range(100):
@@ -214,3 +294,43 @@ def test_a_partition_that_goes_on_is_not_said_to_wait_for_a_transaction(
             look(30, 99)
     assert [text for text in caplog.messages if "does not go on behind offset 99" in text] == caplog.messages
     assert len(caplog.messages) == 2
+
+
+def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look for ends goes on in the background; of the partitions that it has no answer for nothing is assumed."""
+    clock, asked, other = Clock(), [], Part("t", 1)
+    monkeypatch.setattr(quiet, "time", clock)
+
+    def later(question: Any) -> Inquiry[Any]:
+        asked.append(Inquiry(question))
+        return asked[-1]
+
+    class Without(Brokers):
+        def known_ends(self, parts: Any) -> dict[Part, int]:
+            assert parts == [PART, other]
+            return {other: 0}
+
+    feeds, rested = [Ended(), Ended()], []
+    feeds[1].part = other
+    for feed in feeds:
+        feed.taken_at = 0.0
+        feed.rest = partial(rested.append, feed.part)
+    looks = quiet.QuietPartitions(Without(0, 0), None, 1.0, later)  # type: ignore[arg-type]
+    by_part = {feed.part: feed for feed in feeds}
+    for _ in range(3):
+        looks.look(feeds, lambda part, action: action(by_part[part]))  # type: ignore[arg-type]
+        clock.passes(10)
+    assert (len(asked), rested) == (1, [])
+    asked[0].ask()
+    looks.look(feeds, lambda part, action: action(by_part[part]))  # type: ignore[arg-type]
+    assert rested == [other]
+
+
+def test_a_question_that_fails_in_the_background_raises_where_its_answer_is_used() -> None:
+    def failing() -> int:
+        raise rt.KafkaUnavailableError("away")
+
+    inquiry = in_background(failing)
+    wait_for(lambda: inquiry.done, "the answer")
+    with pytest.raises(rt.KafkaUnavailableError, match="away"):
+        _ = inquiry.result

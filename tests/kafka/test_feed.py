@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import KafkaFeed
+from spark_rowtime.kafka import KafkaFeed, consumption
 from tests.kafka.feeds import SCHEMA, bound, message, moment, numbers, read, rows
 from tests.sparksession import wait_for
 
@@ -47,6 +47,7 @@ def test_an_added_partition_is_read_from_its_start(kafka: Any, tmp_path: Path) -
     assert read(kafka, tmp_path / "s", topic, start="latest") == [0, 1]
 
 
+@pytest.mark.long
 def test_a_host_that_ends_while_it_attaches_partitions_leaves_the_others_at_their_ends(
     kafka: Any, tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_messages_that_are_no_rows_are_kept_each_once(kafka: Any, tmp_path: Path
     assert rows(kept).num_rows == 7
 
 
+@pytest.mark.long
 def test_messages_that_are_no_rows_of_a_topic_that_was_made_anew(kafka: Any, tmp_path: Path) -> None:
     """They lie at offsets that the stream of such messages has of the old topic."""
     topic, kept = kafka.topic(partitions=1), str(tmp_path / "malformed")
@@ -146,6 +148,7 @@ def test_messages_that_are_no_rows_of_a_topic_that_was_made_anew(kafka: Any, tmp
     assert [(row["offset"], row["value"]) for row in rows(kept).to_pylist()] == [(1, b"old"), (1, b"new")]
 
 
+@pytest.mark.long
 def test_times_of_messages_beyond_the_year_9999(kafka: Any, tmp_path: Path) -> None:
     """A producer that gives microseconds makes such times. The broker takes them where it does not compare clocks."""
     largest = 2**63 - 1
@@ -199,6 +202,24 @@ def test_functions_decode_rows_and_bounds(kafka: Any, tmp_path: Path) -> None:
     assert bound(tmp_path / "s") == moment(5)
 
 
+def test_a_decoder_that_is_not_ready_lets_its_partition_wait(
+    kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumption, "FIRST_PAUSE_SECONDS", 0.05)
+    tries: list[int] = []
+
+    def decode(found: Any) -> Any:
+        tries.append(int(found.value()))
+        if tries.count(1) < 4 and tries[-1] == 1:
+            raise rt.MessageNotReadyError("The price of 1 is not there yet.")
+        return moment(tries[-1]), tries[-1]
+
+    topic = kafka.topic(partitions=2)
+    kafka.send(topic, [{"value": str(n), "partition": n // 5} for n in (0, 1, 2, 5, 6)])
+    assert read(kafka, tmp_path / "s", topic, decoder=decode) == [0, 1, 2, 5, 6]
+    assert sorted(tries) == [0, 1, 1, 1, 1, 2, 5, 6]
+
+
 def test_the_broker_s_time_is_the_rowtime(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(message_timestamp_type="LogAppendTime")
     kafka.send(topic, [message(n, partition=n % 3) for n in range(9)])
@@ -207,7 +228,11 @@ def test_the_broker_s_time_is_the_rowtime(kafka: Any, tmp_path: Path) -> None:
     assert min(times).year >= 2026
     assert rt.describeStream(str(tmp_path / "s")).rejected == 0
     other = kafka.topic()
+    kafka.send(other, [message(9)])
     with pytest.raises(rt.InvalidOptionError, match="LogAppendTime"):
+        read(kafka, tmp_path / "t", other, bounds="append-time")
+    kafka.configure(other, message_timestamp_type="LogAppendTime")
+    with pytest.raises(rt.MessageDecodeError, match=r"offset 0 .* its producer's \(CreateTime\)"):
         read(kafka, tmp_path / "t", other, bounds="append-time")
 
 
@@ -224,6 +249,7 @@ def test_a_subclass_brings_its_schema(kafka: Any, tmp_path: Path) -> None:
     assert numbers(tmp_path / "s") == [0]
 
 
+@pytest.mark.long
 def test_hosts_that_start_at_the_same_time_fence_each_other_once(kafka: Any, tmp_path: Path) -> None:
     class Racing(rt.Sinks):
         raced: set[str] = set()
@@ -249,45 +275,35 @@ class EndedError(Exception):
     """Ends the feed of a test."""
 
 
-def test_a_partition_that_was_let_go_and_has_gone_on_elsewhere(
+@pytest.mark.long
+def test_an_idle_partition_that_has_gone_on_elsewhere(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With ``idle`` a host lets a partition go, then stands still; another host takes the next message."""
-    monkeypatch.setattr("spark_rowtime.kafka.consumption.SETTLE_SECONDS", 0.0)
-    topic, path, opened = kafka.topic(partitions=1), str(tmp_path / "s"), []
-
-    class Standing(rt.Sinks):
-        def open(self, producer: str, **options: Any) -> Any:
-            if len(opened) == 2:  # to store its start, and to read; now for the message behind the end
-                other = rt.openSink(path, producer=producer, lease=None)
-                now = json.loads(other.checkpoint or "")
-                other.sendRow((moment(1), 1))
-                other.flush(checkpoint=json.dumps({**now, "offset": 2}))
-                other.abandon()
-            if len(opened) == 4:
-                raise EndedError
-            sink = super().open(producer, **options)
-            opened.append(producer)
-            return sink
+    """With ``idle`` the stream does not wait for a partition. Another host takes its next message: each is once."""
+    monkeypatch.setattr(consumption, "SETTLE_SECONDS", 0.0)
+    topic, path = kafka.topic(partitions=1), str(tmp_path / "s")
 
     def read_all() -> None:
         feed = KafkaFeed(servers=kafka.bootstrap, topics=topic, idle="0 s")
-        with Standing(path, feed.sinkOptions) as sinks, suppress(EndedError):
+        with rt.Sinks(path, feed.sinkOptions) as sinks, suppress(rt.MessageDecodeError):
             feed.runProducers(sinks)
 
     rt.createStream(path, SCHEMA)
     kafka.send(topic, [message(0)])
     host = threading.Thread(target=read_all, daemon=True)
     host.start()
-    wait_for(lambda: numbers(path) and not attached(path), "the host to let the partition go")
-    kafka.send(topic, [message(1)])
-    wait_for(lambda: len(opened) > 2 and not attached(path), "the host to let the partition go again")
-    assert numbers(path) == [0, 1]
-    kafka.send(topic, [message(2)])
+    wait_for(lambda: numbers(path) and not attached(path), "the partition to be idle")
+    other = rt.openSink(path, producer=f"{topic}-0", lease=None)
+    now = json.loads(other.checkpoint or "")
+    other.sendRow((moment(1), 1))
+    other.flush(checkpoint=json.dumps({**now, "offset": 2}))
+    other.abandon()
+    kafka.send(topic, [message(1), message(2)])
+    wait_for(lambda: numbers(path) == [0, 1, 2] and not attached(path), "the partition to be idle again")
+    kafka.send(topic, [{"value": b"{", "partition": 0}])
     host.join(30)
     assert not host.is_alive()
-    monkeypatch.undo()
-    assert read(kafka, path, topic) == [0, 1, 2]
+    assert numbers(path) == [0, 1, 2]
 
 
 def attached(path: str) -> bool:

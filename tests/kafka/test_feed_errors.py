@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from tests.kafka.feeds import SCHEMA, message, numbers, read
+from tests.kafka.feeds import SCHEMA, Host, eventually, hosts, message, numbers, read
 from tests.sparksession import wait_for
 
 CERTIFICATE, PASSWORD = Path(__file__).parent / "tls.pem", "geheim-4711"
@@ -23,6 +23,7 @@ class Nowhere:
     bootstrap = NOBODY
 
 
+@pytest.mark.long
 def test_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("confluent_kafka")
     monkeypatch.setattr("spark_rowtime.kafka.feed.REQUEST_SECONDS", 1.0)
@@ -59,6 +60,7 @@ def test_a_topic_that_was_deleted_and_made_anew(kafka: Any, tmp_path: Path) -> N
     assert numbers(tmp_path / "s") == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_a_topic_that_is_deleted_while_a_feed_runs(kafka: Any, tmp_path: Path) -> None:
     topic, path = kafka.topic(partitions=2), str(tmp_path / "s")
     rt.createStream(path, SCHEMA)
@@ -74,6 +76,7 @@ def test_a_topic_that_is_deleted_while_a_feed_runs(kafka: Any, tmp_path: Path) -
             running.result(60)
 
 
+@pytest.mark.long
 def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
     from confluent_kafka import TopicPartition
 
@@ -87,6 +90,46 @@ def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
         read(kafka, tmp_path / "s", topic)
     assert (failed.value.values["asked"], failed.value.values["horizon"]) == (3, 7)
     assert read(kafka, tmp_path / "s", topic, lost="skip") == [0, 1, 2, 7, 8]
+
+
+def test_a_partition_that_was_truncated_while_no_feed_ran(kafka: Any, tmp_path: Path) -> None:
+    """It has grown past the stream's offset again, with other messages. ``skip`` goes on with the first of these."""
+    topic = kafka.topic(partitions=1)
+    for n in range(6):
+        kafka.send(topic, [message(n)])
+    assert read(kafka, tmp_path / "s", topic) == [0, 1, 2, 3, 4, 5]
+    kafka.truncate(topic, 0, 3)
+    kafka.send(topic, [message(n) for n in range(6, 12)])
+    with pytest.raises(rt.DataLostError, match=r"offsets 3 to 5 were truncated.*go on at offset 3") as failed:
+        read(kafka, tmp_path / "s", topic)
+    assert (failed.value.values["asked"], failed.value.values["last"]) == (6, 9)
+    assert read(kafka, tmp_path / "s", topic, lost="skip") == list(range(12))
+    assert read(kafka, tmp_path / "s", topic) == list(range(12))
+
+
+def test_markers_of_transactions_are_part_of_the_position(kafka: Any, tmp_path: Path) -> None:
+    """Also where no message came with them. Retention that has removed them has removed nothing."""
+    from confluent_kafka import Producer, TopicPartition
+
+    topic, path = kafka.topic(partitions=1), str(tmp_path / "s")
+    rt.createStream(path, SCHEMA)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": topic})
+    producer.init_transactions()
+
+    def transact(n: int, end: str) -> None:
+        producer.begin_transaction()
+        producer.produce(topic, **message(n))
+        producer.flush()
+        getattr(producer, end)()
+
+    with hosts(Host(kafka, path, topic, "feed")):
+        transact(0, "commit_transaction")
+        eventually(lambda: numbers(path), [0])
+        transact(1, "abort_transaction")
+        eventually(lambda: json.loads(rt.describeStream(path).producers[0].checkpoint)["offset"], 4)
+    for future in kafka.admin.delete_records([TopicPartition(topic, 0, 4)]).values():
+        future.result(30)
+    assert read(kafka, path, topic) == [0]
 
 
 def test_a_checkpoint_of_another_program(kafka: Any, tmp_path: Path) -> None:

@@ -19,19 +19,49 @@ QUICK = "kafka.topic.metadata.refresh.interval.ms=200"
 
 
 def test_a_silent_partition_closes_its_hours(kafka: Any, tmp_path: Path) -> None:
-    """By ``idle``; the partition is waited for again with its next message."""
-    topic, path = kafka.topic(partitions=2), str(tmp_path / "s")
+    """By ``idle``, while another one goes on; the partition is waited for again with its next message."""
+    topic, path, sent = kafka.topic(partitions=2), str(tmp_path / "s"), [100]
     rt.createStream(path, SCHEMA)
+
+    def goes_on() -> bool:
+        kafka.send(topic, [message(sent[-1] + 1, partition=1)])
+        sent.append(sent[-1] + 1)
+        return bound(path) >= moment(100)
+
     kafka.send(topic, [message(n) for n in range(5)] + [message(100, partition=1)])
     with hosts(Host(kafka, path, topic, "feed", "idle=1 second", QUICK)) as [host]:
-        eventually(lambda: bound(path), moment(100))
-        kafka.send(topic, [message(101), message(102, partition=1)])
-        eventually(lambda: numbers(path), [*range(5), 100, 101, 102])
+        wait_for(goes_on, "the bound of the partition that goes on")
+        kafka.send(topic, [message(1000)])
+        eventually(lambda: numbers(path), [*range(5), *sent, 1000])
         kafka.add_partitions(topic, 3)
-        kafka.send(topic, [message(200, partition=2)])
-        eventually(lambda: numbers(path)[-1:], [200])
+        kafka.send(topic, [message(2000, partition=2)])
+        eventually(lambda: numbers(path)[-1:], [2000])
         host.end()
     assert rt.describeStream(path).rejected == 0
+
+
+def test_idle_promises_nothing(kafka: Any, tmp_path: Path) -> None:
+    """Where all partitions are idle the bound stays, so rows within ``lateness`` are in time. Also after a restart."""
+    topic, path = kafka.topic(partitions=2), str(tmp_path / "s")
+    rt.createStream(path, SCHEMA)
+    given = ("idle=0 seconds", "lateness=10 minutes", QUICK)
+    kafka.send(topic, [message(0, 3600), message(1, 3600, partition=1)])
+    with hosts(Host(kafka, path, topic, "feed", *given)) as [host]:
+        wait_for(lambda: idle(path) == 2 and numbers(path) == [0, 1], "both partitions to be idle")
+        assert bound(path) == moment(3000)
+        kafka.send(topic, [message(2, 3001)])
+        wait_for(lambda: idle(path) == 2 and numbers(path) == [0, 1, 2], "both partitions to be idle again")
+        host.end()
+        kafka.send(topic, [message(3, 3002), message(4, 3003, partition=1)])
+    with hosts(Host(kafka, path, topic, "feed", *given)):
+        wait_for(lambda: idle(path) == 2 and numbers(path) == [0, 1, 2, 3, 4], "both partitions to be idle at last")
+    assert rt.describeStream(path).rejected == 0
+    assert bound(path) == moment(3000)
+
+
+def idle(path: str) -> int:
+    """How many partitions the stream does not wait for, because nothing comes."""
+    return sum(one.status.value == "idle" for one in rt.describeStream(path).producers)
 
 
 def test_the_brokers_time_passes_where_nothing_comes(kafka: Any, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_a_feed_reads_on_from_the_new_leaders(two_brokers: Any, tmp_path: Path, 
     assert rt.describeStream(path).rejected == 0
 
 
+@pytest.mark.long
 def test_bounds_beside_go_on_with_the_new_leaders(
     two_brokers: Any, tmp_path: Path, tally: Callable[[str], Tally]
 ) -> None:
@@ -77,6 +78,7 @@ def test_bounds_beside_go_on_with_the_new_leaders(
     check_killed(victim, two_brokers, topic, path, line)
 
 
+@pytest.mark.long
 @pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="a minute of Spark's waiting; ROWTIME_KILLS=1 has it")
 def test_a_query_beside_reads_on_from_the_new_leaders(spark: Any, two_brokers: Any, tmp_path: Path) -> None:
     beside = Beside(spark, two_brokers, tmp_path)
@@ -97,6 +99,7 @@ def test_a_query_beside_reads_on_from_the_new_leaders(spark: Any, two_brokers: A
     assert [row[3] for row in beside.rejected] == ["late"]
 
 
+@pytest.mark.long
 def test_a_drain_goes_on_with_the_new_leaders(two_brokers: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     """The leader may also be that of the transactions and of the positions."""
     line = tally("kill -9 of the leader of partitions under a drain")

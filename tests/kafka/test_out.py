@@ -86,6 +86,7 @@ def test_the_command_makes_the_topic_and_says_what_it_did(kafka: Any, stream: st
     assert sorted(rows_and_bound(messages(kafka.bootstrap, "made-by-the-command", 2))[0]) == [*range(9)]
 
 
+@pytest.mark.long
 def test_partitions_that_are_added_get_the_bound(kafka: Any, stream: str) -> None:
     topic, clock = kafka.topic(), [0.0]
     with rt.openReader(stream) as reader, opened(kafka.bootstrap, topic, reader.schema, every="0 s") as sink:
@@ -152,6 +153,7 @@ def test_a_row_that_cannot_be_written_takes_its_transaction_with_it(kafka: Any, 
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("topics", "clients"), [({"max_message_bytes": 1000}, {}), ({}, {"message.max.bytes": 1000})])
 def test_a_message_that_is_too_large_is_an_error(kafka: Any, stream: str, topics: Any, clients: Any) -> None:
     topic = kafka.topic(**topics)
@@ -160,6 +162,7 @@ def test_a_message_that_is_too_large_is_an_error(kafka: Any, stream: str, topics
     assert messages(kafka.bootstrap, topic) == [[], [], []]
 
 
+@pytest.mark.long
 def test_a_topic_that_is_deleted_while_a_drain_runs_is_an_error(kafka: Any, stream: str) -> None:
     topic = kafka.topic()
     with rt.openReader(stream) as reader, opened(kafka.bootstrap, topic, reader.schema, every="0 s") as sink:
@@ -189,6 +192,24 @@ def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(kafka: Any, s
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
 
 
+def test_another_topic_of_positions_does_not_send_every_row_twice(kafka: Any, stream: str) -> None:
+    topic, places = kafka.topic(), [kafka.topic() + "-positions" for _ in range(2)]
+    kafka.send(topic, [{"value": "another program's", "partition": 0}])
+    drain(kafka.bootstrap, stream, topic, positions=places[0])
+    kafka.send(topic, [{"value": "another program's", "partition": 0}])
+    with pytest.raises(rt.InvalidOptionError, match="no position of one into it: that drain keeps"):
+        drain(kafka.bootstrap, stream, topic, positions=places[1])
+    drain(kafka.bootstrap, stream, topic, positions=places[0])
+    assert rows_in(kafka.bootstrap, topic) == 9
+    drain(kafka.bootstrap, stream, topic, positions=places[1], anew=True)
+    assert rows_in(kafka.bootstrap, topic) == 18, "it was wanted"
+
+
+def rows_in(servers: str, topic: str) -> int:
+    partitions = messages(servers, topic)
+    return sum(b"ticker" in (message.value or b"") for partition in partitions for message in partition)
+
+
 def test_a_topic_that_another_stream_was_drained_into_is_refused(kafka: Any, stream: str, tmp_path: Path) -> None:
     topic, other = kafka.topic(), str(tmp_path / "other.rowtime")
     rt.createStream(other, SCHEMA)
@@ -209,6 +230,7 @@ def test_positions_need_a_compacted_topic(kafka: Any, stream: str) -> None:
         drain(kafka.bootstrap, stream, topic, positions=plain)
 
 
+@pytest.mark.long
 def test_what_another_program_has_written_is_no_position(kafka: Any, stream: str) -> None:
     topic, kept = kafka.topic(), kafka.topic(partitions=1, cleanup_policy="compact")
     for value in ("no JSON", "[1]", "{}"):
@@ -219,6 +241,7 @@ def test_what_another_program_has_written_is_no_position(kafka: Any, stream: str
             drain(kafka.bootstrap, stream, topic, positions=kept)
 
 
+@pytest.mark.long
 def test_a_position_outlives_the_retention_of_the_topic(kafka: Any, stream: str) -> None:
     """Positions of other drains, and compaction, do not hide it."""
     topic = kafka.topic()
@@ -242,6 +265,7 @@ def empty(kafka: Any, topic: str) -> None:
     assert messages(kafka.bootstrap, topic) == [[], [], []]
 
 
+@pytest.mark.long
 def test_a_position_behind_a_transaction_that_is_open_is_waited_for(
     kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +288,7 @@ def test_a_position_behind_a_transaction_that_is_open_is_waited_for(
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
 
 
+@pytest.mark.long
 def test_a_transaction_that_takes_too_long_is_an_error(
     kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +307,7 @@ def test_a_transaction_that_takes_too_long_is_an_error(
     assert [m for partition in messages(kafka.bootstrap, topic) for m in partition] == []
 
 
+@pytest.mark.long
 def test_no_broker_is_said_in_time_with_its_address(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "REQUEST_SECONDS", 0.5)
     with pytest.raises(rt.KafkaUnavailableError, match=r"127\.0\.0\.1:1/orders: .*Connection refused") as caught:

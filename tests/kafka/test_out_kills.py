@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import spark_rowtime as rt
 from tests.crash.checks import kill_at_random
 from tests.crash.tally import FAULTS, Tally
@@ -75,6 +77,7 @@ def test_a_drain_into_a_topic_killed_at_random_moments(kafka: Any, tmp_path: Pat
     pipeline.end(line)
 
 
+@pytest.mark.long
 def test_a_broker_that_is_killed_under_a_drain_at_random_moments(kafka: Any, tmp_path: Path) -> None:
     """The drain goes on when the broker is back, or it has ended with an error and another one goes on."""
     pipeline, line = Pipeline(kafka, tmp_path), FAULTS.setdefault("kill -9 of Kafka's broker under a drain", Tally())

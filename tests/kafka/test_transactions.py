@@ -38,6 +38,7 @@ def said(caplog: pytest.LogCaptureFixture, words: str) -> str:
     return found
 
 
+@pytest.mark.long
 def test_a_feed_waits_behind_a_transaction_that_hangs_and_says_so(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_bound_within_a_transaction_counts_once_it_has_ended(kafka: Any, path:
     assert seen == ([b"9:00"] if ends == "commit_transaction" else [])
 
 
+@pytest.mark.long
 def test_messages_that_an_abort_has_taken_back_hold_the_next_bound_once(kafka: Any, path: str) -> None:  # noqa: F811
     """They were in the client. Whoever does not produce them again calls again."""
     topic = kafka.topic()
@@ -125,6 +127,7 @@ def waits(beside: Beside, query: Observed) -> rt.Explanation | None:
     return None
 
 
+@pytest.mark.long
 def test_a_window_beside_waits_for_a_transaction_that_may_still_bring_rows(
     spark: Any, kafka: Any, tmp_path: Path
 ) -> None:
@@ -174,6 +177,7 @@ def stream(tmp_path: Path) -> str:
     return stream
 
 
+@pytest.mark.long
 def test_consumers_of_a_drained_topic_wait_for_a_transaction_that_hangs(kafka: Any, stream: str) -> None:
     """Of another producer, and of the drain before, which the next one ends at once."""
     topic = kafka.topic()
@@ -192,6 +196,7 @@ def test_consumers_of_a_drained_topic_wait_for_a_transaction_that_hangs(kafka: A
     assert bound == LAST
 
 
+@pytest.mark.long
 def test_a_drain_waits_for_a_position_behind_a_transaction_that_hangs(
     kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,5 +1,6 @@
 """Random cases: a query of the grammar, a schedule for the streams that it reads, and the bounds to leave out."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from tests.law7.calendars import CALENDARS, Calendar
 from tests.law7.feed import LeftOut
 from tests.law7.grammar import (
     COLUMNS,
+    PACKED,
     SAME_KEY,
     Again,
     Against,
@@ -16,8 +18,10 @@ from tests.law7.grammar import (
     Distinct,
     DistinctWithin,
     Filter,
+    InKey,
     Join,
     Lookup,
+    Packed,
     Passed,
     Project,
     Query,
@@ -108,7 +112,16 @@ class Drawn:
         """One operator over others, in ``depth`` levels."""
         often = (self.windows, self.join, self.join)
         kinds = (self.windows, self.session, self.by_time, self.distinct, self.union, self.join, self.project)
-        seldom = (self.against, self.sliding, self.copied, self.totals, self.again)
+        seldom = (
+            self.against,
+            self.sliding,
+            self.copied,
+            self.totals,
+            self.again,
+            self.packed,
+            self.packed,
+            self.in_key,
+        )
         return self.one((*often, *kinds) * 2 + seldom)(depth - 1, carrying)
 
     def project(self, below: int, carrying: bool) -> Query:
@@ -165,6 +178,13 @@ class Drawn:
         how = self.one(("leftouter", "fullouter", "rightouter", "inner"))
         return Again(self.carrying(below), self.straight(), self.straight(), how, self.one(WITHIN))
 
+    def packed(self, below: int, carrying: bool) -> Query:
+        other = self.one((None, self.straight()))
+        return Packed(self.carrying(below), other, self.one(tuple(PACKED)))
+
+    def in_key(self, below: int, carrying: bool) -> Query:
+        return InKey(self.carrying(below), self.one(("10 minutes", "30 minutes")), self.one((True, False)))
+
     def sliding(self, below: int, carrying: bool) -> Query:
         return Sliding(self.straight(), self.one(("5 minutes", "20 minutes")))
 
@@ -172,6 +192,37 @@ class Drawn:
         of = self.sliding(below, True) if self.one((True, False)) else self.carrying(below)
         function = "mapInPandas" if self.calendar.zone == "UTC" else "mapInArrow"
         return Copied(of, self.one((function, "alias")))
+
+
+CHANGES: dict[type, dict[str, Any]] = {
+    Project: {"time": TIMES[:4]},
+    Windows: {"size": ("10 minutes", "30 minutes"), "time": WINDOW_TIMES},
+    Session: {"gap": GAPS, "time": ("w.end",)},
+    ByTime: {"time": ("rowtime", HOUR)},
+    Join: {"on": WITHIN, "time": ("a", "b", "coalesce(a, b)")},
+    WindowJoin: {"size": ("10 minutes", "30 minutes")},
+    Filter: {"where": ("k <> 0", "v % 2 = 0")},
+}
+"""What a user may change in a part of a query, and goes on with the old checkpoint."""
+
+
+@st.composite
+def changed(draw: Any, query: Query) -> Query:
+    """The query with one part changed, if there is one that can be."""
+    parts = [part for part in query.parts() if CHANGES.get(type(part))]
+    if not parts:
+        return Project(query, draw(st.sampled_from(TIMES)))
+    part = draw(st.sampled_from(parts))
+    field = draw(st.sampled_from(sorted(CHANGES[type(part)])))
+    return replaced(query, part, replace(part, **{field: draw(st.sampled_from(CHANGES[type(part)][field]))}))
+
+
+def replaced(query: Query, part: Query, by: Query) -> Query:
+    """The query with another part in the place of ``part``."""
+    if query is part:
+        return by
+    below = {f.name: getattr(query, f.name) for f in fields(query) if isinstance(getattr(query, f.name), Query)}
+    return replace(query, **{name: replaced(child, part, by) for name, child in below.items()})
 
 
 def is_straight(query: Query) -> bool:
@@ -235,7 +286,9 @@ def cases(draw: Any, beside: bool = False) -> Case:
     schedule = draw(schedules(streams, calendar, draw(topics(query, streams)) if beside else {}))
     some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
-    return Case(query, calendar, schedule, draw(READ), draw(st.sampled_from((1, 1, 2))), left_out)
+    partitions = draw(st.sampled_from((1, 1, 2)))
+    later = draw(changed(query)) if draw(st.sampled_from((False, False, False, True))) else None
+    return Case(query, calendar, schedule, draw(READ), partitions, left_out, later)
 
 
 def lively(case: Case) -> bool:

@@ -42,6 +42,8 @@ class Feed:
         self.seqs: dict[str, list[int]] = {stream: [] for stream in self.paths}
         """The length of each stream's log after each event."""
         self.topics = {stream: Topic(broker, self.paths[stream], beside) for stream, beside in schedule.beside}
+        self.removed: set[int] = set()
+        """The ids of the accepted rows that are not there any more."""
         self.ends: dict[str, list[dict[int, int]]] = {stream: [] for stream in self.topics}
         """The ends of each topic after each event."""
         for stream, settings in schedule.settings:
@@ -102,6 +104,14 @@ class Feed:
             _log_idled(store, event.producer)
         store.close()
 
+    def remove(self, stream: str) -> None:
+        """Removes the rows that all registered readers have read."""
+        before = self.accepted()
+        store: Any = open_store(self.paths[stream])
+        store.gc(age=0)
+        store.close()
+        self.removed |= before
+
     @staticmethod
     def _sent(row: Row) -> tuple[Any, ...]:
         return (at(row.rowtime), *row[1:])
@@ -111,7 +121,7 @@ class Feed:
         paths = [path for stream, path in self.paths.items() if stream not in self.topics]
         readers = [rt.openReader(path, order="arrival") for path in paths]
         rows = {row for reader in readers for train in reader for row in train.rows.column("id").to_pylist()}
-        return rows.union(*(topic.sent for topic in self.topics.values()))
+        return rows.union(self.removed, *(topic.sent for topic in self.topics.values()))
 
     def late(self) -> list[int]:
         """The ids of the rows of topics that a query has taken for late."""

@@ -297,6 +297,52 @@ class Sliding(Query):
 
 
 @dataclass(frozen=True)
+class Packed(Query):
+    """The rows inside values, and taken out of them again; of two queries, by position, under other names.
+
+    ``how``: what they are inside of, a row of PACKED. ``other``: the other part of a union.
+    """
+
+    of: Query
+    other: Query | None
+    how: str
+
+    def frame(self, read: Read) -> DataFrame:
+        packed, *paths = PACKED[self.how]
+        rows = self.of.frame(read).selectExpr(packed.format("rowtime AS t", "k AS k", "v AS v"))
+        if self.other is not None:
+            second = packed.format("rowtime AS v", "k AS t", "v AS k")
+            rows = rows.union(self.other.frame(read).selectExpr(second))
+        return rows.selectExpr(*(f"{path} AS {name}" for path, name in zip(paths, COLUMNS, strict=True)))
+
+
+PACKED = {
+    "a struct": ("struct({0}, {1}, {2}) AS s", "s.t", "s.k", "s.v"),
+    "structs in structs": ("struct({1}, struct({2}, struct({0}) AS x) AS x) AS s", "s.x.x.t", "s.k", "s.x.v"),
+    "an array": ("array(struct({0}, {1}, {2})) AS s", "s[0].t", "s[0].k", "s[0].v"),
+    "arrays of the fields": ("array(struct({0}, {1}, {2})) AS s", "s.t[0]", "s.k[0]", "s.v[0]"),
+    "rows of an array": ("explode(array(struct({0}, {1}, {2}))) AS s", "s.t", "s.k", "s.v"),
+    "a map": ("map('x', struct({0}, {1}, {2})) AS s", "s['x'].t", "s['x'].k", "s['x'].v"),
+    "a map in a struct": ("struct(map(1, struct({0}, {1})) AS m, {2}) AS s", "s.m[1].t", "s.m[1].k", "s.v"),
+}
+"""Expressions of rowtime, k and v as one value, and the paths to these in it."""
+
+
+@dataclass(frozen=True)
+class InKey(Query):
+    """Windows of whole rows, and the rows out of the keys of these groups; or distinct rows within windows."""
+
+    of: Query
+    size: str
+    distinct: bool
+
+    def frame(self, read: Read) -> DataFrame:
+        rows = self.of.frame(read).select(F.window("rowtime", self.size).alias("w"), F.struct(*COLUMNS).alias("s"))
+        groups = rows.distinct() if self.distinct else rows.groupBy("w", "s").count()
+        return groups.selectExpr(*(f"s.{name} AS {name}" for name in COLUMNS))
+
+
+@dataclass(frozen=True)
 class Copied(Query):
     """Other times with the metadata of the times of ``of``, and so with the mark of a watermark."""
 

@@ -15,7 +15,9 @@ from tests.law7.grammar import (
     ByTime,
     Copied,
     Filter,
+    InKey,
     Join,
+    Packed,
     Passed,
     Project,
     Query,
@@ -26,7 +28,7 @@ from tests.law7.grammar import (
     WindowJoin,
     Windows,
 )
-from tests.law7.schedule import Send
+from tests.law7.schedule import Gc, Send
 
 TRUNCATIONS = ("date_trunc('HOUR'", "CAST(CAST(rowtime AS DATE)")
 DAYS = ("1 DAY", "24 HOURS")
@@ -76,7 +78,8 @@ def odd_windows(case: Any) -> bool:
 
 def operators(query: Query) -> list[Query]:
     """All that keep rows."""
-    return [part for part in query.parts() if not isinstance(part, Source | Filter | Project | Passed | Union | Copied)]
+    passing = Source | Filter | Project | Passed | Packed | Union | Copied
+    return [part for part in query.parts() if not isinstance(part, passing)]
 
 
 def against_tables(case: Any) -> bool:
@@ -99,6 +102,18 @@ def sliding(case: Any) -> bool:
     return bool(_parts(case, Sliding))
 
 
+def times_in_values(case: Any) -> bool:
+    return bool(_parts(case, Packed, InKey))
+
+
+def changed_query(case: Any) -> bool:
+    return case.changed is not None
+
+
+def removed_rows(case: Any) -> bool:
+    return any(isinstance(event, Gc) for event in case.schedule.events)
+
+
 KINDS: dict[str, Callable[[Any], bool]] = {
     "truncation in an unaligned zone": truncation_in_an_unaligned_zone,
     "null keys": null_keys,
@@ -111,8 +126,11 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sliding": sliding,
     "null times": null_times,
     "totals": totals,
+    "times in values": times_in_values,
+    "changed query": changed_query,
+    "removed rows": removed_rows,
 }
-REFUSABLE = KINDS.keys() - {"sliding", "null times", "totals"}
+REFUSABLE = KINDS.keys() - {"sliding", "null times", "totals", "changed query", "removed rows"}
 """Kinds that the product may refuse."""
 ASKED = {name.strip() for name in os.environ.get("ROWTIME_LAW7_KINDS", "").split(",")} - {""}
 """The run is of these kinds alone."""

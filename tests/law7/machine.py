@@ -16,7 +16,7 @@ from tests.law7.calendars import Calendar
 from tests.law7.feed import Feed, LeftOut
 from tests.law7.grammar import Query
 from tests.law7.kinds import REFUSABLE, kinds_of
-from tests.law7.schedule import Poll, Schedule, Send, Stop, Stray
+from tests.law7.schedule import Gc, Poll, Schedule, Send, Stop, Stray
 from tests.law7.streamed import RefusedError, Rows, Step, Streamed, refusal
 from tests.spark.observed_query import clock
 
@@ -29,7 +29,11 @@ MISTAKEN = [
 
 @dataclass(frozen=True)
 class Case:
-    """A complete case. ``options``: those with which each stream is read; ``partitions``: of Spark's state."""
+    """A complete case. ``options``: those with which each stream is read; ``partitions``: of Spark's state.
+
+    ``changed``: what the user writes after the query's first stop. It is refused, and the query goes on as it was; or
+    it takes the checkpoint, and then only promises and repeated batches are looked at, since no batch gives its result.
+    """
 
     query: Query
     calendar: Calendar
@@ -37,6 +41,7 @@ class Case:
     options: tuple[tuple[str, str], ...]
     partitions: int
     left_out: LeftOut
+    changed: Query | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Played:
     starts: int
     batches: int
     refused: str | None = None
+    changed: bool = False
 
 
 def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
@@ -67,6 +73,8 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
     played = full.result(), fewer.result()
     if refused := _refused(case, *played):
         return Counter({f"without verdict, {refused}": 1})
+    if any(one.changed for one in played):
+        return Counter({"taken with a changed query": 1})
     late = [all_bounds.late(), fewer_bounds.late()]
     if any(late):  # which strays are late depends on the batches: each run has a batch of its own
         each = [_batch(case, _reading(lambda: batches.read, fed, {})) for fed in (all_bounds, fewer_bounds)]
@@ -132,13 +140,28 @@ def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Pl
                 query.poll(number)
             elif isinstance(event, Stop):
                 query.stop(number, event.crashed)
+                _change(query, case, feed, spark)
+            elif isinstance(event, Gc) and query.batches:
+                feed.remove(event.stream)
     except RefusedError as error:
         return Played([], 0, 0, str(error))
     finally:
         query.end()
         feed.close()
     assert feed.accepted() == accepted, "a row that is accepted with all bounds is accepted with fewer"
-    return Played(query.steps(), query.starts, len(query.batches))
+    steps = [] if query.changed else query.steps()
+    return Played(steps, query.starts, len(query.batches), changed=query.changed)
+
+
+def _change(query: Streamed, case: Case, feed: Feed, spark: SparkSession) -> None:
+    """Tries the changed query once, when there is a checkpoint."""
+    if case.changed is None or case.changed == case.query or query.tried or not query.batches:
+        return
+    try:
+        frame = case.changed.frame(_reading(lambda: spark.readStream, feed, dict(case.options)))
+    except (AnalysisException, InvalidOptionError):
+        return
+    query.change(frame)
 
 
 def _compared(batch: Rows, full: Played, fewer: Played) -> Counter[str]:

@@ -90,6 +90,13 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Gc:
+    """All rows are removed that the query has read."""
+
+    stream: str
+
+
+@dataclass(frozen=True)
 class Stray:
     """A row is sent into a topic past the bounds beside it; it may lie below them."""
 
@@ -97,7 +104,7 @@ class Stray:
     row: Row
 
 
-Event = Open | Send | Close | LetGo | Idle | Poll | Stop | Stray
+Event = Open | Send | Close | LetGo | Idle | Poll | Stop | Gc | Stray
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,7 @@ TOPIC_ORDERS: list[Options] = [(("rowsImplyBounds", False),)]
 """The same where the rows are in a topic: they imply no bounds."""
 TOPIC_SETTINGS: list[Options] = [(), (), (("producers", ("awaited",)),)]
 """Settings of a stream with the bounds of a topic."""
-ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle")
+ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle", "gc")
 PARTITIONS = 3
 """The partitions of a topic."""
 MOST = 2
@@ -236,6 +243,8 @@ class Making:
             self.events.append(Poll())
         elif action == "stop":
             self.events.append(Stop(self.draw(st.booleans())))
+        elif action == "gc" and stream not in self.beside and any(isinstance(e, Poll) for e in self.events):
+            self.events.append(Gc(stream))
         elif (action == "open" and len(attached) < MOST) or not attached:
             self.open(stream)
         elif action == "take over":

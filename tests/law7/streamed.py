@@ -37,6 +37,12 @@ def refusal(error: Exception) -> str | None:
     return said.split(". ")[0].strip()[:140]
 
 
+STATE_DIFFERS = re.compile(
+    "STATE_STORE|STREAMING_STATEFUL_OPERATOR|sources in the checkpoint|Watermark has been changed"
+)
+"""How Spark refuses a checkpoint whose state has other operators or other columns."""
+
+
 class Step(NamedTuple):
     """A batch, and two limits of the place where it ended: it has read ``surely``, and no more than ``at_most``.
 
@@ -57,6 +63,7 @@ class Streamed(Observed):
     def __init__(self, frame: DataFrame, folder: Path, feed: Feed) -> None:
         super().__init__(frame, folder)
         self.feed, self.running, self.starts = feed, False, 0
+        self.tried = self.changed = False
         self.settled: dict[int, list[int]] = {}
         """The polls that ended with a batch, by batch."""
         self._given: dict[int, list[tuple[Any, ...]]] = {}
@@ -65,7 +72,8 @@ class Streamed(Observed):
     def __call__(self, frame: DataFrame, batch: int) -> None:
         super().__call__(frame, batch)
         rows = self.batches[batch]
-        assert self._given.setdefault(batch, rows) == rows, f"batch {batch} was {self._given[batch]}, is {rows}"
+        given = self._given.setdefault(batch, rows)
+        assert self.changed or given == rows, f"batch {batch} was {self._given[batch]}, is {rows}"
         promised = [said["rowtime"] for before, said in self.promises.items() if before < batch and "rowtime" in said]
         floor = max(map(micros, promised), default=0)
         below = [row for row in rows if micros(row[0]) < floor]
@@ -92,6 +100,20 @@ class Streamed(Observed):
         self.end()
         if crashed and self._given:
             self.lose_commit()
+
+    def change(self, frame: DataFrame) -> None:
+        """Starts another query on the checkpoint, once. If that is refused, the query stays what it was."""
+        before, batches = self.frame, len(self._given)
+        self.frame, self.tried, self.changed = frame, True, True
+        try:
+            self.__enter__()
+            self.running = True
+            self.query.processAllAvailable()
+        except PySparkException as error:
+            if len(self._given) > batches or not (refusal(error) or STATE_DIFFERS.search(str(error))):
+                raise
+            self.end()
+            self.frame, self.changed = before, False
 
     def end(self) -> None:
         """Ends the query in any case."""

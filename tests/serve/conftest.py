@@ -1,8 +1,8 @@
 """A server as a process of its own, and a real browser. Without a browser the tests that need it are skipped."""
 
-import os
+import re
 import shutil
-import subprocess
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ import playwright.sync_api as playwright
 import pytest
 
 import spark_rowtime as rt
+from tests.servers import ServerProcess
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
@@ -26,13 +27,11 @@ def orders(tmp_path: Path) -> str:
 class Server:
     """The command ``rowtime serve`` as a process."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, log: Path, *arguments: str) -> None:
+        self._server = ServerProcess("rowtime serve", log)
         command = [sys.executable, "-m", "spark_rowtime.cli", "serve", *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ})
-        assert self.process.stdout is not None
-        words = self.process.stdout.readline().split()
-        assert words[:2] == ["serving", "at"], words
-        self.url = words[2]
+        self._server.start(command, lambda: re.search(r"^serving at \S+\s", log.read_text()))
+        self.url = log.read_text().split()[2]
 
     @property
     def port(self) -> str:
@@ -40,25 +39,22 @@ class Server:
 
     def end(self) -> int:
         """Ends it as Ctrl-C does; returns the exit code."""
-        self.process.terminate()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return self.process.wait(20)
+        return self._server.end(signal.SIGTERM)
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Server]]:
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
     """Starts servers, which end with the test."""
     started: list[Server] = []
 
     def start(*arguments: str) -> Server:
-        started.append(Server(*arguments, *(() if "--port" in arguments else ("--port", "0"))))
+        log = tmp_path_factory.mktemp("serve") / "log"
+        started.append(Server(log, *arguments, *(() if "--port" in arguments else ("--port", "0"))))
         return started[-1]
 
     yield start
     for server in started:
-        if server.process.poll() is None:
-            server.end()
+        server.end()
 
 
 def _chromium() -> str:

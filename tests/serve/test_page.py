@@ -10,6 +10,7 @@ import pytest
 import spark_rowtime as rt
 from tests.diagnosis.test_wait import Query
 from tests.serve.conftest import SCHEMA, Server, playwright
+from tests.servers import KeptPort
 
 expect = playwright.expect
 Serve, Open = Callable[..., Server], Callable[..., Any]
@@ -173,17 +174,19 @@ def test_lanes_are_found_and_ordered(orders, sinks, serve: Serve, open_page: Ope
 
 
 def test_it_says_when_the_connection_is_lost_and_goes_on(orders, sinks, serve: Serve, browser) -> None:
-    first = serve(orders)
+    port = KeptPort()
+    first = serve(orders, "--port", str(port))
     page = browser.new_page()
     page.goto(first.url)
     expect(lane(page, "Berlin")).to_be_visible()
     assert first.end() == -15  # by SIGTERM
     expect(page.locator("#connection")).to_contain_text("no connection since")
     send(sinks["Berlin"], "09:40")
-    serve(orders, "--port", first.port)
+    serve(orders, "--port", str(port))
     expect(page.locator("#connection")).to_have_text("live", timeout=20_000)
     expect(lane(page, "Berlin")).to_contain_text(at("09:40"))
     page.close()
+    port.close()
 
 
 def test_a_stream_can_be_deleted_while_it_is_shown(

@@ -60,6 +60,7 @@ def test_a_query_keeps_its_schema_until_it_starts_again(pipe: Pipe, path: str, t
     assert read(pipe).where("s.a IS NULL AND coupon IS NULL AND s IS NULL").count() == 3
 
 
+@pytest.mark.long
 def test_a_query_with_state_goes_on_with_the_new_column(pipe: Pipe, path: str) -> None:
     """The state of a window does not contain the source's columns, unless the query uses them."""
 
@@ -84,6 +85,7 @@ def test_a_query_with_state_goes_on_with_the_new_column(pipe: Pipe, path: str) -
         assert pipe.step() == [("11:00", 3)]
 
 
+@pytest.mark.long
 def test_state_that_has_every_column_is_refused_by_spark(pipe: Pipe, path: str, tmp_path: Path) -> None:
     """dropDuplicates without columns keeps all of them: Spark does not start it with another schema of its state."""
     sink, checkpoint = opened(path, "old", lease=None), tmp_path / "checkpoint"
@@ -102,6 +104,7 @@ def test_state_that_has_every_column_is_refused_by_spark(pipe: Pipe, path: str, 
         assert same.step() == [("10:30", "c")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("native", ["true", "false"])
 def test_a_sink_writes_null_until_its_query_has_the_column(pipe: Pipe, path: str, native: str) -> None:
     pipe.spark.conf.set(NATIVE_WRITE, native)
@@ -128,6 +131,7 @@ def test_a_sink_writes_null_until_its_query_has_the_column(pipe: Pipe, path: str
         pipe.step()
 
 
+@pytest.mark.long
 def test_the_rejected_rows_of_both_schemas(pipe: Pipe, path: str) -> None:
     view = pipe.spark.read.format("rowtime").option("view", "rejected")
     before = view.load(path).select("k")

@@ -90,6 +90,7 @@ def test_rows_below_the_bound(pipe: Pipe) -> None:
     assert rt.describeStream(path).rows == 5, "a write that is repeated appends again what is in time"
 
 
+@pytest.mark.long
 def test_another_column_is_the_rowtime(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT, t TIMESTAMP")
     rows = frame(pipe, ("9:00", 1)).select("x", F.col("rowtime").alias("t"))
@@ -170,6 +171,7 @@ def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_c
     assert check_store(path).damage == []
 
 
+@pytest.mark.long
 def test_a_complete_write_ends_the_stream(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT")
     save(frame(pipe, ("10:00", 1)), path, producer="history", complete="true")
@@ -209,3 +211,20 @@ def test_insert_into_a_table(pipe: Pipe) -> None:
             sql(f"INSERT OVERWRITE written VALUES (TIMESTAMP'{at('11:00')}', 1)")
     finally:
         sql("DROP TABLE written")
+
+
+def test_a_table_has_options_for_reading_and_for_writing(pipe: Pipe) -> None:
+    """Each is used where it belongs; one that belongs nowhere is refused when the table is created."""
+    path = pipe.create("s", "x INT")
+    sql = pipe.spark.sql
+    sql(f"CREATE TABLE both USING rowtime OPTIONS (path '{path}', hold = '1 hour', onDisorder = 'reject')")
+    try:
+        for time in ("10:00", "9:45"):
+            sql(f"INSERT INTO both VALUES (TIMESTAMP'{at(time)}', 1)")
+        assert rows_of(pipe.spark, path) == [("10:00", 1)]
+        assert rt.describeStream(path).rejected == 1
+        assert pipe.spark.table("both").count() == 1
+        with refused(rt.UnknownOptionError, "'ondisordr'", "'onDisorder'"):
+            sql(f"CREATE TABLE typo USING rowtime OPTIONS (path '{path}', onDisordr = 'fail')")
+    finally:
+        sql("DROP TABLE both")

@@ -32,6 +32,7 @@ def test_a_window_of_another_size_is_refused_on_an_old_checkpoint(pipe: Pipe, tm
     assert json.loads((tmp_path / "checkpoint" / "rowtime-times.json").read_text()) == ["600000000L"]
 
 
+@pytest.mark.long
 def test_a_window_of_a_name_of_with_counts_too(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     pipe.read("orders").createOrReplaceTempView("orders")
@@ -53,6 +54,7 @@ def test_a_window_of_a_name_of_with_counts_too(pipe: Pipe, tmp_path) -> None:
     pipe.spark.catalog.dropTempView("orders")
 
 
+@pytest.mark.long
 def test_a_query_whose_first_batch_failed_takes_another_window(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     send(orders, ("10:01", "a"), promise="10:12")
@@ -120,6 +122,7 @@ def test_another_time_below_what_keeps_state_is_refused(pipe: Pipe, tmp_path, ca
     assert f"its checkpoint was begun with [{said}" in str(refused.value)
 
 
+@pytest.mark.long
 def test_other_names_below_are_no_other_times(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     for number, name in enumerate(["t", "u"]):
@@ -127,3 +130,81 @@ def test_other_names_below_are_no_other_times(pipe: Pipe, tmp_path) -> None:
         with Observed(below.groupBy(F.window(name, "10 minutes")).count(), tmp_path) as query:
             send(orders, (f"10:0{number}", "a"), promise=f"10:0{number}:30")
             query.step()
+
+
+def near(pipe: Pipe, interval: str, time: str = "r.rowtime"):
+    pipe.read("orders").createOrReplaceTempView("orders")
+    return pipe.spark.sql(
+        f"SELECT {time} AS rowtime FROM orders l JOIN orders r ON l.k = r.k"
+        f" WHERE r.rowtime BETWEEN l.rowtime AND l.rowtime + INTERVAL {interval}"
+    )
+
+
+def hours(pipe: Pipe, field: str):
+    return pipe.read("orders").groupBy(F.window("rowtime", "1 hour").alias("w")).count().select(f"w.{field}")
+
+
+PROMISED = {
+    "a shift": (lambda p, time: p.read("orders").selectExpr(f"{time} AS t"), "rowtime", "rowtime - INTERVAL 1 HOUR"),
+    "a time that has no bound": (
+        lambda p, time: p.read("orders").selectExpr(f"{time} AS t"),
+        "rowtime",
+        "timestamp_micros(unix_micros(rowtime) - 1)",
+    ),
+    "a field": (
+        lambda p, time: p.read("orders").selectExpr(f"struct(struct({time} AS t) AS s) AS s").select("s.s.t"),
+        "date_trunc('MINUTE', rowtime)",
+        "date_trunc('HOUR', rowtime)",
+    ),
+    "the start of a window": (lambda p, field: hours(p, field).toDF("t"), "end", "start"),
+    "a wider join": (near, "10 MINUTES", "30 MINUTES"),
+    "a narrower join": (near, "30 MINUTES", "10 MINUTES"),
+    "the time of the other side": (lambda p, time: near(p, "10 MINUTES", time), "r.rowtime", "l.rowtime"),
+}
+
+
+@pytest.mark.parametrize("case", PROMISED)
+def test_another_time_of_the_output_is_refused(pipe: Pipe, tmp_path, case: str) -> None:
+    build, old, new = PROMISED[case]
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    for minutes in ("10:02", "10:04"):
+        with Observed(build(pipe, old), tmp_path) as query:
+            send(orders, (minutes, "a"), promise=minutes)
+            query.step()
+    with (
+        pytest.raises(Exception, match="its checkpoint was begun with"),
+        Observed(build(pipe, new), tmp_path) as query,
+    ):
+        send(orders, promise="10:05")
+        query.step()
+
+
+def test_what_is_not_promised_can_change(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    free = "timestamp_micros(unix_micros(rowtime) {}) AS free"
+    for columns in (["rowtime", free.format("- 7")], ["rowtime AS Rowtime", free.format("+ 7"), "k"], ["k"]):
+        with Observed(pipe.read("orders").selectExpr(*columns).where("k <> 'b'"), tmp_path) as query:
+            send(orders, ("10:01", "a"), promise="10:01")
+            assert len(query.step()) == 1
+
+
+def test_a_time_that_was_promised_later_counts_from_then_on(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    for columns in (["k"], ["rowtime"], ["k"]):
+        with Observed(pipe.read("orders").selectExpr(*columns), tmp_path) as query:
+            send(orders, ("10:01", "a"), promise="10:01")
+            query.step()
+    earlier = pipe.read("orders").selectExpr("rowtime - INTERVAL 1 HOUR AS rowtime")
+    with pytest.raises(Exception, match=r"the time rowtime: time .* INTERVAL"), Observed(earlier, tmp_path) as query:
+        send(orders, promise="10:02")
+        query.step()
+
+
+def test_the_projection_of_a_query_whose_output_stays(pipe: Pipe, tmp_path) -> None:
+    """A checkpoint that was begun without the file gets it at its next start."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    for shift in ("1 HOUR", "2 HOURS"):
+        with Observed(pipe.read("orders").selectExpr(f"rowtime + INTERVAL {shift} AS rowtime"), tmp_path) as query:
+            send(orders, ("10:01", "a"), promise="10:01")
+            query.step()
+        (tmp_path / "checkpoint" / "rowtime-bounds.json").unlink()

@@ -30,6 +30,7 @@ def copied(pipe: Pipe, name: str) -> None:
     shutil.copytree(pipe.folder / "checkpoint", pipe.folder / name)
 
 
+@pytest.mark.long
 def test_two_queries_into_one_stream_are_two_producers(pipe: Pipe, source) -> None:
     """Its bound is the weaker of both, each row is there once, and each goes on from its own checkpoint."""
     pipe.create("out", "x INT")
@@ -66,6 +67,7 @@ def test_a_copy_of_a_checkpoint_is_refused_when_the_query_has_gone_on(pipe: Pipe
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN
 
 
+@pytest.mark.long
 def test_a_copy_that_was_quicker_ends_the_query_that_it_was_copied_from(pipe: Pipe, source) -> None:
     send(source, ROWS[0])
     run(pipe)
@@ -100,6 +102,7 @@ def test_a_sink_that_has_gone_is_not_made_anew(pipe: Pipe, source) -> None:
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN[:2]
 
 
+@pytest.mark.long
 def test_an_older_copy_of_a_sink_is_refused(pipe: Pipe, source) -> None:
     send(source, ROWS[0])
     run(pipe)
@@ -117,6 +120,7 @@ def test_an_older_copy_of_a_sink_is_refused(pipe: Pipe, source) -> None:
 GONE = {"s": (rt.DataLostError, "is gone while it was open"), "out": (rt.DataLostError, "There is no stream at")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gone", GONE)
 def test_a_stream_that_is_deleted_under_a_running_query(pipe: Pipe, source, gone: str) -> None:
     send(source, ROWS[0])
@@ -133,6 +137,7 @@ def test_a_stream_that_is_deleted_under_a_running_query(pipe: Pipe, source, gone
     assert rows_of(pipe.spark, pipe.path("out")) == [PLAIN[0]] + PLAIN[1:2] * (gone == "out") + [PLAIN[2]]
 
 
+@pytest.mark.long
 def test_a_stream_that_is_replaced_under_a_running_query(pipe: Pipe, source) -> None:
     send(source, ROWS[0])
     query = pipe.run(pipe.read("s"))
@@ -177,6 +182,7 @@ def test_a_source_whose_schema_has_changed_is_another_stream(pipe: Pipe, source)
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN[:1]
 
 
+@pytest.mark.long
 def test_a_query_goes_on_with_a_restored_source_unless_it_is_ahead(pipe: Pipe, tmp_path: Path) -> None:
     """In the places of what it has read the restored stream has other rows, which it would skip."""
     path, behind, ahead = pipe.create("orders", "k STRING"), tmp_path / "behind", tmp_path / "ahead"

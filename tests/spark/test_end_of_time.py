@@ -8,8 +8,9 @@ from pyspark.sql import functions as F
 
 import spark_rowtime as rt
 from spark_rowtime.operators import slidingAggregate
+from tests.spark.observed_query import Observed
 from tests.sparksession import start
-from tests.streams import Pipe, drained, opened, send
+from tests.streams import Pipe, at, drained, opened, send
 
 
 def hourly(rows: DataFrame) -> DataFrame:
@@ -57,6 +58,7 @@ def test_the_last_window_comes_out_and_the_output_is_complete(pipe: Pipe, tmp_pa
     assert rt.describeStream(path).bound == rt.RowtimeBound.END
 
 
+@pytest.mark.long
 def test_a_query_of_windows_of_9999_and_of_a_moved_time_ends_only_with_the_stream(pipe: Pipe, tmp_path: Path) -> None:
     """The bound at the end of the year 9999 is no end; the end closes also the windows that end later than that."""
     path = pipe.create("source", "k STRING")
@@ -76,6 +78,7 @@ def test_a_query_of_windows_of_9999_and_of_a_moved_time_ends_only_with_the_strea
     moved.stop()
 
 
+@pytest.mark.long
 def test_a_time_rounded_in_a_zone_with_summer_time_ends_with_the_stream(pipe: Pipe, tmp_path: Path) -> None:
     """The zone's rules are asked for the changes of the clocks after the end of time, too."""
     path = pipe.create("source", "k STRING")
@@ -94,6 +97,7 @@ def test_a_time_rounded_in_a_zone_with_summer_time_ends_with_the_stream(pipe: Pi
         pipe.spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.long
 def test_a_constant_time_ends_with_the_stream(pipe: Pipe) -> None:
     """Its bound is the constant as long as a row may follow."""
     path = pipe.create("source", "k STRING")
@@ -127,6 +131,7 @@ def test_a_join_frees_its_rows_and_is_complete_when_both_streams_are(pipe: Pipe)
     assert pipe.bound == rt.RowtimeBound.END
 
 
+@pytest.mark.long
 def test_sessions_and_rows_that_wait_for_others_come_out(pipe: Pipe, tmp_path: Path) -> None:
     path = pipe.create("source", "k STRING, n INT")
     rows = pipe.read("source")
@@ -142,3 +147,21 @@ def test_sessions_and_rows_that_wait_for_others_come_out(pipe: Pipe, tmp_path: P
     assert read_again(str(tmp_path / "other")) == [("10:50", 2), ("11:25", 1)]
     assert pipe.bound == rt.describeStream(str(tmp_path / "other")).bound
     other.stop()
+
+
+@pytest.mark.parametrize("time", ["t", "rowtime + make_interval(0, 0, 0, 0, 0, x)"])
+def test_a_watermark_of_ones_own_ends_with_the_streams(pipe: Pipe, tmp_path: Path, time: str) -> None:
+    """No bound speaks of these times."""
+    columns = "t TIMESTAMP, x INT"
+    sinks = [opened(pipe.create(name, columns), "p") for name in "ab"]
+    times = [pipe.read(name).selectExpr(f"{time} AS u") for name in "ab"]
+    counts = times[0].union(times[1]).withWatermark("u", "2 hours").groupBy(F.window("u", "1 hour")).count()
+    with Observed(counts, tmp_path) as query:
+        for hour in range(10, 13):
+            for sink in sinks:
+                send(sink, (f"{hour}:30", at(f"{hour}:10"), 0), promise=f"{hour}:40")
+        assert query.step() == []
+        sinks[0].close(complete=True)
+        assert query.step() == []
+        sinks[1].close(complete=True)
+        assert [(end, n) for (_, end), n in query.step()] == [("11:00", 2), ("12:00", 2), ("13:00", 2)]

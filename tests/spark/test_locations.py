@@ -115,6 +115,7 @@ class configured:  # noqa: N801  (a context manager, as a function would be)
             self._spark.conf.unset(name)
 
 
+@pytest.mark.each
 def test_tasks_write_objects_and_the_driver_commits_them(database_pipe: Pipe, location: str, tmp_path: Path) -> None:
     """Rows that travel stay in the database. The secrets of the environment are in no plan, and in no file."""
     pipe = database_pipe
@@ -163,6 +164,7 @@ def test_an_object_that_is_gone_is_named_and_nothing_else_is_lost(
     assert len(flat(both.run(False))) == 12
 
 
+@pytest.mark.long
 def test_a_sink_whose_location_refuses_goes_on_without_loss(database_pipe: Pipe, tmp_path: Path) -> None:
     """Exactly once: the query fails, and lands the batch when the location takes it again."""
     pipe, place = database_pipe, tmp_path / "location"

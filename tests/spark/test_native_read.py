@@ -89,6 +89,7 @@ def test_every_type_is_the_same_whole_and_in_part(pipe: Pipe, order: str) -> Non
     every_type_in_part(pipe, order)
 
 
+@pytest.mark.long
 def test_every_type_of_a_stream_in_a_database(database_pipe: Pipe) -> None:
     """Its rows travel with the partitions, so tasks read them without a Python worker."""
     every_type_in_part(database_pipe, "rowtime")
@@ -124,6 +125,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_random_streams_of_several_producers_over_restarts(pipe: Pipe, options: dict[str, Any]) -> None:
     rt.createStream(pipe.path("s"), NARROW)
@@ -197,6 +199,7 @@ def test_damage_is_named_in_the_same_words(pipe: Pipe, damage: str) -> None:
         assert part in text
 
 
+@pytest.mark.long
 def test_rows_of_a_database_whose_bytes_are_damaged(database_pipe: Pipe, postgres: PostgresServer) -> None:
     """The same error on both ways."""
     path = database_pipe.create("s", "x INT")
@@ -229,6 +232,7 @@ def test_more_rows_of_a_database_than_a_plan_carries_are_read_by_python(
         assert native_plan(store, how, *ends, columns=2, parallelism=2) == {}
 
 
+@pytest.mark.long
 def test_a_reader_that_is_left_early_and_one_that_fails_give_their_memory_back(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT")
     with rt.openSink(path, maxTrainRows=100) as sink:

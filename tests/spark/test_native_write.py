@@ -58,6 +58,7 @@ def test_all_rows_land(watched: Pipe, length: str, native: str, by_python: list[
     assert rt.describeStream(watched.path("out")).bound == rt.describeStream(watched.path("s")).bound
 
 
+@pytest.mark.long
 def test_tasks_of_both_kinds_in_one_batch(watched: Pipe) -> None:
     text = f"IF(x % 8 = 0, repeat('a', {FEW}), 'b') AS text"
     finish(watched.run(watched.read("s").repartition(8, expr("x % 8")).selectExpr("rowtime", "x", text)))
@@ -65,6 +66,7 @@ def test_tasks_of_both_kinds_in_one_batch(watched: Pipe) -> None:
     assert python_tasks(watched.path("out")) == ["1-trains"]
 
 
+@pytest.mark.long
 def test_the_more_tasks_a_batch_has_the_fewer_rows_travel_from_each(watched: Pipe) -> None:
     text = "repeat('a', 70000) AS text"
     finish(watched.run(watched.read("s").repartition(512, expr("x % 8")).selectExpr("rowtime", "x", text)))

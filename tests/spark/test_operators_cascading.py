@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame
 
 from spark_rowtime.operators import cascadingAggregate
@@ -17,6 +18,7 @@ def running_total(df: DataFrame, **more: Any) -> DataFrame:
     return cascadingAggregate(df, by="product", window="1 hour", aggregates=SO_FAR, **more)
 
 
+@pytest.mark.long
 def test_c6_a_running_total_resets_on_the_hour(pipe: Pipe) -> None:
     orders = pipe.create("orders", "product STRING, units INT")
     pipe.run(running_total(pipe.read("orders")))

@@ -18,6 +18,7 @@ from tests.streams import Pipe, bound, opened, send
 COLUMNS = "product STRING, units INT"
 
 
+@pytest.mark.long
 def test_the_last_rows_of_a_key(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     asked = {"units3": ("sum", "units"), "before": ("first", "units")}
@@ -54,6 +55,7 @@ def test_a_row_with_rows_that_follow_comes_out_when_the_bound_has_passed_them(pi
         assert kept(pipe) == 0
 
 
+@pytest.mark.long
 def test_days_of_following_rows_where_days_have_23_hours(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     before = pipe.spark.conf.get("spark.sql.session.timeZone")
@@ -114,6 +116,7 @@ def order(chance: random.Random, minute: int) -> tuple[Any, ...]:
     return (after_noon(minutes=minute), chance.choice("AB"), chance.choice((None, chance.randrange(4))), weight)
 
 
+@pytest.mark.long
 def test_an_aggregate_per_row_and_one_that_resets_in_one_query(pipe: Pipe) -> None:
     """Each order with the hour before it, counted by hour."""
     orders = pipe.create("orders", COLUMNS)

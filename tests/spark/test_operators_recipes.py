@@ -1,5 +1,6 @@
 """Recipes for what needs no operator: the ordered union, and prices that change."""
 
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
 
@@ -25,6 +26,7 @@ def priced(orders: DataFrame, prices: DataFrame) -> DataFrame:
     return orders.alias("o").join(prices.alias("p"), valid).select("o.rowtime", "o.product", "p.price")
 
 
+@pytest.mark.long
 def test_c7_a_versioned_table(pipe: Pipe) -> None:
     orders = pipe.create("orders", "product STRING")
     rows = [(product, price, at(since), at(until)) for product, price, since, until in PRICES]

@@ -52,6 +52,7 @@ def test_a_row_is_out_as_soon_as_the_floor_is_a_microsecond_above(pipe: Pipe) ->
             assert [row["units"] for row in output(pipe)] == there, f"floor {floor}: all of one millisecond"
 
 
+@pytest.mark.long
 def test_without_the_last_digits_of_the_floor_rows_are_a_millisecond_late_at_most(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     pipe.run(hourly(pipe))
@@ -75,6 +76,7 @@ def test_the_output_carries_the_floor(pipe: Pipe) -> None:
         assert pipe.bound == bound("12:00", strict=True)
 
 
+@pytest.mark.long
 def test_a_bound_alone_frees_the_state(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     pipe.run(hourly(pipe))
@@ -138,6 +140,7 @@ def assert_same_rows(found: list[dict[str, Any]], batch: DataFrame) -> None:
     assert sorted(map(repr, map(whole, found))) == sorted(map(repr, map(whole, expected)))
 
 
+@pytest.mark.long
 def test_c5_the_last_minutes_against_the_last_week(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     by = {"df": pipe.read("orders"), "by": "product"}
@@ -164,6 +167,7 @@ def test_the_output_goes_on_into_a_window(pipe: Pipe) -> None:
         assert told(pipe) == [("12:00", 1), ("13:00", 1)]
 
 
+@pytest.mark.long
 def test_a_window_above_closes_with_the_bound_at_its_end(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     hours = hourly(pipe).groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))
@@ -173,6 +177,7 @@ def test_a_window_above_closes_with_the_bound_at_its_end(pipe: Pipe) -> None:
         assert pipe.step() == [("12:00", 2)]
 
 
+@pytest.mark.long
 def test_every_type_passes_as_it_is(pipe: Pipe) -> None:
     columns = (
         "big BIGINT, d DECIMAL(20, 3), day DATE, t TIMESTAMP, x DOUBLE, tags ARRAY<STRING>, place STRUCT<lat: INT>"
@@ -201,6 +206,7 @@ def in_zone(spark: SparkSession, zone: str) -> Iterator[None]:
     spark.conf.set("spark.sql.session.timeZone", str(before))
 
 
+@pytest.mark.long
 def test_rows_with_a_name_of_their_own_for_the_time(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     renamed = pipe.read("orders").withColumnRenamed("rowtime", "ordered at").withColumn("units", expr("units * 2"))
@@ -211,6 +217,7 @@ def test_rows_with_a_name_of_their_own_for_the_time(pipe: Pipe) -> None:
         assert told(pipe) == [("12:00", 2), ("12:30", 6)]
 
 
+@pytest.mark.long
 def test_a_group_that_is_open_within_the_millisecond_of_the_bound_is_not_below_the_promise(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     moments = pipe.read("orders").groupBy("rowtime", "product").agg(count("*").alias("n"))

@@ -9,6 +9,7 @@ from pyspark.sql.functions import udf
 import spark_rowtime as rt
 
 
+@pytest.mark.long
 def test_a_udf_that_uses_a_sink_or_a_reader_is_told_what_to_do(spark: SparkSession) -> None:
     rt.createStream("memory://in-a-udf", "rowtime TIMESTAMP NOT NULL, n BIGINT")
     with rt.openSink("memory://in-a-udf") as sink, rt.openReader("memory://in-a-udf") as reader:

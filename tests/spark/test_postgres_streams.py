@@ -109,6 +109,7 @@ def test_a_task_reads_its_rows_without_the_database_and_without_the_extra(postgr
     assert done.stdout.decode().splitlines() == ["[1, 2]", "[3]"], done.stderr.decode()
 
 
+@pytest.mark.long
 def test_an_adapter_that_spark_hosts_feeds_a_stream_of_the_database(database_pipe: Pipe) -> None:
     path = database_pipe.path("hosted")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
@@ -117,3 +118,17 @@ def test_an_adapter_that_spark_hosts_feeds_a_stream_of_the_database(database_pip
     wait_for(lambda: rt.describeStream(path).bound == rt.RowtimeBound("2006-09-11T11:00:00Z"), "the feed's bound")
     assert database_pipe.step() == [("11:00", 3)]
     assert [(p.name, p.checkpoint) for p in rt.describeStream(path).producers] == [("feed", "3")]
+
+
+def test_trains_that_are_longer_than_a_text_of_json_may_be(database_pipe: Pipe) -> None:
+    """A train of 16 MB, and one batch of it with smaller ones: 30 MB in all."""
+    pipe = database_pipe
+    path = pipe.create("s", "x INT, b BINARY")
+    with opened(path, "feed") as feed:
+        for number, size in enumerate([16_000_000, *[2_000_000] * 7]):
+            feed.sendRow((f"2006-09-11T10:{number:02d}:00Z", number, bytes(size)))
+            feed.flush()
+    seen: list[tuple[int, int]] = []
+    sizes = pipe.read("s").selectExpr("x", "length(b) AS size")
+    finish(sizes.writeStream.foreachBatch(lambda rows, _: seen.extend(map(tuple, rows.collect()))).start())
+    assert sorted(seen) == [(0, 16_000_000), *((number, 2_000_000) for number in range(1, 8))]

@@ -103,6 +103,7 @@ def test_what_a_query_and_a_drain_reject(pipe: Pipe) -> None:
         log.frame.groupBy("rowtime").count().writeStream.format("noop").start()
 
 
+@pytest.mark.long
 def test_a_reader_that_falls_behind_what_is_kept(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT", retainRejected=1000)
     log = Log(pipe, path)
@@ -137,6 +138,7 @@ def test_options_that_the_view_does_not_have(pipe: Pipe, option: str, value: str
         finish(frame.writeStream.format("noop").start())
 
 
+@pytest.mark.long
 @pytest.mark.smoke
 def test_a_start_at_latest(pipe: Pipe) -> None:
     """The view has no bound, so startingPosition=latest begins after what is rejected already."""

@@ -4,11 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql.functions import col
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
+from tests.spark.joining import sql_join, streamed
 from tests.spark.query_output import Watched, collected, finish, refused
-from tests.streams import Pipe, opened, send
+from tests.streams import Pipe, bound, opened, send
 
 
 def collect(path: str, force: bool = False) -> int:
@@ -64,6 +66,7 @@ def test_a_query_whose_rows_are_gone_says_so(pipe: Pipe, tmp_path: Path) -> None
         assert fresh.step() == [("13:10", "d")]
 
 
+@pytest.mark.long
 def test_a_query_that_has_ended_keeps_only_what_it_has_not_read(pipe: Pipe, tmp_path: Path) -> None:
     """Also its last batch is done; Spark itself says so only when it makes the next one."""
     path, checkpoint = pipe.create("orders", "k STRING"), tmp_path / "checkpoint"
@@ -82,6 +85,7 @@ def test_a_query_that_has_ended_keeps_only_what_it_has_not_read(pipe: Pipe, tmp_
     assert (reader.unread, reader.checkpointGone) == (1, True)
 
 
+@pytest.mark.long
 def test_a_query_without_a_checkpoint_of_its_own_is_not_registered(pipe: Pipe) -> None:
     path = pipe.create("orders", "k STRING")
     send(opened(path, "p"), ("12:10", "a"), promise="12:20")
@@ -92,3 +96,28 @@ def test_a_query_without_a_checkpoint_of_its_own_is_not_registered(pipe: Pipe) -
         query.stop()
     assert rt.describeStream(path).readers == ()
     assert collect(path) == 1
+
+
+def test_what_joins_may_ask_about_is_kept_for_them(pipe: Pipe, tmp_path: Path) -> None:
+    """The least order that a trade may still match decides the bound of the results. No removal lets it fall."""
+    orders, trades = opened(pipe.create("l", "k INT"), "o"), opened(pipe.create("r", "k INT"), "t")
+    frame = streamed(
+        pipe,
+        sql_join(
+            "LEFT OUTER", "{l}.k = {r}.k AND {r}.rowtime BETWEEN {l}.rowtime AND {l}.rowtime + INTERVAL 10 MINUTES"
+        ),
+    )
+    with Watched().start(frame.select(col("lt").alias("rowtime"), "lk", "rk"), tmp_path / "checkpoint") as query:
+        send(orders, ("9:00", 1), promise="9:00")
+        send(orders, ("10:30", 2), promise="10:30")
+        send(trades, promise="10:17")
+        query.step()
+        assert query.bounds[-1] == bound("10:30")
+        send(trades, promise="10:17:10")
+        query.step()
+        assert collect(pipe.path("l")) == 1, "the order that no trade can match any more"
+        send(trades, ("10:17:30", 3))
+        query.step()
+        assert query.bounds[-1] == bound("10:30")
+    [reading, joins] = rt.describeStream(pipe.path("l")).readers
+    assert (reading.unread, joins.name, joins.checkpointGone) == (0, f"{reading.name} (joins)", False)

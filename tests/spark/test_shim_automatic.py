@@ -112,6 +112,7 @@ GROUPED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", GROUPED)
 def test_grouped_by_an_expression(pipe: Pipe, tmp_path, form) -> None:
     """Spark alone refuses it in append mode."""
@@ -138,6 +139,7 @@ THROUGH = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operators", THROUGH)
 def test_a_derived_rowtime_above_operators_without_state(pipe: Pipe, tmp_path, operators) -> None:
     through, times = THROUGH[operators]
@@ -172,6 +174,7 @@ def test_a_window_of_an_expression(pipe: Pipe, tmp_path, window) -> None:
         assert query.step() == [(each, "a", 1) for each in windows]
 
 
+@pytest.mark.long
 def test_the_results_of_a_window_of_an_expression_go_on_into_another(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     pipe.read("orders").createOrReplaceTempView("orders")
@@ -210,6 +213,7 @@ def test_times_after_1970_are_not(pipe: Pipe, tmp_path) -> None:
         assert [count for _, count in query.step()] == [1]
 
 
+@pytest.mark.long
 def test_a_row_at_the_moved_bound_is_kept(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     later = pipe.read("orders").select(F.expr("rowtime + INTERVAL 1 HOUR").alias("at"), "k")
@@ -221,6 +225,7 @@ def test_a_row_at_the_moved_bound_is_kept(pipe: Pipe, tmp_path) -> None:
         assert query.promised == {"at": "13:00"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expression", ["rowtime + INTERVAL 1 MONTH", "rowtime + make_dt_interval(0, length(k))"])
 def test_a_rowtime_that_cannot_be_followed_has_no_watermark(pipe: Pipe, tmp_path, expression) -> None:
     pipe.create("orders", "k STRING")
@@ -240,6 +245,7 @@ def kept(query: Observed) -> int | None:
     return progress.stateOperators[0].numRowsTotal if progress else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", KEEPING)
 def test_a_time_that_is_changed_above_what_keeps_rows(pipe: Pipe, tmp_path, how) -> None:
     """The automatic node stays below, where the state is freed by it."""
@@ -251,6 +257,7 @@ def test_a_time_that_is_changed_above_what_keeps_rows(pipe: Pipe, tmp_path, how)
         wait_for(lambda: kept(query) == 0, "the state to be freed")
 
 
+@pytest.mark.long
 def test_a_watermark_on_another_column_follows_the_rows(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "placed TIMESTAMP"), "p")
     frame = pipe.read("orders").withWatermark("placed", "0 seconds").groupBy(F.window("placed", "1 hour")).count()

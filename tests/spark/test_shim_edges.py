@@ -45,6 +45,7 @@ def test_a_session_goes_on_at_its_very_end(pipe: Pipe, tmp_path) -> None:
         assert query.promised == {"session_window.end": "12:20:00.000001"}
 
 
+@pytest.mark.long
 def test_a_session_that_ends_within_a_millisecond_is_not_late_above_it(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     session = F.session_window("rowtime", "10 minutes").alias("w")
@@ -63,6 +64,7 @@ def odd_windows(rows):
     return rows.groupBy(window).agg(F.count("*").alias("n")).select(F.window_time("w").alias("rowtime"), "n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("above", ["dropDuplicates", "groupBy", "session"])
 def test_a_window_that_ends_within_a_millisecond_is_not_late_above_it(pipe: Pipe, tmp_path, above) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
@@ -81,6 +83,7 @@ def test_a_window_that_ends_within_a_millisecond_is_not_late_above_it(pipe: Pipe
         assert query.step() == [("13:00", 1)]
 
 
+@pytest.mark.long
 def test_a_time_within_the_millisecond_of_the_bound_is_not_late_for_windows_above_an_aggregation(
     pipe: Pipe, tmp_path
 ) -> None:
@@ -94,6 +97,7 @@ def test_a_time_within_the_millisecond_of_the_bound_is_not_late_for_windows_abov
         assert [row for rows in query.batches.values() for row in rows] == [(("12:00", "13:00"), 1)]
 
 
+@pytest.mark.long
 def test_times_of_whole_windows_close_in_one_batch(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     hours = pipe.read("orders").groupBy(F.window("rowtime", "1 hour").alias("w")).agg(F.count("*").alias("n"))
@@ -113,6 +117,7 @@ def test_grouping_by_rowtime_itself(pipe: Pipe, tmp_path) -> None:
         assert query.promised == {"rowtime": "12:30:00.000001"}
 
 
+@pytest.mark.long
 def test_the_upper_edge_of_an_outer_interval_join(pipe: Pipe, tmp_path) -> None:
     orders, trades = opened(pipe.create("o", "k STRING"), "p"), opened(pipe.create("t", "k STRING"), "p")
     right = pipe.read("t").select(F.col("rowtime").alias("trade"), F.col("k").alias("tk"))

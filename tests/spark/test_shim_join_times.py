@@ -130,6 +130,7 @@ def test_an_outer_join_by_what_is_no_event_time_is_refused(pipe: Pipe, tmp_path,
     assert "such as b.rowtime BETWEEN a.rowtime AND" in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_sum_between_others_frees_rows_also_if_its_time_is_not_selected(pipe: Pipe, tmp_path) -> None:
     left, right = (opened(pipe.create(name, "k INT"), "p") for name in ("l", "r"))
     on = CASES["a sum BETWEEN others"].on
@@ -140,6 +141,7 @@ def test_a_sum_between_others_frees_rows_also_if_its_time_is_not_selected(pipe: 
         assert list(query.promised) == ["lt"], "the rows that are kept are known"
 
 
+@pytest.mark.long
 def test_an_inner_join_by_what_is_no_event_time_keeps_its_rows(pipe: Pipe, tmp_path) -> None:
     left, right = (opened(pipe.create(name, "k INT, until TIMESTAMP"), "p") for name in ("l", "r"))
     truncated = "date_trunc('HOUR', {r}.rowtime) >= date_trunc('HOUR', {l}.rowtime)"

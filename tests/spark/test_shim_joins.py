@@ -77,6 +77,7 @@ def test_what_an_interval_join_promises(pipe, feeds, tmp_path) -> None:
         assert query.promised == {"rowtime": kept, "traded": "10:09:59.999001", "either": kept}
 
 
+@pytest.mark.long
 def test_a_join_promises_by_the_rows_that_were_sent(pipe, feeds, tmp_path) -> None:
     """No order between 10:01 and 10:07 has been sent, and none will be before 10:10: what the state keeps is later."""
     orders, trades = feeds
@@ -92,6 +93,7 @@ def test_a_join_promises_by_the_rows_that_were_sent(pipe, feeds, tmp_path) -> No
         assert query.promised == {"rowtime": "10:09", "traded": "10:19"}
 
 
+@pytest.mark.long
 def test_run_again_a_join_promises_the_same(pipe, feeds, tmp_path) -> None:
     """Rows that were sent since the batch was planned are none of its own."""
     orders, trades = feeds
@@ -123,6 +125,7 @@ def united(pipe: Pipe):
     return pipe.read("orders", order="rowtime").union(pipe.read("orders").where("id > 1"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", [narrowed, united])
 def test_rows_are_known_through_what_does_not_change_their_time(pipe, feeds, tmp_path, side) -> None:
     orders, trades = feeds
@@ -136,6 +139,7 @@ def test_rows_are_known_through_what_does_not_change_their_time(pipe, feeds, tmp
         assert query.promised["ordered"] == "10:07"
 
 
+@pytest.mark.long
 def test_rows_of_a_changed_time_are_not_known(pipe, feeds, tmp_path) -> None:
     orders, trades = feeds
     trades_later = shifted(pipe.read("trades")).selectExpr("rowtime AS traded", "id AS trade_id")
@@ -146,6 +150,7 @@ def test_rows_of_a_changed_time_are_not_known(pipe, feeds, tmp_path) -> None:
         assert query.promised["rowtime"] == "11:00:59.999001", "by the bounds alone"
 
 
+@pytest.mark.long
 def test_before_both_sides_have_a_bound_nothing_is_promised(pipe, feeds, tmp_path) -> None:
     orders, _ = feeds
     with Observed(joined(pipe, "inner"), tmp_path) as query:
@@ -167,6 +172,7 @@ def test_a_join_on_equal_windows(pipe, feeds, tmp_path) -> None:
         assert query.promised["w.end"] == "10:05:00.000001"
 
 
+@pytest.mark.long
 def test_a_join_on_equal_times(pipe, feeds, tmp_path) -> None:
     orders, trades = feeds
     right = pipe.read("trades").withColumnRenamed("id", "trade_id")
@@ -196,6 +202,7 @@ def test_an_aggregation_over_a_join_without_time_is_refused(pipe, feeds, tmp_pat
         query.step()
 
 
+@pytest.mark.long
 @pytest.mark.smoke
 def test_a_quiet_side_does_not_change_the_order_of_the_operators(pipe, feeds, tmp_path) -> None:
     """While the right side is empty Spark alone swaps them, so that each reads the other's state."""
@@ -223,6 +230,7 @@ def through_union(pipe: Pipe):
     pipe.spark.conf.unset(key)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("through_union")
 def test_a_quiet_side_does_not_take_a_join_apart(pipe, feeds, tmp_path) -> None:
     """Spark has a rule that makes of a join with a union a union of joins, where the other side is small."""
@@ -243,6 +251,7 @@ def test_a_quiet_side_does_not_take_a_join_apart(pipe, feeds, tmp_path) -> None:
         assert query.step() == [("10:05", None)]
 
 
+@pytest.mark.long
 def test_a_quiet_stream_keeps_its_limit(pipe, feeds, tmp_path) -> None:
     """Spark leaves out the limit of a stream without rows, and then fails since the limit's state is not there."""
     orders, trades = feeds

@@ -68,6 +68,7 @@ PASS: dict[str, Build] = {
 }
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("operator", PASS)
 def test_it_passes_the_bound(pipe: Pipe, tmp_path: Path, operator: str) -> None:
     assert promised(pipe, tmp_path, PASS[operator]) == {"rowtime": "12:20:00.0005"}
@@ -84,6 +85,7 @@ def test_a_stateful_distinct_promises_what_it_has_given_out(pipe: Pipe, tmp_path
     assert promised(pipe, tmp_path, DISTINCT[operator]) == {"rowtime": "12:20:00.000001"}
 
 
+@pytest.mark.long
 def test_a_row_within_the_millisecond_of_the_bound_is_not_below_the_promise_of_except(pipe: Pipe) -> None:
     rows = opened(pipe.create("a", "k STRING"), "p")
     pipe.run(DISTINCT["EXCEPT"](pipe.read("a")))

@@ -54,6 +54,7 @@ def test_an_expression_moves_the_bound_in_microseconds(pipe: Pipe, tmp_path) -> 
     assert {expression: promised.get(name) for name, expression in names.items()} == EXPRESSIONS
 
 
+@pytest.mark.long
 def test_a_shift_that_changes_between_batches_promises_nothing(pipe: Pipe, tmp_path) -> None:
     """Spark calls the current time and a session variable foldable."""
     pipe.spark.sql("DECLARE OR REPLACE VARIABLE shift INTERVAL DAY TO SECOND DEFAULT INTERVAL '1' HOUR")
@@ -70,6 +71,7 @@ def test_a_shift_that_changes_between_batches_promises_nothing(pipe: Pipe, tmp_p
     assert promised_at(pipe, tmp_path, shifted, "12:20") == {"f": "10:20", "g": "12:20"}
 
 
+@pytest.mark.long
 def test_a_column_whose_name_is_a_path_has_its_own_bound(pipe: Pipe, tmp_path) -> None:
     told: list[Any] = []
 
@@ -92,6 +94,7 @@ def test_a_column_whose_name_is_a_path_has_its_own_bound(pipe: Pipe, tmp_path) -
     assert told[-1] == [bound("13:00"), None, bound("12:50"), bound("12:50")]
 
 
+@pytest.mark.long
 def test_a_name_of_two_columns_has_the_weaker_bound_of_them(pipe: Pipe, tmp_path) -> None:
     def build(orders):
         later = [F.expr(text).alias(name) for name, text in (("a", "rowtime + INTERVAL 1 HOUR"), ("b", "rowtime"))]
@@ -100,6 +103,7 @@ def test_a_name_of_two_columns_has_the_weaker_bound_of_them(pipe: Pipe, tmp_path
     assert promised_at(pipe, tmp_path, build, "12:20") == {"a": "12:20"}
 
 
+@pytest.mark.long
 def test_a_sink_takes_the_bound_of_the_column_not_of_the_path(pipe: Pipe) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     half = F.expr("rowtime + INTERVAL 30 MINUTES").alias("w.start")
@@ -109,6 +113,7 @@ def test_a_sink_takes_the_bound_of_the_column_not_of_the_path(pipe: Pipe) -> Non
     assert pipe.bound == bound("12:50")
 
 
+@pytest.mark.long
 def test_adding_a_day_is_followed_only_in_a_zone_without_summer_time(pipe: Pipe, tmp_path) -> None:
     zone = "spark.sql.session.timeZone"
     pipe.spark.conf.set(zone, "America/New_York")
@@ -132,14 +137,16 @@ def test_a_udf_promises_nothing(pipe: Pipe, tmp_path) -> None:
     assert promised_at(pipe, tmp_path, lambda d: d.select(same("rowtime").alias("rowtime")), "12:20") == {}
 
 
-def test_fields_of_the_same_name_promise_nothing(pipe: Pipe, tmp_path) -> None:
+@pytest.mark.long
+def test_fields_of_the_same_name_are_told_apart_by_position(pipe: Pipe, tmp_path) -> None:
     def build(orders):
         twice = F.expr("named_struct('t', rowtime + INTERVAL 1 HOUR, 't', rowtime - INTERVAL 1 HOUR, 'T', rowtime)")
         return orders.select(twice.alias("s")).select("s.*").toDF("later", "earlier", "same")
 
-    assert promised_at(pipe, tmp_path, build, "12:20") == {"same": "12:20"}
+    assert promised_at(pipe, tmp_path, build, "12:20") == {"later": "13:20", "earlier": "11:20", "same": "12:20"}
 
 
+@pytest.mark.long
 def test_pandas_functions_promise_nothing(pipe: Pipe, tmp_path) -> None:
     def build(orders):
         return orders.mapInPandas(lambda frames: frames, "rowtime TIMESTAMP, k STRING")

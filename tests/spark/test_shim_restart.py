@@ -46,6 +46,7 @@ def test_a_batch_that_is_run_again_closes_nothing_early(pipe: Pipe, tmp_path) ->
         assert query.step() == [(("13:00", "14:00"), "b", 2)]
 
 
+@pytest.mark.long
 def test_run_again_where_only_one_of_two_streams_had_moved(pipe: Pipe, tmp_path) -> None:
     a, b = opened(pipe.create("a", "k STRING"), "p"), opened(pipe.create("b", "k STRING"), "p")
     query = Observed(hourly(pipe.read("a").union(pipe.read("b"))), tmp_path)
@@ -63,6 +64,7 @@ def test_run_again_where_only_one_of_two_streams_had_moved(pipe: Pipe, tmp_path)
         assert query.step() == [(("12:00", "13:00"), "a", 1)]
 
 
+@pytest.mark.long
 def test_run_again_where_only_another_source_had_moved(pipe: Pipe, tmp_path) -> None:
     """No method of the rowtime stream but setLatestSeenOffset is called for that batch."""
     orders = opened(pipe.create("orders", "k STRING"), "p")
@@ -87,6 +89,7 @@ def test_run_again_where_only_another_source_had_moved(pipe: Pipe, tmp_path) -> 
         assert query.step() == [("12:30", "b")]
 
 
+@pytest.mark.long
 def test_a_quiet_stream_is_known_after_a_restart(pipe: Pipe, tmp_path) -> None:
     """A node without data counts as 1970 in Spark; its floor is in the offset."""
     a, b = opened(pipe.create("a", "k STRING"), "p"), opened(pipe.create("b", "k STRING"), "p")

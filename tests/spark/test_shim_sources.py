@@ -51,6 +51,7 @@ def test_a_stream_of_several_producers_is_not_led_by_its_rows(pipe: Pipe, tmp_pa
         assert query.step() == [(("12:00", "13:00"), "a", 2)]
 
 
+@pytest.mark.long
 def test_one_watermark_over_a_stream_and_files_is_the_weaker(pipe: Pipe, tmp_path) -> None:
     rows, files = opened(pipe.create("a", "k STRING"), "p"), Files(pipe, tmp_path)
     frame = pipe.read("a").union(files.frame).withWatermark("rowtime", "10 minutes")
@@ -67,6 +68,7 @@ def test_one_watermark_over_a_stream_and_files_is_the_weaker(pipe: Pipe, tmp_pat
         assert query.watermark == "13:30", "the bound is now the weaker one"
 
 
+@pytest.mark.long
 def test_a_union_with_files_promises_nothing(pipe: Pipe, tmp_path) -> None:
     rows, files = opened(pipe.create("a", "k STRING"), "p"), Files(pipe, tmp_path)
     with Observed(pipe.read("a").union(files.frame), tmp_path) as query:
@@ -75,6 +77,7 @@ def test_a_union_with_files_promises_nothing(pipe: Pipe, tmp_path) -> None:
         assert query.promised == {}
 
 
+@pytest.mark.long
 def test_a_union_with_files_has_no_watermark_of_its_own(pipe: Pipe, tmp_path) -> None:
     pipe.create("a", "k STRING")
     query = Observed(hourly(pipe.read("a").union(Files(pipe, tmp_path).frame)), tmp_path)
@@ -82,6 +85,7 @@ def test_a_union_with_files_has_no_watermark_of_its_own(pipe: Pipe, tmp_path) ->
         pass
 
 
+@pytest.mark.long
 def test_a_stream_that_speaks_for_the_files(pipe: Pipe, tmp_path) -> None:
     rows, files = opened(pipe.create("a", "k STRING"), "p"), Files(pipe, tmp_path)
     with Observed(hourly(pipe.read("a", punctuate="true").union(files.frame)), tmp_path) as query:

@@ -37,6 +37,7 @@ def test_a_name_of_with_in_a_union_is_no_ordinary_stream(pipe: Pipe, tmp_path: P
         assert query.promised == {"rowtime": "12:00:00.000001"}
 
 
+@pytest.mark.long
 def test_a_watermark_on_a_name_of_with_follows_the_bound(pipe: Pipe, tmp_path: Path, sinks: Any) -> None:
     del sinks
     disordered = opened(pipe.path("a"), "q", rowsImplyBounds=False)
@@ -49,6 +50,7 @@ def test_a_watermark_on_a_name_of_with_follows_the_bound(pipe: Pipe, tmp_path: P
         assert query.step() == [(("10:00", "11:00"), 1)]
 
 
+@pytest.mark.long
 def test_a_derived_time_of_a_name_of_with(pipe: Pipe, tmp_path: Path) -> None:
     pipe.create("c", "x BIGINT")
     sink = opened(pipe.path("c"), "p")
@@ -59,6 +61,7 @@ def test_a_derived_time_of_a_name_of_with(pipe: Pipe, tmp_path: Path) -> None:
         assert seen.step() == [(2,)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query",
     [
@@ -83,6 +86,7 @@ COPIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", COPIES)
 def test_a_copy_and_a_view_are_like_the_column_itself(pipe: Pipe, tmp_path: Path, sinks: Any, query: str) -> None:
     """A view defined in SQL casts and copies each column. Spark's optimizer removes copies of the same name."""
@@ -146,6 +150,7 @@ def test_the_users_watermark_after_the_function_is_taken(pipe: Pipe, tmp_path: P
         assert query.batches[max(query.batches)] == [(("10:00", "11:00"), 1)]
 
 
+@pytest.mark.long
 def test_the_greatest_time_of_an_outer_join_may_be_the_only_one(pipe: Pipe, sinks: Any) -> None:
     a, b = sinks
     near = "l.x = r.x AND r.rowtime BETWEEN l.rowtime - INTERVAL 30 MINUTES AND l.rowtime + INTERVAL 10 MINUTES"
@@ -165,6 +170,7 @@ def rows_of(pipe: Pipe) -> list[dict[str, Any]]:
         return [row for train in reader for row in train.rows.to_pylist()]
 
 
+@pytest.mark.long
 def test_the_start_of_windows_of_different_sizes(pipe: Pipe, sinks: Any) -> None:
     a, b = sinks
     minutes = pipe.read("a").select(F.window("rowtime", "1 minute"), "x")
@@ -182,6 +188,7 @@ def test_the_start_of_windows_of_different_sizes(pipe: Pipe, sinks: Any) -> None
     assert sums == [1, 10, 20]
 
 
+@pytest.mark.long
 def test_a_query_that_a_foreach_batch_starts_does_not_promise_for_it(pipe: Pipe, tmp_path: Path, sinks: Any) -> None:
     inner: list[Any] = []
 

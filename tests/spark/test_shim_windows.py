@@ -6,6 +6,8 @@ from pyspark.sql import functions as F
 from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
 
 def hourly(frame, *keys):
     return frame.groupBy(F.window("rowtime", "1 hour"), *keys).count()
@@ -25,6 +27,7 @@ def test_a_window_closes_in_the_batch_that_carries_the_bound(pipe: Pipe, tmp_pat
         assert query.query.lastProgress.numInputRows == 0
 
 
+@pytest.mark.long
 def test_rows_at_the_bound_belong_to_the_next_window(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     with Observed(hourly(pipe.read("orders")), tmp_path) as query:
@@ -36,6 +39,7 @@ def test_rows_at_the_bound_belong_to_the_next_window(pipe: Pipe, tmp_path) -> No
         assert query.step() == [(("13:00", "14:00"), 2)]
 
 
+@pytest.mark.long
 def test_a_strict_bound_closes_no_earlier_than_it_may(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     with Observed(hourly(pipe.read("orders")), tmp_path) as query:
@@ -66,6 +70,7 @@ def test_chained_windows_close_in_one_batch(pipe: Pipe, tmp_path) -> None:
         assert query.promised["window.end"] == "13:00:00.000001"
 
 
+@pytest.mark.long
 def test_window_time_is_promised_without_strictness(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     frame = hourly(pipe.read("orders")).select(
@@ -77,6 +82,7 @@ def test_window_time_is_promised_without_strictness(pipe: Pipe, tmp_path) -> Non
         assert query.promised == {"rowtime": "13:00", "end": "13:00:00.000001"}
 
 
+@pytest.mark.long
 def test_nothing_is_promised_of_windows_before_there_is_a_bound(pipe: Pipe, tmp_path) -> None:
     path = pipe.create("orders", "k STRING")
     fast, _slow = opened(path, "fast"), opened(path, "slow")
@@ -93,3 +99,19 @@ def test_other_output_modes(pipe: Pipe, tmp_path, mode) -> None:
         send(orders, ("12:10", "a"), promise="13:00")
         assert query.step() == [(("12:00", "13:00"), 1)]
         assert ("window.end" in query.promised) == (mode == "update"), "complete mode writes all again"
+
+
+def test_groups_of_a_union_of_the_same_groups_with_rocksdb(pipe: Pipe, tmp_path) -> None:
+    """Plain Spark fails in the first batch: both run in one task, and RocksDB has one store for a task."""
+    spark = pipe.spark.newSession()
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+
+    def counts(name: str):
+        rows = spark.readStream.format("rowtime").load(pipe.create(name, "k STRING"))
+        return rows.groupBy(F.window("rowtime", "10 minutes").alias("w")).agg(F.count("*").alias("n"))
+
+    totals = counts("a").union(counts("b")).groupBy("w").agg(F.sum("n").alias("n"))
+    with Observed(totals, tmp_path) as query:
+        for name in "ab":
+            send(opened(pipe.path(name), "p"), ("10:01", "x"), ("10:12", "x"), promise="10:20")
+        assert query.step() == [(("10:00", "10:10"), 2), (("10:10", "10:20"), 2)]

@@ -162,6 +162,7 @@ DAYS_APART = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", DAYS_APART.values(), ids=DAYS_APART)
 def test_a_join_by_days_is_not_started_again_in_another_time_zone(pipe: Pipe, tmp_path: Path, text: str) -> None:
     sinks = [opened(pipe.create(name, "k STRING"), "p") for name in ("a", "b")]
@@ -183,6 +184,7 @@ def test_a_join_by_days_is_not_started_again_in_another_time_zone(pipe: Pipe, tm
     run("Europe/Berlin", "23 HOURS", "12:40")
 
 
+@pytest.mark.long
 def test_a_query_that_depends_on_no_zone_runs_in_any(pipe: Pipe, tmp_path: Path) -> None:
     rows = opened(pipe.create("a", "k STRING"), "p")
     query = Observed(daily(pipe, "Asia/Kathmandu", "rowtime + INTERVAL 1 HOUR"), tmp_path)
@@ -195,6 +197,7 @@ def test_a_query_that_depends_on_no_zone_runs_in_any(pipe: Pipe, tmp_path: Path)
     assert not (query.checkpoint / "rowtime-zones").exists()
 
 
+@pytest.mark.long
 def test_a_first_run_that_logged_no_batch_does_not_decide_the_zone(pipe: Pipe, tmp_path: Path) -> None:
     opened(pipe.create("a", "k STRING"), "p")
     query = Observed(daily(pipe, "Asia/Kathmandu"), tmp_path)

@@ -1,6 +1,7 @@
 """``format("rowtime")`` written by a real Spark: rows and output bound in one commit, once; errors; what tasks see."""
 
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,6 +66,17 @@ def test_rows_and_output_bound_land_in_one_commit(pipe: Pipe, source) -> None:
     assert (producer.name, producer.epoch, producer.accepted) == (f"spark-{query.id}", 1, 2)
 
 
+@pytest.mark.smoke
+def test_a_query_starts_in_any_thread(pipe: Pipe, source) -> None:
+    """A thread that Python starts has no active session, where Spark looks for Python data sources."""
+    send(source, *HOURS, promise="10:00")
+    hours = hourly(pipe.read("s"))
+    with ThreadPoolExecutor(1) as threads:
+        query = threads.submit(pipe.run, hours).result()
+    assert pipe.step() == [("10:00", 2)]
+    query.stop()
+
+
 def test_a_batch_without_rows_publishes_its_bound(pipe: Pipe, source) -> None:
     send(source, promise="9:00")
     pipe.run(pipe.read("s").where("x > 100"))
@@ -75,6 +87,7 @@ def test_a_batch_without_rows_publishes_its_bound(pipe: Pipe, source) -> None:
     assert commits(pipe) == [(0, "09:00"), (0, "10:05")]
 
 
+@pytest.mark.long
 @pytest.mark.smoke
 def test_a_pump_of_two_queries_passes_bounds_on(pipe: Pipe, source) -> None:
     pipe.create("mid", "x INT")
@@ -119,6 +132,7 @@ def test_a_batch_that_is_run_again_changes_nothing_and_a_restart_is_a_new_epoch(
     assert pipe.step() == [("11:00", 2)], "and it goes on"
 
 
+@pytest.mark.long
 def test_another_column_as_rowtime(pipe: Pipe, source) -> None:
     send(source, *HOURS, promise="10:00")
     finish(pipe.run(hourly(pipe.read("s"), "complete"), rowtime="complete"))
@@ -128,6 +142,7 @@ def test_another_column_as_rowtime(pipe: Pipe, source) -> None:
     assert train.bound == bound("10:00", strict=True)
 
 
+@pytest.mark.long
 def test_an_existing_stream_takes_columns_in_any_order(pipe: Pipe, source) -> None:
     pipe.create("out", "x INT, y STRING NOT NULL")
     send(source, *HOURS)
@@ -260,6 +275,7 @@ def test_any_python_sink_or_udf_can_ask_for_the_bound(pipe: Pipe, source) -> Non
     assert rt.currentRowtimeBound() is None, "outside a query"
 
 
+@pytest.mark.long
 def test_the_bound_in_foreach_batch_and_in_the_jobs_that_it_starts(pipe: Pipe, source) -> None:
     def ask(batches):
         for _ in batches:
@@ -292,6 +308,7 @@ def test_an_output_that_nobody_can_see_through_carries_no_bound(pipe: Pipe, sour
 OWN = BoundOrigin("producer", "feed")
 
 
+@pytest.mark.long
 def test_lateness_takes_a_batch_of_several_trains_as_one_step(pipe: Pipe) -> None:
     pipe.create("out", "x INT")
     store = open_store(pipe.path("out"))
@@ -310,6 +327,7 @@ def test_lateness_takes_a_batch_of_several_trains_as_one_step(pipe: Pipe) -> Non
     store.close()
 
 
+@pytest.mark.long
 def test_lateness_has_one_train_in_memory_at_a_time(pipe: Pipe) -> None:
     pipe.create("out", "x INT")
     store = open_store(pipe.path("out"))
@@ -327,6 +345,7 @@ def test_lateness_has_one_train_in_memory_at_a_time(pipe: Pipe) -> None:
     store.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reject", [False, True])
 def test_rows_that_become_late_between_the_check_and_the_commit(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch, reject: bool

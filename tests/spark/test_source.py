@@ -87,6 +87,7 @@ def test_a_row_ahead_of_the_stream_is_read_on_arrival_or_held_for_its_rowtime(pi
         assert arrival.bounds[-1] == rowtime.bounds[-1] == bound("11:00")
 
 
+@pytest.mark.long
 def test_hold_waits_until_the_stream_is_that_far_past_a_row(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT")
     sink = opened(path, "feed", rowsImplyBounds=False)

@@ -54,6 +54,7 @@ def test_a_timeout_that_the_batch_itself_passes(pipe: Pipe, tmp_path) -> None:
         assert query.step() == [("a", 1, 0)]
 
 
+@pytest.mark.long
 def test_a_function_too_large_for_its_command(pipe: Pipe, tmp_path) -> None:
     """Spark then sends it as a broadcast."""
     ballast = bytes(range(256)) * 8192
@@ -73,6 +74,7 @@ def test_a_function_too_large_for_its_command(pipe: Pipe, tmp_path) -> None:
         assert query.step() == [("a", 1, 0)]
 
 
+@pytest.mark.long
 def test_a_group_state_of_another_pyspark_is_refused() -> None:
     with pytest.raises(Exception, match="_event_time_watermark_ms"):
         showing_before(lambda *_: iter(()), 1)("a", (), object())

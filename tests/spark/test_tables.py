@@ -1,16 +1,19 @@
 """A query's batches in commits of a table, each once; and what Spark reads of a drain into Parquet."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
 from tests.tables.lake import Lake
+from tests.tables.test_set_back import iceberg, set_back
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, units INT"
 
@@ -118,6 +121,81 @@ def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused
         in_batch(spark, rt.tableWriter(lake.target("parquet"), "at"), late, 4, floor)
 
 
+def test_after_log_clean_up_a_batch_is_known_by_its_transaction_and_not_written_again(
+    spark: SparkSession, lake: Lake
+) -> None:
+    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    write, floor = rt.tableWriter(lake.target("delta"), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
+    for batch in (0, 1):
+        in_batch(spark, write, rows, batch, floor)
+    DeltaTable(f"{lake.folder}/delta").optimize.compact()
+    clean_up(lake)
+    in_batch(spark, write, rows, 1, floor)
+    assert lake.read("delta", "units").num_rows == 2
+    in_batch(spark, write, rows, 2, floor)
+    assert lake.read("delta", "units").num_rows == 3
+    there = DeltaTable(f"{lake.folder}/delta").version()
+    in_batch(spark, write, rows, 3, floor)
+    set_back(lake, "delta", there)
+    clean_up(lake)
+    with pytest.raises(rt.DataLostError, match="was set back"):
+        in_batch(spark, write, rows, 4, floor)
+
+
+def clean_up(lake: Lake) -> None:
+    """Removes what is older than a checkpoint of the newest version from the log."""
+    table = DeltaTable(f"{lake.folder}/delta")
+    table.create_checkpoint()
+    for version in range(table.version()):
+        (lake.folder / f"delta/_delta_log/{version:020}.json").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_query_whose_table_was_set_back_is_refused_since_it_would_leave_batches_out(
+    spark: SparkSession, lake: Lake, kind: str
+) -> None:
+    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    write, floor = rt.tableWriter(lake.target(kind), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
+    places = []
+    for batch in range(3):
+        in_batch(spark, write, rows, batch, floor)
+        places.append(DeltaTable(f"{lake.folder}/delta").version() if kind == "delta" else snapshot())
+    set_back(lake, kind, places[1])
+    with pytest.raises(rt.DataLostError, match="had written up to batch 2, and now batch 1 is the last") as caught:
+        in_batch(spark, write, rows, 3, floor)
+    assert caught.value.values["batch"] == 2
+    if kind == "delta":
+        set_back(lake, kind, places[2])
+        in_batch(spark, write, rows, 3, floor)
+        assert lake.read(kind, "units").num_rows == 4
+
+
+def test_the_documented_reading_of_a_delta_log_follows_a_restore(spark: SparkSession, lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    versions, found = [], []
+    for hour in (10, 11):
+        send(lake.stream, range(hour, hour + 1))
+        lake.drain("delta")
+        versions.append(DeltaTable(f"{lake.folder}/delta").version())
+        found.append(documented_bound(spark, lake))
+    set_back(lake, "delta", versions[0])
+    found.append(documented_bound(spark, lake))
+    assert found == ["2026-01-05T11:00:00Z", "2026-01-05T12:00:00Z", "2026-01-05T11:00:00Z"]
+
+
+def documented_bound(spark: SparkSession, lake: Lake) -> str:
+    page = (Path(__file__).parents[2] / "docs/howto/tables.md").read_text()
+    (block,) = (text for text in re.findall("```text\n(.*?)```", page, re.DOTALL) if "_delta_log" in text)
+    names: dict[str, Any] = {"spark": spark, "F": F}
+    exec(block.replace("/lake/orders", f"{lake.folder}/delta"), names)
+    return str(names["bound"])
+
+
+def snapshot() -> int:
+    return int(iceberg().current_snapshot().snapshot_id)
+
+
+@pytest.mark.long
 def test_spark_reads_the_hours_that_a_drain_has_completed(spark: SparkSession, lake: Lake) -> None:
     rt.createStream(lake.stream, SCHEMA)
     send(lake.stream, range(10, 13))

@@ -49,6 +49,7 @@ def test_list_state_map_state_and_timers_across_a_restart(pipe: Pipe, tmp_path) 
         assert query.query.lastProgress.stateOperators[0].numRowsTotal == 0
 
 
+@pytest.mark.long
 def test_an_initial_state(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     before = pipe.spark.createDataFrame([(at("9:50"), "a"), (at("9:58"), "c")], "rowtime STRING, k STRING")
@@ -65,6 +66,7 @@ def test_an_initial_state(pipe: Pipe, tmp_path) -> None:
         ]
 
 
+@pytest.mark.long
 def test_state_that_lives_for_a_time_by_the_wall_clock(pipe: Pipe, tmp_path) -> None:
     """Spark has it for processing time only, where batches never end; the bound has no part in it."""
     orders = opened(pipe.create("orders", "k STRING"), "p")
@@ -89,6 +91,7 @@ def reminders(pipe: Pipe) -> Any:
     )
 
 
+@pytest.mark.long
 def test_a_declared_time_carries_the_bound_to_windows_above_across_a_restart(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     counts = reminders(pipe).groupBy(F.window("rowtime", "10 minutes"), "k").count()
@@ -107,6 +110,7 @@ def test_a_declared_time_carries_the_bound_to_windows_above_across_a_restart(pip
         assert query.promised == {"end": "10:20:00.000001"}
 
 
+@pytest.mark.long
 def test_a_sink_gets_the_bound_of_a_declared_time(pipe: Pipe) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     pipe.run(reminders(pipe))
@@ -117,6 +121,7 @@ def test_a_sink_gets_the_bound_of_a_declared_time(pipe: Pipe) -> None:
     assert pipe.step() == [("10:09", "a")]
 
 
+@pytest.mark.long
 def test_a_declared_time_below_what_was_promised_fails_the_query(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     grouped = pipe.read("orders").groupBy("k")

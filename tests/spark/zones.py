@@ -21,8 +21,8 @@ class Bounds:
 
     def of(self, floor: int) -> dict[str, int]:
         """The floor of each column in its own unit (microseconds, or days of a DATE)."""
-        columns = self._new("Columns")
-        self._call("Columns", "put", columns, self._rowtime.exprId(), "", self._call("Bound", "of", None, floor))
+        columns, whole = self._new("Columns"), self._jvm.java.util.ArrayList()
+        self._call("Columns", "put", columns, self._rowtime.exprId(), whole, self._call("Bound", "of", None, floor))
         bounds = self._new("ExprBounds", columns)
         found = {name: self._call("ExprBounds", "of", bounds, e) for name, e in self._expressions.items()}
         assert None not in found.values(), f"one has no bound: {found}"

@@ -12,6 +12,7 @@ from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.postgres import inline
+from spark_rowtime.store.postgres.background import Background
 from tests.store.streams import SCHEMA, NewStream
 
 NUMBERS = itertools.count(1)
@@ -35,6 +36,7 @@ def new_stream(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     server = request.getfixturevalue("postgres") if request.param in ("postgres", "location") else None
     located = {"location": f"file://{tmp_path}/location"} if request.param == "location" else {}
     monkeypatch.setattr(inline, "OBJECT_BYTES", 0)
+    monkeypatch.setattr(Background, "start", lambda _, work: work())  # what follows a commit is done when it returns
 
     def create(**settings: Any) -> Callable[[], Store]:
         number = next(NUMBERS)

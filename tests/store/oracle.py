@@ -151,8 +151,13 @@ class Oracle:
         member.lease, member.seen = lease, self.now
         return member.epoch
 
-    def send(self, who: str, trains: list[tuple[int, ...]], floor: float, late: tuple[int, ...]) -> None:
-        """One commit: rows below the stream's bound are rejected, trains carry the bound that is true after them."""
+    def send(
+        self, who: str, trains: list[tuple[int, ...]], floor: float, late: tuple[int, ...], *, idle: bool = False
+    ) -> None:
+        """One commit: rows below the stream's bound are rejected, trains carry the bound that is true after them.
+
+        ``idle``: the stream does not wait for the producer behind it.
+        """
         member = self.members[who]
         member.seen = self.now
         self.expire(but=who)
@@ -165,8 +170,10 @@ class Oracle:
             least_later = min((time for later in kept[at + 1 :] for time in later), default=floor)
             self.log.append(Happened("sent", who, max(before, min(floor, least_later)), train))
         awake = self.status(who, len(self.log)) in ("attached", "complete")
-        if not kept and (floor > before or not awake):
+        if not kept and (floor > before or not (awake or idle)):
             self.log.append(Happened("sent", who, max(in_force, floor)))
+        if idle and self.status(who, len(self.log)) == "attached":
+            self.log.append(Happened("idled", who))
         if kept or floor > before:
             member.sent = self.now
         member.commits += 1

@@ -66,12 +66,21 @@ class Writer:
         return Commit(self.name, self.epoch, self.number, staged, at(floor), rejected, **more)
 
     def send(self, *trains: Iterable[float], floor: float | None = None, **more: Any) -> Receipt:
-        """Commits the trains; the producer's own floor after them is ``floor``."""
-        return self.store.commit(self.commit(*trains, floor=floor, **more))
+        """Commits the trains; the producer's own floor after them is ``floor``. What fails uses no number."""
+        before = self.number
+        try:
+            return self.store.commit(self.commit(*trains, floor=floor, **more))
+        except BaseException:
+            self.number = before
+            raise
 
     def complete(self, *trains: Iterable[float]) -> Receipt:
         """Commits the trains and the end of time: the producer will never send again."""
-        return self.store.commit(replace(self.commit(*trains), floor=END_OF_TIME))
+        return self.store.commit(self.complete_commit(*trains))
+
+    def complete_commit(self, *trains: Iterable[float]) -> Commit:
+        """The commit of ``complete``, not yet executed."""
+        return replace(self.commit(*trains), floor=END_OF_TIME)
 
     def promise(self, *bounds: tuple[float, TopicCut | None]) -> Receipt:
         """Commits bounds, each with the cut that it follows."""

@@ -33,6 +33,10 @@ COMMANDS = st.one_of(
         st.just("send"), NAMES, st.integers(0, 1), st.lists(TIMES, max_size=3), FLOORS, st.lists(TIMES, max_size=1)
     ),
     st.tuples(st.just("send"), NAMES, st.just(0), st.lists(TIMES, max_size=3), FLOORS, st.just([])),
+    st.tuples(
+        *(st.just("send"), NAMES, st.just(0), st.lists(TIMES, max_size=1), FLOORS, st.just([])),
+        st.sampled_from([-2, 0, 1]),
+    ),
 )
 POSITIONS = st.tuples(st.integers(0, 40), st.none() | st.integers(0, 42))
 SETTINGS = st.builds(StreamSettings, st.booleans(), st.none() | st.integers(0, 20_000_000))
@@ -77,14 +81,18 @@ class Driver:
         collected = store.gc(age=0, force=force)
         return collected.rows, collected.held, store.horizon()
 
-    def send(self, store: Store, name: str, behind: int, trains: Any, floor: int | None, late: Any) -> Any:
+    def send(
+        self, store: Store, name: str, behind: int, trains: Any, floor: int | None, late: Any, left_out: int = 0
+    ) -> Any:
         staged = tuple(store.stage(batch(*train)) for train in trains)
         rejected = tuple(Rejected("late", at(floor), batch(*rows)) for rows in late)
-        number = self.last[name].number + 1 if name in self.last else 1
-        epoch = self._epoch(store, name) - behind
+        epoch, number = self._epoch(store, name) - behind, self._number(store, name) + 1 + left_out
         bound = END if floor == LAST else at(floor)
         self.last[name] = Commit(name, epoch, number, staged, bound, rejected, str(number), str(floor))
         return store.commit(self.last[name])
+
+    def _number(self, store: Store, name: str) -> int:
+        return next((p.number for p in store.producers() if p.name == name), 0)
 
     def _epoch(self, store: Store, name: str) -> int:
         return next((p.epoch for p in store.producers() if p.name == name), 0)

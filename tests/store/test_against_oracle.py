@@ -1,5 +1,6 @@
 """Random lives of a stream: each store shows what an oracle derives from the laws alone."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ COMMANDS = st.one_of(
     st.tuples(st.just("attach"), NAMES, st.sampled_from(["x", "y"]), st.sampled_from([None, 10, 30])),
     st.tuples(st.just("send"), NAMES, TRAINS, st.none() | TIMES, st.lists(TIMES, max_size=2)),
     st.tuples(st.just("send"), NAMES, TRAINS, TIMES, st.just([])),
+    st.tuples(st.just("rest"), NAMES, TRAINS, st.none() | TIMES),
     st.tuples(st.just("leave"), NAMES),
     st.tuples(st.just("promise"), NAMES, BOUNDS),
     st.tuples(st.just("promise"), NAMES, BOUNDS),
@@ -78,7 +80,6 @@ class Life:
         if who in self.closed and who in self.writers:
             with pytest.raises(ProducerFencedError, match="was closed by somebody else"):
                 self.writers[who].send([30], floor=30)
-            self.writers[who].number -= 1
         return who in self.writers and who not in self.closed
 
     def send(self, who: str, trains: Any, floor: int | None, late: Any) -> None:
@@ -87,6 +88,11 @@ class Life:
             late = late if floor is not None else []
             self.writers[who].send(*trains, floor=floor, late=late)
             self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, tuple(late))
+
+    def rest(self, who: str, trains: Any, floor: int | None) -> None:
+        if self.sends(who):
+            self.writers[who].send(*trains, floor=floor, idle=True)
+            self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, (), idle=True)
 
     def complete(self, who: str, trains: Any) -> None:
         if self.sends(who):
@@ -212,9 +218,13 @@ LIFE = {
     "regions": st.lists(REGIONS, min_size=2, max_size=4),
     "offsets": st.lists(st.dictionaries(st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=4),
 }  # fmt: skip
-HOW = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+LIVES_OF_A_STORE = int(os.environ.get("ROWTIME_ORACLE_LIVES", "100"))
+HOW = settings(
+    max_examples=LIVES_OF_A_STORE, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
+@pytest.mark.search
 @HOW
 @given(**LIFE)
 def test_a_store_shows_what_the_laws_say(new_store: NewStore, **life: Any) -> None:

@@ -46,6 +46,7 @@ def everything(store: Store) -> Any:
     return store.settings, store.schema, store.head(), store.horizon(), producers, readers, tables
 
 
+@pytest.mark.search
 def test_copies_while_others_write_and_remove(tmp_path: Path) -> None:
     """Each passes its check, and is a prefix of what the stream becomes: events, rows, bounds and rejections."""
     path, stop = str(tmp_path / "orders"), tmp_path / "stop"

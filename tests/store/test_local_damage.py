@@ -86,6 +86,7 @@ def everything(path: Path) -> list[Any]:
         store.close()
 
 
+@pytest.mark.search
 def test_a_flip_in_the_catalog(stream: Path, damaged: Any) -> None:
     """Half of them where it hurts most, at the head of a page; whatever could be seen is reported by check, too."""
     whole, size, draw = everything(stream), (stream / "catalog.db").stat().st_size, random.Random(FLIPS)
@@ -131,6 +132,7 @@ def test_a_row_that_is_not_what_was_written(stream: Path, tmp_path: Path, table:
     assert check_local(str(copy)).damage
 
 
+@pytest.mark.search
 def test_a_flip_in_a_segment(stream: Path, damaged: Any) -> None:
     """Each byte in turn. The first message, the schema, is read by other tools only."""
     (segment,) = (stream / "segments").iterdir()

@@ -9,11 +9,15 @@ import pytest
 
 from spark_rowtime.errors import ProducerFencedError, StoreUnavailableError
 from spark_rowtime.store.local import LocalStore
+from spark_rowtime.store.local.uptime import STALL_MICROS
 from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import SECOND, Writer, at, place
 
 Open = Callable[..., LocalStore]
 LEASE = 30 * SECOND
+START_FLOOR = at(10)
+COUNTED = STALL_MICROS
+"""What is counted of each stall."""
 
 
 def test_a_lease_does_not_count_the_time_in_which_the_catalog_was_locked(open_here: Open, local_path: str) -> None:
@@ -85,7 +89,7 @@ def test_a_wait_that_several_processes_shared_is_taken_out_once(open_here: Open,
     lock.close()
     for handle in handles:
         handle.keep("reader", place(1))
-    time[0] += LEASE
+    time[0] += LEASE - COUNTED
     assert not handles[0].expire()
     time[0] += 1
     assert handles[0].expire()
@@ -133,19 +137,87 @@ def test_a_wait_in_which_others_wrote_counts(open_here: Open, local_path: str) -
 def test_the_part_of_a_wait_in_which_nobody_wrote_does_not_count(open_here: Open, local_path: str) -> None:
     contended = Contended(open_here, local_path)
     contended.others_write(0, 4)
-    contended.others_write(9, 14)
+    contended.time[0] = 14 * SECOND
     contended.waits.keep("reader", place(1))
-    contended.lease_ends_after(LEASE + 5 * SECOND + SECOND // 10)
+    contended.lease_ends_after(LEASE + 10 * SECOND + SECOND // 10 - COUNTED)
 
 
-@pytest.mark.parametrize("commits", [True, False])
-def test_a_wait_is_taken_out_after_a_transaction_that_failed(open_here: Open, local_path: str, commits: bool) -> None:
-    """A commit that is refused after a long wait takes nothing back of what is known about the wait."""
+def test_a_wait_is_taken_out_after_a_transaction_that_failed(open_here: Open, local_path: str) -> None:
+    """A commit that is refused after a long wait takes nothing back of what is known about the wait.
+
+    It lasts until somebody has written.
+    """
     contended = Contended(open_here, local_path)
     contended.time[0] = 14 * SECOND
     with pytest.raises(ProducerFencedError):
         contended.waits.renew("quiet", contended.quiet.epoch + 1)
     contended.time[0] = 29 * SECOND
-    if commits:
-        contended.waits.keep("reader", place(1))
-    contended.lease_ends_after(LEASE + 14 * SECOND)
+    contended.waits.keep("reader", place(1))
+    contended.lease_ends_after(LEASE + 29 * SECOND - COUNTED)
+
+
+class Stopped:
+    """A clock of one process, which is stopped for a minute before it looks at the clock for the ``at``-th time."""
+
+    def __init__(self, at: int) -> None:
+        self.micros, self.left = 0, -1
+        self.at = at
+
+    def read(self) -> Reading:
+        self.left -= 1
+        if self.left == 0:
+            self.micros += 60 * SECOND
+        return Reading("boot", self.micros)
+
+    def stops(self) -> None:
+        """The minute is within the calls that follow."""
+        self.left = self.at
+
+
+def refused(store: LocalStore, busy: Writer) -> None:
+    with pytest.raises(ProducerFencedError):
+        store.renew("busy", busy.epoch + 1)
+
+
+WORK: dict[str, Callable[[LocalStore, Writer], object]] = {
+    "commit": lambda _, busy: busy.send([21], floor=21),
+    "renew": lambda store, busy: store.renew("busy", busy.epoch),
+    "refused": refused,
+}
+
+
+@pytest.mark.parametrize(
+    ("work", "at"),
+    [(work, at) for work in WORK for at in ("waits", "works", "ends") if (work, at) != ("refused", "ends")],
+)
+def test_who_stood_still_with_the_lock_ends_no_lease(open_here: Open, work: str, at: str) -> None:
+    """A minute passes for all between two steps of its transaction. Its next one judges the others by it."""
+    clock = Stopped({"waits": 2, "works": 3, "ends": 4}[at])
+    stopped, others = (open_here(steady=clock.read, now=lambda: 0) for _ in "ab")
+    quiet, busy = Writer(others, "quiet", lease=LEASE), Writer(stopped, "busy", lease=10 * LEASE)
+    quiet.send([10], floor=10)
+    busy.send([20], floor=20)
+    clock.stops()
+    WORK[work](stopped, busy)
+    busy.send([22], floor=22)
+    assert others.head().floor == START_FLOOR, "the quiet one holds the clock"
+    clock.micros += LEASE + 1
+    assert others.expire()
+
+
+@pytest.mark.parametrize("durations", [[SECOND], [SECOND // 4, SECOND // 2]])
+def test_a_lease_ends_though_every_commit_is_slow(open_here: Open, durations: list[int]) -> None:
+    """On a slow disk each commit holds the lock for longer than a stall, and one follows the other."""
+    clock, slow = [0], [0]
+
+    def wall() -> int:  # looked at within the transaction
+        clock[0] += slow[0]
+        return 0
+
+    store = open_here(steady=lambda: Reading("boot", clock[0]), now=wall)
+    quiet, busy = Writer(store, "quiet", lease=LEASE), Writer(store, "busy")
+    quiet.send([10], floor=10)
+    for second in range(20, 220):
+        slow[0] = durations[second % len(durations)]
+        busy.send([second], floor=second, late=[1])
+    assert store.head().floor == at(219)

@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store import check_store, open_store
-from spark_rowtime.store.postgres import file_system
+from spark_rowtime.store import check_store, create_store, open_store
+from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.postgres import file_system, inline
 from tests.conftest import set_s3_environment
 from tests.postgresserver import PostgresServer
 from tests.s3server import BUCKET, KEY, SECRET, S3Server
 from tests.store.gate import OPEN, REFUSING, SILENT, Gate
+from tests.store.streams import SCHEMA as SCHEMA_OF_NUMBERS
+from tests.store.streams import Writer, at, seconds
+from tests.store.streams import read as numbers
 from tests.streams import QUIET
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, text STRING"
@@ -97,6 +101,35 @@ def test_a_writer_that_waits_for_the_location_keeps_nobody_waiting(path: str, ga
     assert sorted(read(path)) == [0, 1, 1, 2, 3, 4, 5]
 
 
+def test_rows_in_an_object_that_have_become_late_keep_nobody_waiting(
+    path: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read, and what fits is written again, without the lock."""
+    monkeypatch.setattr(inline, "OBJECT_BYTES", 0)
+    place = f"{path} of numbers"
+    with open_store(path) as there:
+        create_store(place, SCHEMA_OF_NUMBERS, StreamSettings(location=there.settings.location))
+    with open_store(place) as store, open_store(place) as beside:
+        slow, other = Writer(store, "slow"), Writer(beside, "other")
+        commit = slow.commit([10, 60], [20], floor=10)
+        beside.detach("slow")
+        promise = other.send(floor=50)
+        gate.turn(SILENT)
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(store.commit, commit)
+            assert gate.asked.wait(LONGEST_SECONDS)
+            landed, was_waiting = other.send(floor=55), not waiting.done()
+            assert isinstance(waiting.exception(), rt.StoreUnavailableError)
+        assert (landed.seq, was_waiting) == (promise.seq + 1, True)
+        gate.turn(OPEN)
+        receipt = store.commit(commit)
+        assert [seconds(late.rows) for late in receipt.rejected] == [[10], [20]]
+        assert [late.bound for late in receipt.rejected] == [at(55)] * 2
+        assert numbers(store) == [60]
+        assert store.commit(commit) == receipt
+    assert check_store(place).damage == []
+
+
 def test_a_reader_goes_on_where_it_was(path: str, gate: Gate) -> None:
     sink, reader = rt.openSink(path, producer="a", linger=QUIET), rt.openReader(path, order="arrival", name="r")
     with sink, reader:
@@ -114,22 +147,27 @@ def test_a_reader_goes_on_where_it_was(path: str, gate: Gate) -> None:
         assert found == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
 
 
+@pytest.mark.parametrize("mode", [REFUSING, SILENT])
 def test_retention_that_cannot_remove_objects_lets_commits_land(
-    path: str, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    path: str, gate: Gate, caplog: pytest.LogCaptureFixture, mode: str
 ) -> None:
-    """The log is cut; the objects are removed once the location is back."""
-    with rt.openSink(path, producer="a", linger=QUIET) as sink, open_store(path) as store:
+    """No flush waits for it. The log is cut; the objects are removed once the location is back."""
+    took = []
+    with caplog.at_level(logging.WARNING), rt.openSink(path, producer="a", linger=QUIET) as sink:
         for minute in range(1, 5):
             sink.sendRows(pair(minute))
             sink.flush()
-        gate.turn(REFUSING)
-        with caplog.at_level(logging.WARNING):
-            for minute in range(5, 40):
-                sink.sendRow((f"2026-01-05T10:{minute:02d}:00Z", TEXT))
-                sink.flush()
-        assert "Old rows of" in caplog.text
-        assert SECRET not in caplog.text
-        assert store.horizon().rows > 8
+        gate.turn(mode)
+        for minute in range(5, 40):
+            sink.sendRow((f"2026-01-05T10:{minute:02d}:00Z", TEXT))
+            started = time.monotonic()
+            sink.flush()
+            took.append(time.monotonic() - started)
+    assert max(took) < TIMEOUT_SECONDS
+    assert "Old rows of" in caplog.text
+    assert SECRET not in caplog.text
+    with open_store(path) as store:
+        assert store.horizon().rows > (8 if mode == REFUSING else 1)  # one removal goes on at a time
         gate.turn(OPEN)
         assert len(store.objects.sizes()) == 4
         assert store.gc().files == 4

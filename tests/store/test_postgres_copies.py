@@ -120,7 +120,7 @@ def test_a_stream_of_that_name_that_is_created_meanwhile_waits_for_the_copy(
     assert check_store(to).damage == []
 
 
-def test_retention_leaves_a_copy_and_a_check_the_objects_that_they_read(
+def test_retention_leaves_a_copy_and_a_check_what_they_read(
     postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They read the stream as of one moment. What they kept back is removed afterwards."""
@@ -133,18 +133,20 @@ def test_retention_leaves_a_copy_and_a_check_the_objects_that_they_read(
         read_object, removed = Objects.read, list[int]()
 
         def read_late(*arguments: Any) -> Any:
-            removed.append(collector.gc(age=0, force=True).rows)
+            done = collector.gc(age=0, force=True)
+            removed.append(done.rows)
+            assert done.held == "a copy or a check of the stream goes on"
             return read_object(*arguments)
 
         monkeypatch.setattr(Objects, "read", read_late)
         copy_store(path, to)
-        assert (removed, len(there())) == ([15_000, 0, 0], 3)
-        store.gc()
+        assert (removed, len(there())) == ([0, 0, 0], 3)
+        assert store.gc(age=0).rows == 15_000
         assert len(there()) == 0
         writer.send([15_000 + row for row in ROWS], floor=20_000)
         assert check_store(path).damage == []
-        assert (removed[3:], len(there())) == ([5000], 1)
-        store.gc()
+        assert (removed[3:], len(there())) == ([0], 1)
+        store.gc(age=0)
         assert len(there()) == 0
     with open_store(to) as copy:
         assert read(copy) == list(range(15_000))

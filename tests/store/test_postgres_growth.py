@@ -23,7 +23,7 @@ INSERT INTO rowtime.events SELECT {stream}, n + 1, 'sent', 'a', 0, NULL, {start}
 """Rows of events like those of the store: one second from train to train, in order."""
 _PRODUCERS = """
 INSERT INTO rowtime.producers SELECT stream, 'p' || n, 'attached', {start} + 2000000 + n, lease, seen, sent, let_go,
-    epoch, accepted, rejected, number, checkpoint, declaration, disorder, holder, receipt_seq, receipt_floor
+    epoch, accepted, rejected, number, checkpoint, declaration, disorder, holder, receipt_seq, receipt_floor, era
 FROM rowtime.producers, generate_series(1, {trains}) n WHERE stream = {stream} AND name = 'a'
 """
 
@@ -56,7 +56,7 @@ def streams(postgres: PostgresServer) -> tuple[int, int]:
 
 def questions(stream: int, last: int) -> list[Statement]:
     """What is asked for a batch, and for a commit: new trains, a train that is released, the log at an event, who has
-    raised a bound, the oldest trains, a producer, and the weakest and the strongest of the others."""
+    raised a bound, the oldest events, a producer, and the weakest and the strongest of the others."""
     middle, raised = last / 2, log.raised(stream, at(1) or 0, 0, last)
     return [
         *trains.slices_between(stream, place(last - 1, middle), place(last, middle + 1)),
@@ -64,11 +64,11 @@ def questions(stream: int, last: int) -> list[Statement]:
         *trains.slices_between(stream, place(last, last - 2), place(last, last - 1)),
         (log.AT, (stream, last)),
         (raised[0], raised[1:]),
-        (removal.TRAINS, (stream, 0, 100)),
+        (removal.EVENTS, (stream, 0, 100)),
         (records.ONE, (stream, "a")),
         records.weakest_but(stream, "a"),
-        (records.STRONGEST, (stream, "a")),
-        (records.IDLE, (stream, "a")),
+        records.strongest_but(stream, "a"),
+        records.idle_but(stream, "a"),
     ]
 
 

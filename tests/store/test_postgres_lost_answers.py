@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store import check_store
+from spark_rowtime.store import check_store, open_store
+from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.gate import gate
 from tests.postgresserver import PostgresServer
 from tests.store.gate import OPEN, Gate
@@ -125,3 +126,24 @@ def cut(store: Any) -> None:
     """Cuts the connection at the client. The server does not notice while it waits."""
     with socket.socket(fileno=socket.dup(store._connection._connection.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_check_whose_connection_is_lost_counts_once(postgres: PostgresServer) -> None:
+    """It is repeated from its beginning."""
+    path = postgres.url("lost check")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n INT")
+    with rt.openSink(path, producer="shop") as sink:
+        for n in range(3):
+            sink.sendRow((f"2026-01-05T1{n}:00Z", n))
+            sink.flush()
+    with open_store(path) as store:
+        look, cuts = store.carried.read, [store]
+
+        def cutting(piece: Any) -> Any:
+            if piece.seq == 3 and cuts:
+                cut(cuts.pop())
+            return look(piece)
+
+        store.carried.read = cutting
+        report = check(store)
+    assert (cuts, report.trains, report.readable_rows, report.damage) == ([], 3, 3, [])

@@ -122,12 +122,30 @@ def test_no_server(postgres: Any) -> None:
         rt.openReader(postgres.url("orders", port=1))
 
 
+BEFORE_4 = """
+ALTER TABLE rowtime.heads DROP COLUMN era, ADD PRIMARY KEY (stream);
+ALTER TABLE rowtime.producers DROP COLUMN era, ADD PRIMARY KEY (stream, name);
+CREATE INDEX floors ON rowtime.producers (stream, status, floor NULLS FIRST, name)
+    WHERE status IN ('attached', 'idle', 'expected');
+DROP FUNCTION rowtime.begin_era
+"""
+"""Undoes what version 4 has changed."""
+
+
 def test_tables_of_an_older_version_get_what_is_missing(postgres: Any) -> None:
     postgres.execute("CREATE DATABASE older", database="postgres")
     path = postgres.url("orders", database="older")
     rt.createStream(path, SCHEMA)
-    calls = {1: [rt.describeStream], 2: [lambda path: rt.createStream(path + "2", SCHEMA), rt.describeStream]}
+    with rt.openSink(path, producer="before", rowsImplyBounds=False) as sink:
+        sink.sendRow(("2000-01-01T00:00Z", 1))
+    calls = {
+        1: [rt.describeStream],
+        2: [lambda path: rt.createStream(path + "2", SCHEMA), rt.describeStream],
+        3: [rt.describeStream],
+    }
     for version, called in calls.items():
+        for statement in BEFORE_4.split(";"):
+            postgres.execute(statement, database="older")
         postgres.execute("DROP FUNCTION rowtime.commit_plainly", database="older")
         if version == 1:
             tables = "rowtime.topic_cuts, rowtime.objects, rowtime.unnamed_objects"
@@ -135,10 +153,10 @@ def test_tables_of_an_older_version_get_what_is_missing(postgres: Any) -> None:
         postgres.execute(f"UPDATE rowtime.version SET version = {version}", database="older")
         for call in called:
             call(path)
-        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(3,)]
+        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(4,)]
     with rt.openSink(path, producer="kafka") as sink:
         sink.sendRowtimeBound("2100-01-01T00:00Z", cut={"orders": {0: 7}})
-    (known,) = rt.describeStream(path).producers
+    _, known = rt.describeStream(path).producers
     assert known.cut == {"orders": {0: 7}}
 
 

@@ -23,7 +23,7 @@ def database(postgres: PostgresServer) -> str:
     postgres.execute("CREATE DATABASE rights", database="postgres")
     rt.createStream(postgres.url("orders", database="rights"), SCHEMA)
     postgres.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA rowtime FROM PUBLIC", database="rights")
-    (grants,) = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    (grants,) = re.findall(r"```sql\n(CREATE ROLE.*?)```", GUIDE.read_text(), re.DOTALL)
     for statement in filter(str.strip, grants.split(";")):
         postgres.execute(statement, database="rights")
     for role in ("reader", "writer", "owner"):

@@ -7,12 +7,14 @@ from decimal import Decimal
 from typing import Any
 
 import polars
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.store import open_store
+from spark_rowtime.types.schema import stream_schema
 from tests.tables.lake import FORMATS, TRANSACTIONAL, Lake
 
 WIDE = (
@@ -151,6 +153,34 @@ def test_what_is_gathered_is_committed_when_the_interval_has_passed(lake: Lake) 
     assert len(lake.commits("delta")) == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"boundsEvery": "5 minutes"}, {"boundsEvery": "0 s"}], ids=str)
+def test_a_bound_without_rows_is_committed_less_often(lake: Lake, options: dict[str, str]) -> None:
+    """After a quiet time at once; after a commit when the interval for bounds has passed; rows do not wait for it."""
+    interval = {"5 minutes": 300.0, "0 s": 10.0}.get(options.get("boundsEvery", ""), 60.0)
+    now = [1000.0]
+    with rt.openTableSink(lake.target("delta"), stream_schema(SCHEMA), **options) as sink:
+        sink._now = lambda: now[0]
+
+        def bound(minute: int) -> float | None:
+            sink.sendRowtimeBound(f"2026-01-05T10:{minute:02}:00Z")
+            sink.flush(checkpoint=str(minute))
+            return sink.commitDue()
+
+        assert bound(1) == 10, "none was before"
+        now[0] += 10
+        assert sink.commitDue() is None
+        assert bound(2) == interval
+        now[0] += interval - 1
+        assert bound(3) == 1
+        now[0] += 1
+        assert (sink.commitDue(), len(lake.commits("delta"))) == (None, 2)
+        assert bound(4) == interval
+        sink.sendRows(pa.RecordBatch.from_pylist([{"rowtime": 1, "n": 1}], stream_schema(SCHEMA)))
+        sink.flush(checkpoint="5")
+        assert sink.commitDue() == 10
+    assert rt.readTableBound(lake.target("delta")) == rt.RowtimeBound("2026-01-05T10:04:00Z"), "at the end at once"
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_drain_that_follows_a_quiet_stream_commits_and_ends_with_it(lake: Lake, kind: str) -> None:
     rt.createStream(lake.stream, SCHEMA)
@@ -215,7 +245,7 @@ def test_the_command_drains_and_says_the_bound(lake: Lake, kind: str) -> None:
 
 def test_the_options_for_tables_are_refused_for_a_consumer(lake: Lake) -> None:
     result = CliRunner().invoke(main, ["drain", lake.stream, "json:JSONDecoder", "--every", "1 s"])
-    assert (result.exit_code, "--every and --max-rows are for tables" in result.output) == (2, True)
+    assert (result.exit_code, "are for tables and topics" in result.output) == (2, True)
 
 
 def test_a_position_before_a_time_gives_the_rows_from_there_on_again(lake: Lake) -> None:

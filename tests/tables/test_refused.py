@@ -1,6 +1,10 @@
 """What a drain into a table refuses, and how two writers of one table keep out of each other's way."""
 
 import errno
+import json
+import random
+import resource
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -247,7 +251,7 @@ def test_a_write_beside_that_fails_ends_the_sink_into_folders_and_nothing_of_it_
         raise OSError(errno.ENOSPC, "No space left on device")
 
     sink = rt.openTableSink(orders.target("parquet"), opened(orders, "delta")._schema, maxRows=1)
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+    with monkeypatch.context() as patch, pytest.raises(rt.StoreUnavailableError, match="No space left"):
         patch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
         drained(orders, sink)
     with pytest.raises(rt.SinkClosedError, match=r"a commit failed\. Open another one"):
@@ -256,3 +260,45 @@ def test_a_write_beside_that_fails_ends_the_sink_into_folders_and_nothing_of_it_
     assert not orders.made("parquet")
     orders.drain("parquet")
     assert orders.numbers("parquet") == [10, 11, 12]
+
+
+@pytest.mark.parametrize("max_rows", [[], ["--max-rows", "5000"]], ids=["in one piece", "in pieces"])
+def test_folders_of_parquet_on_a_full_disk_are_an_error_and_no_row_is_lost(lake: Lake, max_rows: list[str]) -> None:
+    """A limit on the size of files stands for a full disk."""
+    rt.createStream(lake.stream, "rowtime TIMESTAMP NOT NULL, n BIGINT")
+    dice = random.Random(1)
+    numbers = [dice.randrange(1 << 60) for _ in range(60_000)]
+    with rt.openSink(lake.stream, producer="shop") as sink:
+        sink.sendRows([("2026-01-05T10:00:00Z", n) for n in numbers])
+        sink.sendRowtimeBound("2026-01-05T11:00:00Z")
+    command = [sys.executable, "-m", "spark_rowtime.cli", "drain", lake.stream, lake.target("parquet"), *max_rows]
+    limited = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, preexec_fn=few_bytes)
+    assert (limited.returncode, "Traceback" in limited.stderr) == (1, False), limited.stderr
+    assert "cannot be written: " in limited.stderr
+    assert "File too large" in limited.stderr
+    assert not lake.made("parquet")
+    assert subprocess.run(command, check=True, timeout=120).returncode == 0
+    assert sorted(lake.numbers("parquet")) == sorted(numbers)
+
+
+def few_bytes() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+
+
+def test_folders_of_another_pattern_are_refused(orders: Lake) -> None:
+    orders.drain("parquet")
+    days = f"parquet:{orders.folder}/parquet/date=%Y-%m-%d"
+    with pytest.raises(rt.InvalidOptionError, match=r"the pattern 'date=%Y-%m-%d/hour=%H', not 'date=%Y-%m-%d'"):
+        rt.openTableSink(days, opened(orders, "delta")._schema)
+    orders.drain("parquet")
+    assert rt.readTableBound(days) == rt.readTableBound(orders.target("parquet"))
+
+
+def test_folders_from_before_the_pattern_was_kept_get_it_with_the_next_commit(orders: Lake) -> None:
+    orders.drain("parquet")
+    file = orders.folder / "parquet/_rowtime/state.json"
+    file.write_text(json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key != "pattern"}))
+    fill(orders.stream, range(14, 16))
+    orders.drain("parquet")
+    assert json.loads(file.read_text())["pattern"] == "date=%Y-%m-%d/hour=%H"
+    assert orders.numbers("parquet") == [10, 11, 12, 13, 14]

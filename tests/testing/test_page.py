@@ -5,11 +5,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.documents.blocks import ROOT, blocks
 
 PAGE = ROOT / "docs" / "howto" / "testing.md"
 
 
+@pytest.mark.long
 def test_the_tests_of_the_page(rowtime_test: Any, tmp_path: Path) -> None:
     """The pipeline's with the session of all tests; the suites in a module that their processes can import."""
     pipeline, *suites_of = [block.code for block in blocks(PAGE)]

@@ -295,7 +295,7 @@ def test_colours_are_for_terminals(orders: str, held: list[Any]) -> None:
     [
         (
             ("descrbe", "x"),
-            "No such command 'descrbe'. Did you mean 'describe'? The commands are alter, announce, check, close,",
+            "No such command 'descrbe'. Did you mean 'describe'? The commands are adopt, alter, announce, check,",
         ),
         (("tail", "x", "--folow"), "--follow"),
         (("xyz",), "No such command 'xyz'. The commands are"),

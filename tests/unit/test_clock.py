@@ -87,6 +87,16 @@ def test_weakest(before_rows, events):
         assert high(floor) == max(high(was), min(counting, default=float("-inf")))
 
 
+@given(CLOCKS, EVENTS, NAMES)
+def test_idle(clock, events, name):
+    """idle: one that becomes idle raises the floor at most to what the others have promised."""
+    clock.replay(events)
+    was = clock.floor
+    others = [high(p.floor) for n, p in clock.producers.items() if p.status in COUNTING and n != name]
+    promised = min(others, default=high(None)) if clock.max_lag is None else max(others, default=high(None))
+    assert high(clock.apply(Idled(name))) <= max(high(was), promised)
+
+
 @given(CLOCKS, EVENTS)
 def test_remembers(clock, events):
     """remembers: when the last producer leaves, the floor is at least the largest rowtime accepted."""

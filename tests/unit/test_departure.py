@@ -335,3 +335,11 @@ def test_an_adapter_that_is_complete_is_not_run_again(path: str) -> None:
         host(Archive, path, producer="archive")
     assert Archive.runs == 1
     assert rt.describeStream(path).bound == rt.RowtimeBound.END
+
+
+@pytest.mark.parametrize(("name", "told"), [("Berlin", True), ("berln", True), ("Rome", False), ("Berln2", False)])
+def test_a_producer_under_a_misspelled_name_is_told(path: str, name: str, told: bool, caplog: Any) -> None:
+    rt.createStream(path, SCHEMA, producers=["Berln"])
+    for _ in range(2):
+        feed(path, name, "10:00")
+    assert [f"rowtime close {path} Berln" in record.getMessage() for record in caplog.records] == [True] * told

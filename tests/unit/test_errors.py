@@ -31,6 +31,18 @@ def test_each_pickles_whole(kind):
     assert pickle.loads(pickle.dumps(kind("bare"))).values == {}
 
 
+def test_a_text_that_is_long_loses_its_middle():
+    """Its end says what to do. Texts of usual length stay whole, also those of thousands of characters."""
+    error = rt.RowtimeError("It has " + "x" * 30_000_000 + ". Make it shorter.", path="p" * 10_000, rows=3)
+    assert 7000 < len(str(error)) <= errors.TEXT_CHARACTERS
+    assert str(error).startswith("It has xxx")
+    assert str(error).endswith("xxx. Make it shorter.")
+    assert "... (30000025 characters) ..." in str(error)
+    assert (len(error.values["path"]) < 9000, error.values["rows"]) == (True, 3)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert str(rt.RowtimeError("y" * errors.TEXT_CHARACTERS)) == "y" * errors.TEXT_CHARACTERS
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_is_public_and_in_the_tree_of_the_docstring(kind):
     assert getattr(rt, kind.__name__) is kind

@@ -12,7 +12,8 @@ from unit_support import HOUR, SCHEMA, accepted, new_sink, new_stream, row, rows
 import spark_rowtime as rt
 from spark_rowtime.bounds.disorder import InOrder, KSorted
 from spark_rowtime.bounds.train import Timed
-from spark_rowtime.producer.outbox import SMALL_BATCH_ROWS, Outbox
+from spark_rowtime.producer.outbox import Outbox
+from spark_rowtime.producer.staging import SMALL_BATCH_ROWS
 from spark_rowtime.store import STREAMS, open_store
 from spark_rowtime.store.base import Rejected
 from spark_rowtime.store.memory import MemoryStore

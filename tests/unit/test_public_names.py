@@ -152,7 +152,7 @@ def test_a_sink_that_was_taken_over_shows_it() -> None:
     path = new_stream()
     old = rt.openSink(path, producer="Berlin", lease="30 s")
     with rt.openSink(path, producer="Berlin"), old._lock:
-        old._scheduler.lease._renewed_at = 0
+        old._scheduler.lease._renewed_at -= 3_600_000_000
         old._scheduler.run_due()
         assert repr(old).endswith("taken over by another sink>")
 

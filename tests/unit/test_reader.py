@@ -518,6 +518,17 @@ def test_create_stream_refuses_what_is_there(path):
         rt.createStream(path, "rowtime TIMESTAMP NOT NULL", existOk=True)
 
 
+def test_create_stream_does_not_ignore_settings_that_the_stream_does_not_have():
+    path = new_stream(maxLag="1 hour")
+    rt.createStream(path, SCHEMA, maxLag="60 minutes", existOk=True)
+    for other, said in (
+        ({"maxLag": "2 hours"}, "maxLag at 1:00:00, and 2:00:00"),
+        ({"maxAhead": "1 day"}, "its default"),
+    ):
+        with pytest.raises(rt.InvalidOptionError, match=said):
+            rt.createStream(path, SCHEMA, existOk=True, **other)
+
+
 @pytest.mark.parametrize("setting", ["maxLag", "idleTimeout", "maxAhead"])
 def test_create_stream_checks_its_settings(setting):
     with pytest.raises(rt.InvalidOptionError, match=setting):

@@ -164,7 +164,7 @@ def test_a_reader_that_waits_says_that_it_still_reads(orders: str, monkeypatch: 
     with rt.openReader(orders, name="tail") as reader:
         assert numbers(reader) == [1, 2, 3, 4, 5]
         later(monkeypatch, 3)
-        reader._kept_at = -1e9
+        reader._registration._kept_at = -1e9
         assert reader.read() is None
         (tail,) = rt.describeStream(orders).readers
         assert (tail.unread, (datetime.now(UTC) - tail.seen).total_seconds() < 60) == (0, True)
@@ -197,10 +197,11 @@ def test_a_sink_whose_lease_ended_joins_again_and_says_so(
     busy = rt.openSink(orders, producer="busy", lease=None)
     busy.sendRowtimeBound("2006-09-11T13:00:00Z")
     busy.flush()
+    with quiet._lock:
+        quiet._scheduler.timer.stop()
     later(monkeypatch, 1)
     with rt.openReader(orders) as reader:
         list(reader)
-    quiet._scheduler.lease._renewed_at = 0
     with quiet._lock, caplog.at_level("WARNING"):
         quiet._scheduler.run_due()
     assert "The lease of producer 'quiet' ended" in caplog.text

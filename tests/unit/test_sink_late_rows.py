@@ -189,6 +189,7 @@ def test_log_lines_at_the_1st_10th_and_100th(path, caplog):
     for _ in range(120):
         sink.sendRow(row("9:00"))
     assert [r.args[1] for r in caplog.records] == [1, 10, 100]
+    assert ["declare a lateness" in r.getMessage() for r in caplog.records] == [True, False, False]
     assert all("'P'" in r.getMessage() and "09:00" in r.getMessage() for r in caplog.records)
 
 

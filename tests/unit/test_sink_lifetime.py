@@ -2,11 +2,12 @@
 
 import pytest
 from sink_support import producer, tickers
-from unit_support import HOUR, accepted, new_sink, new_stream, row, rows, stream_floor, us, when
+from unit_support import HOUR, HandClock, accepted, new_sink, new_stream, row, rows, stream_floor, us, when
 
 import spark_rowtime as rt
 from spark_rowtime.producer.rowsink import StreamSink
 from spark_rowtime.store import STREAMS
+from spark_rowtime.store.steady_clock import Reading
 
 
 def test_open_sink_names_its_producer():
@@ -169,6 +170,22 @@ def test_the_pulse_keeps_the_lease(path, clock):
         clock.advance(10_000_000)
         with sink._lock:
             assert sink._scheduler.run_due() == 10.0
+        assert not store.expire()
+    sink.close()
+
+
+def test_a_wall_clock_that_is_set_back_in_small_steps_ends_no_lease(path, clock):
+    """Each step is shorter than the pause between two renewals."""
+    steady = HandClock("0:00")
+    sink = new_sink(path, "feed", now=clock, steady=steady, linger=HOUR, lease=6_000_000)
+    store = STREAMS[path]
+    store.steady = lambda: Reading("boot", steady())
+    sink.sendRow(row("10:00"))
+    for _ in range(8):
+        steady.advance(2_000_000)
+        clock.advance(100_000)  # two seconds on, and 1.9 back
+        with sink._lock:
+            assert sink._scheduler.run_due() == 2.0
         assert not store.expire()
     sink.close()
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from sink_support import counts, everything, rejected
-from unit_support import HOUR, MINUTE, accepted, new_sink, new_stream, row, rows, us, when
+from unit_support import HOUR, MINUTE, HandClock, accepted, new_sink, new_stream, row, rows, us, when
 
 import spark_rowtime as rt
 from spark_rowtime.types.schema import rows_to_batch
@@ -21,7 +21,7 @@ def test_a_missing_rowtime_is_now(path, clock):
 
 
 def test_now_is_never_below_the_bound(path, clock):
-    sink = new_sink(path, now=clock)
+    sink = new_sink(path, now=clock, steady=HandClock())
     sink.sendRowtimeBound(when("12:30"), strict=True)
     clock.advance(-HOUR)
     sink.sendRow({"ticker": "a"})

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 from sink_support import LINGER, counts, rejected, tickers
-from unit_support import HOUR, accepted, new_sink, row, rows, stream_floor, us, when
+from unit_support import HOUR, HandClock, accepted, new_sink, row, rows, stream_floor, us, when
 
 import spark_rowtime as rt
 from spark_rowtime.producer.timer import Timer
@@ -113,12 +113,17 @@ def test_what_lingers_comes_without_another_call(path, clock):
     assert accepted(path) == ["10:00", "10:01"]
 
 
-def test_a_clock_that_is_set_back_does_not_hold_rows_up(path, clock):
-    sink = new_sink(path, now=clock, linger=LINGER)
+@pytest.mark.parametrize("step", [HOUR, -HOUR])
+def test_a_wall_clock_that_is_set_holds_no_rows_up_and_hurries_none(path, clock, step):
+    steady = HandClock("0:00")
+    sink = new_sink(path, now=clock, steady=steady, linger=LINGER)
     sink.sendRow(row("10:00"))
-    clock.advance(-HOUR)
+    clock.advance(step)
     sink.sendRow(row("10:01"))
-    assert accepted(path) == ["10:00", "10:01"]
+    assert accepted(path) == ["10:00"]
+    steady.advance(LINGER)
+    sink.sendRows(rows("10:02"))
+    assert accepted(path) == ["10:00", "10:01", "10:02"]
 
 
 def test_a_full_train_does_not_wait(path, clock):

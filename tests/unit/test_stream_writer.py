@@ -1,5 +1,7 @@
 """The streaming sink's commit without Spark: each batch once, in the stream that its tasks have seen."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from spark_rowtime.spark.options import WRITE, Options
 from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.task_output import TaskOutput
+from spark_rowtime.store import open_store
 
 SCHEMA = StructType([StructField("rowtime", TimestampType(), nullable=False), StructField("n", IntegerType())])
 ARROW = pa.schema([pa.field("rowtime", pa.timestamp("us", "UTC"), nullable=False), pa.field("n", pa.int32())])
@@ -78,3 +81,24 @@ def test_an_older_run_of_the_query_is_fenced(path: str) -> None:
         writer(path).commit([task(3, 4, run="new")], 3)
     writer(path).commit([task(2, 5, run="new")], 2)
     assert numbers(path) == [1, 2, 5]
+
+
+def test_a_query_that_begins_where_another_one_writes_is_told(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Once, with its first batch: it may be the same query without its checkpoint."""
+    writer(path).commit([task(0, 1)], 0)
+    assert not caplog.records
+    other = [replace(task(number, number), batch=Batch("again", "run", number, f"{number}")) for number in (0, 1)]
+    for each in other:
+        writer(path).commit([each], each.batch.number)
+    [record] = caplog.records
+    assert "spark-query writes there, too" in record.getMessage()
+    assert f"rowtime detach {path} spark-query" in record.getMessage()
+
+
+def test_a_query_does_not_write_into_the_stream_that_it_reads(path: str) -> None:
+    writer(path).commit([task(0, 1)], 0)
+    stream = json.dumps({"stream": open_store(path).stream, "seq": 4})
+    batch = Batch.said_by({"rowtime.batchEnd": f"7\n{stream}", "streaming.sql.batchId": "0"}.get)
+    with pytest.raises(rt.InvalidOptionError, match="reads the stream that it writes"):
+        writer(path).commit([replace(task(0, 2), batch=batch)], 0)
+    assert numbers(path) == [1]

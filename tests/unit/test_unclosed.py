@@ -39,6 +39,25 @@ def die(rows):
 """
 
 
+@pytest.mark.parametrize("by", ["rowtime close", "a newer sink"])
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_sink_that_somebody_else_ended_holds_nobody(path: str, by: str, pending: bool) -> None:
+    """The warning is about rows that are lost, if there are some."""
+    sink = rt.openSink(path, producer="feed", linger="1 hour")
+    for minute in range(2 if pending else 0):
+        sink.sendRow((f"2006-09-11T10:0{minute}:00Z", minute))  # the first one is committed at once
+    newer = rt.closeProducer(path, "feed") if by == "rowtime close" else rt.openSink(path, producer="feed")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", rt.SinkNotClosedWarning)
+        del sink
+        gc.collect()
+    texts = [str(each.message) for each in told]
+    assert len(texts) == pending
+    assert all("1 row(s), and bounds, that were sent are lost" in text and "holds" not in text for text in texts)
+    if isinstance(newer, rt.StreamSink):
+        newer.close()
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     path = str(tmp_path / "s.rowtime")

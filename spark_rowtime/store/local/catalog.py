@@ -21,7 +21,7 @@ from spark_rowtime.store.forks import close_before_forks, no_fork
 from spark_rowtime.store.local.connection import CATALOGS, connect, inode_of
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
 
-CATALOG = f"{CATALOGS}db"
+CATALOG, LOG = f"{CATALOGS}db", f"{CATALOGS}db-wal"
 BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
@@ -128,6 +128,8 @@ class Catalog:
         self._db: sqlite3.Connection | None = None
         self._opened = 0
         self._inode = inode_of(file)
+        self._wal: tuple[object, tuple[int, int] | None] = None, None
+        """The connection, and the file of the write-ahead log that it was first seen with."""
         self._open()
         try:
             with self.transaction("DEFERRED"):  # another process may upgrade it meanwhile
@@ -173,19 +175,31 @@ class Catalog:
         return self.execute(sql, values)
 
     @contextmanager
-    def transaction(self, kind: str) -> Iterator[None]:
+    def transaction(self, kind: str, patience: float | None = None) -> Iterator[None]:
         """Runs a transaction, which commits as a whole or not at all.
 
-        ``kind`` is IMMEDIATE to write, or DEFERRED to read one consistent state.
+        ``kind`` is IMMEDIATE to write, or DEFERRED to read one consistent state. ``patience``: for how many seconds it
+        waits for another process's transaction; None: for as long as any call.
         """
         try:
-            self.execute(f"BEGIN {kind}")
+            self._begin(kind, patience)
             yield
             self.execute("COMMIT")
         except BaseException:
             if self._db is not None and self._db.in_transaction:
                 self._db.rollback()
             raise
+
+    def _begin(self, kind: str, patience: float | None) -> None:
+        if patience is None:
+            self.execute(f"BEGIN {kind}")
+            return
+        (usual,) = self.execute("PRAGMA busy_timeout").fetchone()
+        self.execute(f"PRAGMA busy_timeout = {round(1000 * patience)}")
+        try:
+            self.execute(f"BEGIN {kind}")
+        finally:
+            self.execute(f"PRAGMA busy_timeout = {usual}")
 
     @property
     def in_transaction(self) -> bool:
@@ -228,22 +242,30 @@ class Catalog:
 
     def is_current(self) -> bool:
         """Returns whether the file at the path is still the one that was opened."""
-        return inode_of(self.file) == self._inode
+        return inode_of(self.file) == self._inode and self._has_its_log()
 
     def require(self) -> None:
-        """Checks that the file at the path is still the one that was opened. SQLite does not notice a change.
+        """Checks that the files at the path are still those that were opened. SQLite does not notice a change.
 
-        Raises DataLostError if the stream was deleted, or deleted and created again.
+        Raises DataLostError if the stream was deleted, deleted and created again, or restored from a copy.
         """
         now = inode_of(self.file)
-        if now != self._inode:
-            what = "is gone" if now is None else "was deleted and created again"
+        if now != self._inode or not self._has_its_log():
+            what = "is gone" if now is None else "was deleted and created again, or replaced by a copy,"
             raise DataLostError(
                 f"The stream at {self.file.parent} {what} while it was open. What is sent through sinks, or read "
                 "through readers, that were opened before would be lost. Open it again; start queries with a new "
                 "checkpoint.",
                 path=str(self.file.parent),
             )
+
+    def _has_its_log(self) -> bool:
+        """Returns whether the connection's write-ahead log is still at its path. It stays as long as anybody has it."""
+        log, (connection, known) = inode_of(self.file.with_name(LOG)), self._wal
+        if connection is not self._db or known is None:
+            self._wal = self._db, log
+            return True
+        return log == known
 
     def close(self) -> None:
         """Closes the connection. The last connection to close merges the WAL into the file."""

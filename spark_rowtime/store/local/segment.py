@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from isal.isal_zlib import crc32
 
-from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.errors import DataLostError, StoreCorruptError
 from spark_rowtime.store.forks import close_in_children
 from spark_rowtime.store.messages import header_bytes, read_batch
 
@@ -67,13 +67,38 @@ class SegmentWriter:
         """Returns whether ``segment`` is the one that is open."""
         return self._fd >= 0 and self._name == segment
 
+    def lost(self) -> DataLostError | None:
+        """Returns the error if the open file is no longer the one at its path, or no longer as long as it was.
+
+        The system goes on to write into a file that somebody has removed, or replaced by another one.
+        """
+        if self._fd < 0:
+            return None
+        mine, there = os.fstat(self._fd), _stat(self._folder / self._name)
+        if there is None or (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
+            return self._changed("is gone" if there is None else "was replaced")
+        if there.st_size < self._end:
+            return self._changed(f"has {there.st_size} of the {self._end} bytes that were written")
+        return None
+
+    def _changed(self, what: str) -> DataLostError:
+        file, stream = self._folder / self._name, self._folder.parent
+        return DataLostError(
+            f"{file}, into which the sinks of this process write, {what}: somebody has changed the files of {stream} "
+            "while it was open, for example by copying a backup over it. Rows that were acknowledged are gone. Nothing "
+            "of this call was stored, and nothing that these sinks send will be. End all that has the stream open, "
+            "restore it to a path where nothing is, and open it again.",
+            path=str(stream),
+        )
+
     def close(self) -> None:
         """Closes the open file, if any, and marks it as free if it is not full."""
         if self._fd < 0:
             return
         fd, self._fd = self._fd, -1
         try:
-            os.ftruncate(fd, self._end)
+            if os.fstat(fd).st_size > self._end:  # somebody may have cut it
+                os.ftruncate(fd, self._end)
         finally:
             os.close(fd)
         if self._end < self._full:
@@ -217,6 +242,13 @@ class SegmentReader:
             offset=location.offset,
             train=train,
         )
+
+
+def _stat(file: Path) -> os.stat_result | None:
+    try:
+        return os.stat(file, follow_symlinks=False)  # noqa: PTH116  (called in each commit)
+    except FileNotFoundError:
+        return None
 
 
 def open_locked(file: Path) -> int | None:

@@ -18,6 +18,7 @@ from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUn
 from spark_rowtime.store.admission import (
     admit,
     fenced,
+    is_next,
     landing,
     never_attached,
     redeclared,
@@ -25,6 +26,7 @@ from spark_rowtime.store.admission import (
     require_whole,
 )
 from spark_rowtime.store.base import (
+    READER,
     REJECTS_ONLY,
     WRITER,
     Account,
@@ -47,7 +49,7 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
-from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.catalog import STORAGE_ERRORS, Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
@@ -65,6 +67,8 @@ from spark_rowtime.store.views import bounds_table, rejected_table
 from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import END
 
+READER_PATIENCE = 0.1
+"""How many seconds a call that readers make on their way waits for another process's transaction."""
 REMOVED_SECONDS = 1.0
 """The interval between two checks whether open segments were removed."""
 
@@ -109,7 +113,7 @@ class LocalStore(Store):
         self._log.verify()
 
     @contextmanager
-    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+    def _transaction(self, kind: str = "IMMEDIATE", patience: float | None = None) -> Iterator[None]:
         """Runs a transaction with the current log and clock. A DEFERRED transaction only reads."""
         with self._guard:
             self._require_none_open()
@@ -118,15 +122,19 @@ class LocalStore(Store):
             if writes:
                 self._uptime.ask()
             try:
-                with self._catalog.transaction(kind):
+                with self._catalog.transaction(kind, patience):
                     if writes:
                         self._uptime.begin()
                     self._log.catch_up()
                     yield
+                    if writes:
+                        self._uptime.end()
                 if writes:
                     self._uptime.committed()
-            except BaseException:
+            except BaseException as error:
                 self._log.forget()
+                if writes:
+                    self._uptime.failed(unwritable=isinstance(error, STORAGE_ERRORS))
                 raise
 
     def _require_none_open(self) -> None:
@@ -223,8 +231,13 @@ class LocalStore(Store):
         self._close_removed()
         if not self.due() and not self._rebooted():
             return False
-        with self._transaction():
-            return self._expire()
+        try:
+            with self._transaction(patience=0):
+                return self._expire()
+        except StoreUnavailableError as error:
+            if not isinstance(error.__cause__, STORAGE_ERRORS):
+                raise
+            return False  # who keeps the lock, or a full disk, keeps all from renewing their leases, too
 
     def _rebooted(self) -> bool:
         with self._guard:
@@ -245,8 +258,10 @@ class LocalStore(Store):
                 raise self._interrupted()
             self._staging = True
             try:
+                self._require_segment()
                 return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
-            except FileNotFoundError:
+            except OSError:
+                self._uptime.ask()  # on a full disk nobody can write
                 self._catalog.require()  # the stream was renamed or deleted
                 raise
             finally:
@@ -256,7 +271,7 @@ class LocalStore(Store):
         with self._transaction():
             record = self._current(commit.producer, commit.epoch)
             self._expire(but=commit.producer)
-            if commit.number <= record.number:
+            if not is_next(commit, record.number, self.path):
                 return self._receipt(record)
             self._require_staged(commit)
             trains, late = admit(self, commit.trains, self._log.clock.floor, partial(raised, self._catalog))
@@ -291,7 +306,16 @@ class LocalStore(Store):
             producers.set_checkpoint(self._catalog, record, REJECTS_ONLY)
             producers.save(self._catalog, record)
 
+    def _require_segment(self) -> None:
+        """Raises DataLostError if somebody has removed, replaced or cut the file that this process writes into."""
+        lost = self._writer.lost()
+        if lost is not None:
+            self._catalog.require()  # says so if the whole stream was deleted
+            raise lost
+
     def _require_staged(self, commit: Commit) -> None:
+        if commit.trains:
+            self._require_segment()
         for segment in {train.location.segment for train in commit.trains}:
             if not self._writer.holds(segment) and not (Path(self.path) / SEGMENTS / segment).exists():
                 raise staged_gone(self.path)
@@ -321,7 +345,8 @@ class LocalStore(Store):
             seq = self._log.append(event, train).seq
             if bound is not None:
                 cuts.add(self._catalog, bound.logged(seq, commit.producer, hold))
-        record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
+        if landed.events:
+            record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
         return landed.sends
 
     def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
@@ -398,7 +423,7 @@ class LocalStore(Store):
                 raise
 
     def keep(self, reader: str, position: Position) -> None:
-        with self._transaction():
+        with self._transaction(patience=READER_PATIENCE):
             readers.keep(self._catalog, reader, position, self._uptime.now())
 
     def forget(self, reader: str) -> None:
@@ -411,7 +436,7 @@ class LocalStore(Store):
             return readers.everyone(self._catalog, self._uptime.look())
 
     def report(self, role: str, name: str, content: str) -> None:
-        with self._transaction():
+        with self._transaction(patience=READER_PATIENCE if role == READER else None):
             accounts.save(self._catalog, role, name, content, self._uptime.now())
 
     def accounts(self) -> list[Account]:
@@ -529,14 +554,16 @@ class LocalStore(Store):
     def hold(self) -> bool:
         """Adds a holder, so that one more ``close`` is needed to close the store.
 
-        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
-        altered: whoever opens the stream now needs a store of its own.
+        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed,
+        altered or restored from a copy: whoever opens the stream now needs a store of its own.
         """
         return self._guard.open_here and self._holders.add(lambda: self._guard.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         with self._guard:
-            return self._catalog.is_current() and bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
+            if not self._catalog.is_current() or self._writer.lost() is not None:
+                return False
+            return bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
 
     def close(self) -> None:
         if self._guard.open_here and self._holders.remove() and self._guard.shut():

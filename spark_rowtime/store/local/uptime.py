@@ -1,7 +1,6 @@
 """The uptime of a stream: how long the machine has run, over all its boots, as the catalog counts it."""
 
 from collections.abc import Callable
-from itertools import pairwise, takewhile
 from sqlite3 import Connection
 
 from spark_rowtime.store.local.catalog import Catalog
@@ -9,15 +8,12 @@ from spark_rowtime.store.local.seal import intact, seal
 from spark_rowtime.store.steady_clock import Reading
 
 STALL_MICROS = 200_000
-"""A longer wait for the catalog's lock is not counted, since no process could renew a lease meanwhile."""
-RETRY_MICROS = 15_000_000
-"""An attempt to get the lock within this time after a failed one counts as the same wait."""
+"""This much of each stall is counted all the same, so that the uptime also goes on where every commit is slow."""
 _LAST = "SELECT boot, ahead, counted, seal FROM uptime"
-_EVENT_STAMPS = "SELECT time FROM events ORDER BY seq DESC LIMIT 100000"
-_OTHER_STAMPS = "SELECT seen FROM producers WHERE seen >= ? UNION ALL SELECT seen FROM readers WHERE seen >= ?"
 _STAMPS = (
     "SELECT MAX(COALESCE((SELECT MAX(MAX(seen, sent)) FROM producers), 0), "
-    "COALESCE((SELECT MAX(seen) FROM readers), 0))"
+    "COALESCE((SELECT MAX(seen) FROM readers), 0), "
+    "COALESCE((SELECT time FROM events ORDER BY seq DESC LIMIT 1), 0))"
 )
 
 
@@ -40,22 +36,23 @@ class Uptime:
     """Counts the microseconds in which the machine runs and the catalog can be written.
 
     It starts at the wall clock of the first write transaction, and then follows a clock that nobody can
-    set: ``uptime = reading + ahead``. It stands still while the machine is off or suspended, and while a
-    process keeps the catalog locked. So a lease or an age never includes a time in which no process could act.
+    set: ``uptime = reading + ahead``. It stands still while the machine is off or suspended, and in a stall: while
+    nobody can write. So a lease or an age never includes a time in which no process could act.
 
-    A wait for the lock is not subtracted as far as others wrote meanwhile: their leases were renewed, and this process
-    was only slower. The times of what they wrote are in the catalog.
-
-    ``counted`` is the reading up to which such waits have been subtracted, so that several processes that
-    waited for the same lock subtract the wait only once.
+    Law (*stalls*): a process takes out of the uptime what it knows of a stall, whoever caused it. It knows how long it
+    waited for the lock, since when its transactions fail, as on a full disk, and how long it held the lock itself, as
+    when it was stopped. What others wrote shows that it was no stall until then. So the uptime never falls below a time
+    that was written. ``counted`` is the reading up to which stalls have been taken out, so that several processes that
+    know of the same stall take it out once.
     """
 
     def __init__(self, catalog: Catalog, read: Callable[[], Reading], wall: Callable[[], int]) -> None:
         self._catalog, self._read, self._wall = catalog, read, wall
-        self._ahead = 0
-        self._asked: int | None = None
-        self._tried = 0
-        self._waits: list[tuple[int, int]] = []
+        self._ahead = self._now = 0
+        self._since: int | None = None
+        """The reading since which this process has wanted to write and has not committed."""
+        self._looked = 0
+        """The reading at which the transaction got the lock, or last took out how long it held it."""
 
     def look(self) -> int:
         """Returns the uptime. May be called outside of a transaction."""
@@ -71,48 +68,46 @@ class Uptime:
         return row is not None and self._is_new_boot(at, row)
 
     def now(self) -> int:
-        """Returns the uptime. Call it in a transaction after :meth:`begin`."""
-        return self._read().micros + self._ahead
+        """Returns the uptime at which the transaction began; it stays the same in the transaction."""
+        return self._now
 
     def ask(self) -> None:
-        """Notes the time. Call it before beginning a transaction, which may wait for the lock."""
-        at = self._read().micros
-        if self._asked is None or not 0 <= at - self._tried <= RETRY_MICROS:
-            self._asked = at
-        self._tried = at
+        """Notes the time. Call it before a transaction begins, which may wait for the lock, or when a write fails."""
+        if self._since is None:
+            self._since = self._read().micros
 
     def begin(self) -> None:
-        """Subtracts a long wait for the lock. Call it at the start of a transaction that may write."""
+        """Takes out the stall before the transaction. Call it at the start of one that may write."""
         at, row = self._read(), self._row()
-        asked, self._asked = self._asked, None
-        self._ahead = self._ahead_at(at, row)
+        self._ahead, self._looked = self._ahead_at(at, row), at.micros
         if row is None or self._is_new_boot(at, row):
-            self._waits.clear()
             self._write(at.boot, at.micros)
-            return
-        if asked is not None and at.micros - asked > STALL_MICROS:
-            self._waits.append((asked, at.micros))
-        stalls = [stall for wait in self._waits for stall in self._stalls(*wait)]
-        if stalls:
-            self._ahead -= sum(max(end - max(start, row[2]), 0) for start, end in stalls)
-            self._write(at.boot, max(row[2], stalls[-1][1]))
+        elif self._since is not None and _stalled(max(self._since, row[2]), at.micros):
+            self._take_out(at, max(self._since, row[2], self._last_stamp() - self._ahead))
+        self._now = at.micros + self._ahead
+
+    def end(self) -> None:
+        """Takes out the time for which this process held the lock. Call it at the end of the same transaction."""
+        at = self._read()
+        self._take_out(at, self._looked)
+        self._looked = at.micros
 
     def committed(self) -> None:
-        """Forgets the waits that were subtracted. Without this call, the next transaction subtracts them again."""
-        self._waits.clear()
+        """Begins anew. If the commit itself took long, the next transaction takes that out."""
+        self._since = self._looked if _stalled(self._looked, self._read().micros) else None
 
-    def _stalls(self, asked: int, got: int) -> list[tuple[int, int]]:
-        """Returns the parts of a wait, in readings of the clock, in which nobody wrote for longer than a stall."""
-        since = asked + self._ahead
-        writes = sorted(stamp - self._ahead for stamp in self._stamps(since) if stamp <= got + self._ahead)
-        moments = [asked, *writes, got]
-        return [(start, end) for start, end in pairwise(moments) if end - start > STALL_MICROS]
+    def failed(self, *, unwritable: bool) -> None:
+        """Notes that the transaction failed, so that the next one takes out again what this one took out.
 
-    def _stamps(self, since: int) -> list[int]:
-        """Returns the uptimes, from ``since`` on, at which events, producers and readers were written."""
-        newest = self._catalog.execute(_EVENT_STAMPS)
-        events = list(takewhile(lambda stamp: stamp >= since, (stamp for (stamp,) in newest)))
-        return events + [stamp for (stamp,) in self._catalog.execute(_OTHER_STAMPS, (since, since))]
+        ``unwritable``: because nothing can be written just now. Then the stall goes on, if it is one.
+        """
+        if not unwritable and self._since is not None and not _stalled(self._since, self._read().micros):
+            self._since = None
+
+    def _take_out(self, at: Reading, since: int) -> None:
+        if _stalled(since, at.micros):
+            self._ahead -= at.micros - since - STALL_MICROS
+            self._write(at.boot, at.micros)
 
     def _ahead_at(self, at: Reading, row: tuple[str, int, int] | None) -> int:
         if row is None:
@@ -140,3 +135,8 @@ class Uptime:
         values = (boot, self._ahead, counted)
         self._catalog.execute("DELETE FROM uptime")
         self._catalog.execute("INSERT INTO uptime VALUES (?, ?, ?, ?)", (*values, seal(values)))
+
+
+def _stalled(since: int, until: int) -> bool:
+    """Returns whether a time in which nobody wrote was longer than what is counted of it."""
+    return until - since > STALL_MICROS

@@ -1,6 +1,6 @@
 """Verifies a stream in a database: every event, every train, and that they are consistent with each other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -10,9 +10,10 @@ from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined,
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, StoreCorruptError
 from spark_rowtime.store.postgres import cuts, heads, records, rejections, trains
-from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.connection import Statement, gone
 from spark_rowtime.store.postgres.heads import HeadRow
-from spark_rowtime.store.postgres.store import PostgresStore
+from spark_rowtime.store.postgres.records import Record
+from spark_rowtime.store.postgres.store import PostgresStore, at_once
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.widths import width_class
 
@@ -20,7 +21,7 @@ PORTION_EVENTS = 1000
 """How many events are read, with the bytes of their trains, at a time."""
 _EVENTS = (
     "SELECT seq, kind, producer, floor, stream_floor, stream_largest, stream_rows, rows, least, largest, width, "
-    "length, checksum FROM rowtime.events WHERE stream = %s AND seq > %s ORDER BY seq LIMIT %s"
+    "length, checksum FROM rowtime.events WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq LIMIT %s"
 )
 _STRANGE_CUTS = (
     "SELECT c.seq, c.producer FROM rowtime.topic_cuts c LEFT JOIN rowtime.events e ON e.stream = c.stream AND "
@@ -33,26 +34,33 @@ _KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
 
 
 def check(store: PostgresStore) -> Report:
-    """Reads the whole stream as of one moment, while others may use it."""
-    report = Report()
-    store.consistently(lambda connection, stream: _Check(store, connection, stream, report).run())
-    return report
+    """Reads the whole stream as of one moment, while others may use it.
+
+    What commits replace is read at once; the log, which only grows, in portions up to that moment.
+    """
+    return store.kept_call(lambda connection: _Check(store, connection).run())
 
 
 class _Check:
-    def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int, report: Report) -> None:
-        self._store, self._connection, self._stream, self._report = store, connection, stream, report
+    def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any]) -> None:
+        self._store, self._connection, self._stream = store, connection, store.number
+        self._report = Report()
         self._clock: StreamClock | None = None
         self._last = self._rows = 0
 
-    def run(self) -> None:
+    def run(self) -> Report:
         """Compares the events with the head, the trains with the events, and the producers with both."""
-        row = self._query(heads.SELECT, self._stream, self._store.name)[0]
-        head = heads.loaded(row)[0]
+        with at_once(self._connection):
+            found = self._query(heads.SELECT, self._stream, self._store.name)
+            known = self._query(records.ALL, self._stream)
+            (totals,) = self._ask(rejections.totals(self._stream))
+        if not found:
+            raise gone(self._store.path)
+        head = heads.loaded(found[0])[0]
         self._last, self._rows = max(head.horizon - 1, 0), head.horizon_rows
         self._clock = self._store.settings.clock() if head.horizon == 0 else None
         size = 0
-        for event in self._events():
+        for event in self._events(head.seq):
             self._follows(event, head)
             size += event[11] or 0
         if (self._last, self._rows) != (head.seq, head.rows):
@@ -63,12 +71,13 @@ class _Check:
         if size != head.train_bytes:
             self._damage(f"the trains have {size} bytes, but {head.train_bytes} are counted")
         self._cuts(head)
-        self._producers(head)
-        self._rejections(head)
+        self._producers(head, [records.opened(row) for row in known])
+        self._rejections(head, *totals)
+        return self._report
 
-    def _events(self) -> Iterator[tuple[Any, ...]]:
+    def _events(self, upto: int) -> Iterator[tuple[Any, ...]]:
         seq = 0
-        while found := self._query(_EVENTS, self._stream, seq, PORTION_EVENTS):
+        while found := self._query(_EVENTS, self._stream, seq, upto, PORTION_EVENTS):
             yield from found
             seq = found[-1][0]
 
@@ -121,8 +130,7 @@ class _Check:
             except (ValueError, KeyError, AttributeError) as error:
                 self._damage(f"cuts up to event {seq} cannot be read ({error!r})")
 
-    def _producers(self, head: HeadRow) -> None:
-        known = [records.opened(row) for row in self._query(records.ALL, self._stream)]
+    def _producers(self, head: HeadRow, known: Sequence[Record]) -> None:
         accepted = sum(producer.accepted for producer in known) + head.forgotten_accepted
         if accepted != head.rows:
             self._damage(f"the producers sent {accepted} rows, but the log has {head.rows}")
@@ -134,17 +142,16 @@ class _Check:
                 f"{head.rejected} are counted"
             )
 
-    def _rejections(self, head: HeadRow) -> None:
-        kept = size = last = 0
+    def _rejections(self, head: HeadRow, kept: int, size: int) -> None:
+        last = decoded = 0
         while found := self._ask(rejections.portion(self._stream, last, head.rejections)):
             last = found[-1][0]
             for row in found:
-                size += len(row[-1])
                 try:
-                    kept += rejections.opened(row, self._store.schema).rejected.rows.num_rows
+                    decoded += rejections.opened(row, self._store.schema).rejected.rows.num_rows
                 except pa.ArrowException as error:
                     self._damage(f"rejection {row[0]}: {error}")
-        if (kept + head.rejected_removed, size) != (head.rejected, head.rejected_bytes):
+        if (kept + head.rejected_removed, size, decoded) != (head.rejected, head.rejected_bytes, kept):
             self._damage(
                 f"{kept} rejected rows are kept and {head.rejected_removed} were removed, but {head.rejected} were "
                 "counted"

@@ -1,13 +1,16 @@
 """Connection: the connection to a database, which is made again if it is lost. One thread at a time uses it."""
 
 import os
+import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
+from psycopg.abc import PQGen
 
 from spark_rowtime.errors import (
     DataLostError,
@@ -20,16 +23,36 @@ from spark_rowtime.store.forks import close_in_children, no_fork
 from spark_rowtime.store.postgres.address import Address
 
 WAIT_SECONDS = 10
-"""How long a connection may take to be made, a transaction to get a lock, and a transaction to stand still."""
+"""How long a connection may take to be made, and a transaction to get a lock."""
+STILL_SECONDS = 5
+"""How long a client may stand still within a transaction. Who waits for its locks waits for longer."""
+SERVER_GONE_SECONDS = 15
+"""How long the machine of the server may be silent. With WAIT_SECONDS for another attempt it is less than a lease."""
+ANSWER_SECONDS = 5
+"""How long a call waits at least for the server to answer, if its caller waits for less."""
+CLIENT: dict[str, Any] = {
+    "connect_timeout": WAIT_SECONDS,
+    "application_name": "rowtime",
+    "tcp_user_timeout": SERVER_GONE_SECONDS * 1000,
+    "keepalives_idle": SERVER_GONE_SECONDS // 3,
+    "keepalives_interval": SERVER_GONE_SECONDS // 5,
+    "keepalives_count": 3,
+}
+"""The options of the client library where the path has none: a server that vanished is noticed."""
 SETTINGS = (
-    f"SET lock_timeout = '{WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{WAIT_SECONDS}s'; "
+    f"SET lock_timeout = '{WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{STILL_SECONDS}s'; "
+    "SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 4; "
+    "SET tcp_user_timeout = '8s'; "
     "SET default_transaction_isolation = 'read committed'; SET client_encoding = 'UTF8'; SET extra_float_digits = 0; "
     "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
 )
-"""A client that is suspended within a transaction so loses its connection, and keeps nobody waiting for longer.
+"""A client that stands still within a transaction so loses its connection, as does one whose machine vanished, and
+keeps nobody waiting for longer.
 
 Every query reads a range of an index, in its order. A server that lacks statistics would read whole tables, and sort.
 """
+_HARMLESS = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction, errors.LockNotAvailable)
+"""Errors after which the connection is as good as before."""
 _NO_SUCH_TEXT = (errors.ProgramLimitExceeded, errors.UntranslatableCharacter)
 """Errors of a text that no repetition stores."""
 _ATTEMPTS = 2
@@ -43,8 +66,29 @@ class _Quiet(psycopg.Connection[Any]):
     The client library closes the connection then, in the process that made it.
     """
 
+    given_up_at: float | None = None
+    """When a call is given up that the server does not answer, by the monotonic clock."""
+
     def __del__(self, *_: Any) -> None:
         pass
+
+    def wait(self, gen: PQGen[Any], *how: Any, **more: Any) -> Any:
+        """See psycopg. It raises OperationalError if the call is given up."""
+        return super().wait(gen if self.given_up_at is None else _answered(gen, self.given_up_at), *how, **more)
+
+
+def _answered(gen: PQGen[Any], given_up_at: float) -> PQGen[Any]:
+    """Does what ``gen`` does. The time counts from the last answer, since a large one takes longer."""
+    try:
+        state, heard = next(gen), time.monotonic()
+        while True:
+            ready, now = (yield state), time.monotonic()
+            heard = now if ready else heard
+            if now > max(given_up_at, heard + ANSWER_SECONDS):
+                raise psycopg.OperationalError("the server has not answered in time")
+            state = gen.send(ready)
+    except StopIteration as done:
+        return done.value
 
 
 class Connection:
@@ -56,7 +100,8 @@ class Connection:
     def __init__(self, address: Address) -> None:
         self._address, self._process, self._closed = address, os.getpid(), False
         self._lock, self._busy = threading.RLock(), False
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: _Quiet | None = None
+        self._given_up_at: float | None = None
         self._cursor: psycopg.Cursor[Any] | None = None
         """It is used again for each ``look``."""
         close_in_children(self)
@@ -72,7 +117,10 @@ class Connection:
                     return function(self._connected())
                 except psycopg.Error as error:
                     lost = self._lost()
-                    self._drop()
+                    if isinstance(error, _HARMLESS):
+                        self._end_transaction()
+                    else:
+                        self._drop()
                     if not (lost and left):
                         raise database_error(error, self._address.path) from None
                 except RowtimeError:
@@ -103,6 +151,15 @@ class Connection:
         return self.call(ask)
 
     @contextmanager
+    def answering(self, seconds: float) -> Iterator[None]:
+        """Gives up the calls of the block that the server does not answer: after ``seconds``, but ANSWER_SECONDS."""
+        self._given_up_at = time.monotonic() + max(seconds, ANSWER_SECONDS)
+        try:
+            yield
+        finally:
+            self._given_up_at = None
+
+    @contextmanager
     def lent(self) -> Iterator[psycopg.Connection[Any]]:
         """Yields the connection for a longer time, in which no other call is admitted. Nothing is repeated."""
         with self._admitted():
@@ -114,6 +171,10 @@ class Connection:
             except BaseException:
                 self._drop()
                 raise
+
+    def another(self) -> "Connection":
+        """Returns another connection to the same database."""
+        return Connection(self._address)
 
     @property
     def open_here(self) -> bool:
@@ -159,22 +220,22 @@ class Connection:
 
     def _connected(self) -> psycopg.Connection[Any]:
         if self._connection is None:
-            given = psycopg.conninfo.conninfo_to_dict(self._address.conninfo)
-            defaults: dict[str, Any] = {
-                "connect_timeout": WAIT_SECONDS,
-                "application_name": "rowtime",
-                "keepalives_idle": 30,
-            }
-            string = psycopg.conninfo.make_conninfo("", **{**defaults, **given})
-            with no_fork():
-                connection = _Quiet.connect(string, autocommit=True)
-            try:
-                connection.execute(SETTINGS)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
+            self._connection = self._new()
+        self._connection.given_up_at = self._given_up_at
         return self._connection
+
+    def _new(self) -> _Quiet:
+        given = psycopg.conninfo.conninfo_to_dict(self._address.conninfo)
+        left = {} if self._given_up_at is None else {"connect_timeout": ANSWER_SECONDS}
+        string = psycopg.conninfo.make_conninfo("", **{**CLIENT, **given, **left})
+        with no_fork():
+            connection = _Quiet.connect(string, autocommit=True)
+        try:
+            connection.execute(SETTINGS)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _lost(self) -> bool:
         """Returns whether the connection was there and broke, so that a new one may help."""
@@ -200,6 +261,21 @@ def run(connection: psycopg.Connection[Any], statements: Sequence[Statement]) ->
     with connection.pipeline():
         cursors = [connection.execute(*statement, binary=True) for statement in statements]
     return [_rows(cursor) for cursor in cursors]
+
+
+def run_at_once(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+    """Runs statements in one round trip, as one message with their values in it, and returns the rows of each.
+
+    Law: the server begins with a message once it has all of it, and a client within a transaction that sends none, or
+    not the rest of one, loses its connection after STILL_SECONDS. In a pipeline the server waits for each message of it
+    without a limit, and has run those before.
+    """
+    cursor = psycopg.ClientCursor(connection)
+    cursor.execute("; ".join(cursor.mogrify(*statement) for statement in statements))
+    found = [_rows(cursor)]
+    while cursor.nextset():
+        found.append(_rows(cursor))
+    return found
 
 
 def _rows(cursor: psycopg.Cursor[Any]) -> list[tuple[Any, ...]]:
@@ -234,11 +310,20 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
             f"Another client keeps the stream at {path} locked ({what}). Nothing of this call was committed. Try "
             "again, and look in pg_stat_activity for a session that hangs.",
             path=path,
+            lacks="lock",
         )
-    return StoreUnavailableError(
-        f"The database of {path} cannot be used just now ({what}). Call again: a commit that has landed in spite of "
-        "this error is recognised by its number, and does not land twice.",
-        path=path,
+    return StoreUnavailableError(f"The database of {path} cannot be used just now ({what}). {_advice(what)}", path=path)
+
+
+def _advice(what: str) -> str:
+    """What to do. A connection that fails may be one to another place than is meant."""
+    form = "in the path, postgresql://USER@HOST:PORT/DATABASE/STREAM"
+    if re.search('database "[^"]*" does not exist', what):
+        return f"Look at the database {form}: psql -l lists those of a server, and createdb makes one."
+    where = f"If the server runs, look at host and port {form}. " if "Connection refused" in what else ""
+    return (
+        f"{where}Call again: a commit that has landed in spite of this error is recognised by its number, and does not "
+        "land twice."
     )
 
 

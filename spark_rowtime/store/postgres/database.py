@@ -1,6 +1,7 @@
 """Creates, opens, lists, renames and deletes the streams of a database."""
 
 import json
+import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -20,9 +21,10 @@ from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres import heads, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
 from spark_rowtime.store.postgres.check import check
-from spark_rowtime.store.postgres.connection import Connection
+from spark_rowtime.store.postgres.connection import WAIT_SECONDS, Connection
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.objects import Objects
+from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.store import PostgresStore, StreamRow
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.turn import expect
@@ -37,6 +39,7 @@ _CREATE = (
 _DATABASE = "SELECT current_database(), pg_postmaster_start_time()"
 """What tells databases apart, however a path names their server."""
 _Result = TypeVar("_Result")
+LOG = logging.getLogger(__name__)
 
 
 def create_postgres(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
@@ -53,7 +56,9 @@ def create_postgres(path: str, schema: pa.Schema, settings: StreamSettings, prod
         if producers:
             _expect(cursor.connection, stream, where, settings, producers)
         if settings.location is not None:
-            Objects(path, settings.location, name).create(schema)
+            objects = Objects(path, settings.location, name)
+            objects.create(schema)
+            first_mark(cursor, stream, objects)
 
     under_lock(where, run, creates=True)
 
@@ -170,6 +175,12 @@ def check_postgres(path: str) -> Report:
         return check(store)
 
 
+def adopt_postgres(path: str) -> None:
+    """Makes the database of the stream at ``path`` the owner of the objects in the stream's location."""
+    with open_postgres(path) as store:
+        store.adopt()
+
+
 def list_postgres(path: str) -> list[str]:
     """Returns the paths of the streams of a database, by name. If the path goes on, their names begin with that."""
     where = database_address(path)
@@ -211,10 +222,11 @@ def _require_same_database(where: Address, target: Address) -> None:
 
 
 def delete_postgres(path: str) -> None:
-    """Deletes a stream with all its rows."""
+    """Deletes a stream with all its rows, but leaves objects that belong to another database."""
     where = address(path)
     with open_postgres(path) as store:
         objects = store.objects
+        owned = objects is not None and store.owns_objects()
 
     def run(cursor: psycopg.Cursor[Any]) -> None:
         stream = _locked(cursor, where)
@@ -222,8 +234,10 @@ def delete_postgres(path: str) -> None:
             cursor.execute(f"DELETE FROM rowtime.{table} WHERE {column} = %s", (stream,))  # noqa: S608
 
     under_lock(where, run, repeats=False)
-    if objects is not None:
+    if objects is not None and owned:
         _remove_all(objects)
+    elif objects is not None:
+        LOG.warning("%s was deleted, but not the objects in %s, which belong to another database", path, objects.url())
 
 
 def _remove_all(objects: Objects) -> None:
@@ -273,6 +287,7 @@ def under_lock(
 
     def run(connection: psycopg.Connection[Any]) -> _Result:
         with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{WAIT_SECONDS}s'")
             tables.lock_tables(cursor)
             if creates:
                 tables.create_tables(cursor, where.path)

@@ -43,6 +43,8 @@ class HeadRow:
     horizon_floor: int | None
     horizon_largest: int | None
     horizon_rows: int
+    era: int
+    """The seq at which the era began; see :mod:`spark_rowtime.store.postgres.eras`."""
 
     @property
     def head(self) -> Head:
@@ -65,10 +67,15 @@ CLOCK = (
     "extract(epoch FROM pg_postmaster_start_time())::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 )
 """The clock of the database: since when the server has run, and the time, in microseconds."""
-SELECT = f"SELECT {', '.join(COLUMNS)}, {CLOCK} FROM rowtime.heads WHERE stream = %s AND name = %s"  # noqa: S608
+NEWEST = "ORDER BY era DESC LIMIT 1"
+"""Without it the server would look at each old version of the row that a transaction may still see; see ``eras``."""
+SELECT = f"SELECT {', '.join(COLUMNS)}, {CLOCK} FROM rowtime.heads WHERE stream = %s AND name = %s {NEWEST}"  # noqa: S608
 LOCK = f"{SELECT} FOR UPDATE"
-UPDATE = f"UPDATE rowtime.heads SET ({', '.join(COLUMNS)}) = ({', '.join(['%s'] * len(COLUMNS))}) WHERE stream = %s"  # noqa: S608
-POSITION = "SELECT seq, floor, largest, rows FROM rowtime.heads WHERE stream = %s AND name = %s"
+UPDATE = (
+    f"UPDATE rowtime.heads SET ({', '.join(COLUMNS)}) = ({', '.join(['%s'] * len(COLUMNS))}) "  # noqa: S608
+    "WHERE stream = %s AND era = %s"
+)
+POSITION = f"SELECT seq, floor, largest, rows FROM rowtime.heads WHERE stream = %s AND name = %s {NEWEST}"  # noqa: S608
 
 
 def loaded(row: Sequence[Any]) -> tuple[HeadRow, Reading]:

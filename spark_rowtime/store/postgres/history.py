@@ -25,12 +25,13 @@ from spark_rowtime.store.history import (
 )
 from spark_rowtime.store.postgres import accounts, cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.address import Address, address
-from spark_rowtime.store.postgres.connection import run
+from spark_rowtime.store.postgres.connection import gone, run
 from spark_rowtime.store.postgres.database import insert_stream, is_there, once, open_postgres, under_lock
 from spark_rowtime.store.postgres.gate import enter
 from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.objects import InObject, Objects
-from spark_rowtime.store.postgres.store import PostgresStore
+from spark_rowtime.store.postgres.owner import first_mark
+from spark_rowtime.store.postgres.store import PostgresStore, at_once
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.widths import width_class
 
@@ -38,11 +39,11 @@ PORTION_EVENTS = 256
 """How many events are read, with the bytes of their trains, at a time."""
 _EVENTS = (
     "SELECT seq, kind, producer, time, floor, stream_floor, stream_largest, stream_rows, rows, least, largest, width, "
-    "length, checksum FROM rowtime.events WHERE stream = %s AND seq > %s ORDER BY seq LIMIT %s"
+    "length, checksum FROM rowtime.events WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq LIMIT %s"
 )
 _REJECTED = (
     "SELECT id, producer, number, time, reason, bound, at_commit, owner, origin_producer, event, rows "
-    "FROM rowtime.rejected WHERE stream = %s AND id > %s ORDER BY id LIMIT 100"
+    "FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s ORDER BY id LIMIT 100"
 )
 _READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
 _KEYS = "SELECT producer, number, content FROM rowtime.key_floors WHERE stream = %s ORDER BY producer, number"
@@ -60,15 +61,24 @@ COPIED = "copied"
 @contextmanager
 def exported(path: str) -> Iterator[History]:
     """Yields the history of the stream at ``path`` as of one moment. Others may write to it meanwhile."""
-    with open_postgres(path) as store, store.state() as (connection, stream):
-        yield _Exported(store, connection, stream)
+    with open_postgres(path) as store, store.kept() as connection:
+        yield _Exported(store, connection, store.number)
 
 
 class _Exported(History):
+    """What commits replace is read at once; the log, which only grows, in portions up to that moment."""
+
     def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int) -> None:
         self._store, self._connection, self._stream = store, connection, stream
-        head, at = heads.loaded(self._query(heads.SELECT, stream, store.name)[0])
-        self._last = head.seq
+        with at_once(connection):
+            found = self._query(heads.SELECT, stream, store.name)
+            self._known = self._query(records.ALL, stream)
+            self._known_readers, self._floors = self._query(_READERS, stream), self._query(_KEYS, stream)
+            self._writers = self._query(accounts.OF_ROLE, stream, WRITER)
+        if not found:
+            raise gone(store.path)
+        head, at = heads.loaded(found[0])
+        self._last, self._last_rejection = head.seq, head.rejections
         self.about = About(
             store.stream, store.ancestors, store.schema, store.settings, moment(head, at, at.micros).uptime,
             head.rejected_removed, head.forgotten, head.forgotten_accepted, head.forgotten_rejected,
@@ -77,7 +87,7 @@ class _Exported(History):
 
     def events(self) -> Iterator[LoggedEvent]:
         last = 0
-        while rows := self._query(_EVENTS, self._stream, last, PORTION_EVENTS):
+        while rows := self._query(_EVENTS, self._stream, last, self._last, PORTION_EVENTS):
             pieces = [trains.as_slice((r[0], r[2], *r[8:11], *r[12:])) for r in rows if r[11] is not None]
             queries = trains.contents(self._stream, pieces, in_objects=self._store.objects is not None)
             answers = run(self._connection, queries) if pieces else [[]]
@@ -101,12 +111,12 @@ class _Exported(History):
         return Staged(piece.rows, piece.least, piece.largest, piece.location), self._store.carried.read(piece)
 
     def producers(self) -> Iterator[KnownProducer]:
-        for row in self._query(records.ALL, self._stream):
+        for row in self._known:
             yield KnownProducer(*row)
 
     def rejections(self) -> Iterator[KeptRejection]:
         last = 0
-        while rows := self._query(_REJECTED, self._stream, last):
+        while rows := self._query(_REJECTED, self._stream, last, self._last_rejection):
             for number, producer, commit, time, reason, bound, at_commit, *whose, content in rows:
                 last = number
                 opened = rejections.opened((number, producer, time, reason, bound, *whose, content), self.about.schema)
@@ -114,11 +124,11 @@ class _Exported(History):
                 yield KeptRejection(number, producer, commit, time, reason, bound, at_commit, kept.origin, kept.rows)
 
     def readers(self) -> Iterator[KnownReader]:
-        for name, seq, cut, seen in self._query(_READERS, self._stream):
+        for name, seq, cut, seen in self._known_readers:
             yield KnownReader(name, Position(seq, cut, None), seen)
 
     def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
-        yield from self._query(_KEYS, self._stream)
+        yield from self._floors
 
     def cuts(self) -> Iterator[LoggedCut]:
         last = 0
@@ -127,7 +137,7 @@ class _Exported(History):
             last = rows[-1][0]
 
     def accounts(self) -> Iterator[KnownAccount]:
-        yield from (KnownAccount(*row) for row in self._query(accounts.OF_ROLE, self._stream, WRITER))
+        yield from (KnownAccount(*row) for row in self._writers)
 
     def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return run(self._connection, [(sql, values)])[0]
@@ -151,6 +161,7 @@ def import_postgres(history: History, to: str, location: str | None) -> None:
             cursor.execute(*enter(streams[-1]))
             if objects is not None:
                 objects.create(history.about.schema)
+                first_mark(cursor, streams[-1], objects)
             _Import(cursor, streams[-1], history, objects).run()
 
     under_lock(where, lambda cursor: is_there(cursor, where, name), creates=True)

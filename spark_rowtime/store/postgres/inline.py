@@ -21,6 +21,11 @@ class Inline(NamedTuple):
     content: bytes | None = None
 
 
+def may_be_object(rows: pa.RecordBatch) -> bool:
+    """Returns whether a train of the rows may be large enough for an object."""
+    return bool(rows.nbytes > OBJECT_BYTES)
+
+
 class CarriedTrains:
     """Makes rows into trains and back, without the database. A process that cannot reach the database uses it.
 

@@ -64,11 +64,11 @@ class StoredMembers(Members):
 
     def copy(self) -> SortedMembers:
         """See :class:`Members`."""
-        return sorted_members(self._transaction.query(records.MEMBERS, self._transaction.stream))
+        return sorted_members(self._transaction.ask(records.members(self._transaction.stream)))
 
 
 def sorted_members(rows: list[tuple[Any, ...]]) -> SortedMembers:
-    """Returns the producers of the rows of ``records.MEMBERS``."""
+    """Returns the producers of the rows of ``records.members``."""
     return SortedMembers({name: ProducerClock(Status(status), floor) for name, status, floor, *_ in rows})
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from spark_rowtime.store.base import Slice, Staged
 from spark_rowtime.store.postgres.connection import Statement
-from spark_rowtime.store.postgres.gate import snapshot
+from spark_rowtime.store.postgres.gate import unread
 from spark_rowtime.store.postgres.objects import InObject
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS, staged_gone
@@ -32,7 +32,6 @@ _ABANDON = (
     "UPDATE rowtime.unnamed_objects SET state = 'abandoned' WHERE stream = %s AND object = ANY(%s) "
     "AND state = 'unnamed'"
 )
-_NO_SNAPSHOT = "SELECT pg_try_advisory_xact_lock(%s)"
 _OUTDATED = "SELECT object FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'outdated' LIMIT %s"
 _FORGET = "DELETE FROM rowtime.unnamed_objects WHERE stream = %s AND object = ANY(%s) AND state <> 'abandoned'"
 _FORGET_ABSENT = "DELETE FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'unnamed' AND since <= %s"
@@ -72,7 +71,7 @@ def cut(transaction: Transaction, seq: int) -> None:
 
 def outdated(transaction: Transaction, limit: int) -> list[str]:
     """Returns objects that are to be removed, since their rows were; none while a copy or a check may read them."""
-    if not transaction.query(_NO_SNAPSHOT, snapshot(transaction.stream))[0][0]:
+    if not transaction.ask(unread(transaction.stream))[0][0]:
         return []
     return [name for (name,) in transaction.query(_OUTDATED, transaction.stream, limit)]
 

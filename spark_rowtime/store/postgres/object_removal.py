@@ -6,9 +6,10 @@ from typing import Any
 
 from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.objects import Objects
+from spark_rowtime.store.postgres.owner import Ownership
 from spark_rowtime.store.postgres.transaction import Transaction
 
-PORTION_OBJECTS = 1000
+PORTION_OBJECTS = 200
 """How many objects one transaction looks at, or forgets, at most."""
 
 Transact = Callable[[Callable[[Transaction], Any]], Any]
@@ -21,13 +22,18 @@ class ObjectRemoval:
     next call removes it.
     """
 
-    def __init__(self, objects: Objects, transact: Transact) -> None:
-        self._objects, self._transact = objects, transact
+    def __init__(self, objects: Objects, owner: Ownership, transact: Transact) -> None:
+        self._objects, self._owner, self._transact = objects, owner, transact
 
-    def outdated(self) -> int:
-        """Removes the objects whose rows were removed. Returns how many there were."""
+    def require_own(self) -> None:
+        """Raises StoreUnavailableError unless this database owns the objects."""
+        self._owner.renew()
+
+    def outdated(self, ending: Callable[[], bool] = lambda: False) -> int:
+        """Removes the objects whose rows were removed, until ``ending``. Returns how many there were."""
         removed = 0
-        while names := self._transact(partial(named_objects.outdated, limit=PORTION_OBJECTS)):
+        while not ending() and (names := self._transact(partial(named_objects.outdated, limit=PORTION_OBJECTS))):
+            self._owner.renew()
             removed += self._objects.remove(names)
             self._transact(partial(named_objects.forget, names=names))
         return removed
@@ -35,7 +41,7 @@ class ObjectRemoval:
     def abandoned(self) -> tuple[int, int]:
         """Removes the objects that no commit names, once a day has passed since a call has seen that.
 
-        Returns how many there were, and their bytes.
+        Returns how many there were, and their bytes. Call it after ``require_own``.
         """
         sizes, removed, size = self._objects.sizes(), 0, 0
         names = list(sizes)

@@ -5,6 +5,9 @@ Needs no database, so that Spark's tasks write and read objects themselves.
 
 import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -20,6 +23,10 @@ OBJECT_BYTES = 64 << 10
 """A train of more bytes is an object, if the stream has a location."""
 SCHEMA_OBJECT = "schema.arrow"
 """An object without rows, which is written when the stream is created. It shows that the location can be written."""
+OWNER_OBJECT = "owner.json"
+"""The object that says which database owns the folder; see :mod:`spark_rowtime.store.postgres.owner`."""
+REMOVALS_AT_ONCE = 8
+"""How many objects are removed at the same time. Each takes an object store some tens of milliseconds."""
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """The end of an Arrow IPC stream."""
 
@@ -82,22 +89,16 @@ class Objects:
         except STORAGE_ERRORS as error:
             self._raise_unavailable(error)
         files = {info.base_name: info.size for info in found if info.type == fs.FileType.File}
-        return {name: size for name, size in sorted(files.items()) if name != SCHEMA_OBJECT}
+        return {name: size for name, size in sorted(files.items()) if name not in (SCHEMA_OBJECT, OWNER_OBJECT)}
 
     def remove(self, names: Iterable[str]) -> int:
         """Removes objects, if they are there. Returns how many were."""
-        removed, name = 0, None
         try:
             system, folder = file_system(self.location)
-            for name in names:
-                try:
-                    system.delete_file(f"{folder}/{self.stream}/{name}")
-                    removed += 1
-                except FileNotFoundError:
-                    continue
+            with ThreadPoolExecutor(REMOVALS_AT_ONCE) as several:
+                return sum(several.map(partial(_removed, system, f"{folder}/{self.stream}"), names))
         except STORAGE_ERRORS as error:
-            self._raise_unavailable(error, name)
-        return removed
+            self._raise_unavailable(error)
 
     def remove_all(self) -> None:
         """Removes the folder with all its objects, if it is there."""
@@ -108,6 +109,34 @@ class Objects:
             return
         except STORAGE_ERRORS as error:
             self._raise_unavailable(error)
+
+    def read_mark(self) -> bytes | None:
+        """Returns the content of the object that names the owner; None if there is none."""
+        try:
+            system, folder = file_system(self.location)
+            with system.open_input_stream(f"{folder}/{self.stream}/{OWNER_OBJECT}") as file:
+                content: bytes = file.read()
+                return content
+        except FileNotFoundError:
+            return None
+        except STORAGE_ERRORS as error:
+            self._raise_unavailable(error, OWNER_OBJECT)
+
+    def write_mark(self, content: bytes) -> None:
+        """Replaces the object that names the owner."""
+        try:
+            system, folder = file_system(self.location)
+            if isinstance(system, fs.LocalFileSystem):
+                place = Path(folder) / self.stream
+                new = place / f"{os.urandom(8).hex()}.{OWNER_OBJECT}"
+                _write_file(new, [content], makes_folder=False)
+                new.replace(place / OWNER_OBJECT)
+                return
+        except FileNotFoundError:
+            raise self._no_folder(OWNER_OBJECT) from None
+        except STORAGE_ERRORS as error:
+            self._raise_unavailable(error, OWNER_OBJECT)
+        self._write(OWNER_OBJECT, [content])
 
     def url(self, name: str | None = None) -> str:
         """Returns the URL of an object; without ``name``, of the folder."""
@@ -185,16 +214,29 @@ class Objects:
         ) from None
 
 
+def _removed(system: fs.FileSystem, folder: str, name: str) -> bool:
+    try:
+        system.delete_file(f"{folder}/{name}")
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _write_file(file: Path, parts: Iterable[pa.Buffer | bytes], *, makes_folder: bool) -> None:
-    """Writes a new file that survives a power failure, as the commit that will name it does."""
+    """Writes a new file that survives a power failure, as the commit that will name it does; all of it or none."""
     if makes_folder:
         file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb" if makes_folder else "xb", buffering=0) as target:
-        for part in parts:
-            rest = memoryview(part)
-            while rest:
-                rest = rest[target.write(rest) :]
-        os.fsync(target.fileno())
+        try:
+            for part in parts:
+                rest = memoryview(part)
+                while rest:
+                    rest = rest[target.write(rest) :]
+            os.fsync(target.fileno())
+        except OSError:
+            with suppress(OSError):
+                file.unlink()
+            raise
     for folder in (file.parent, *([file.parent.parent] if makes_folder else [])):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

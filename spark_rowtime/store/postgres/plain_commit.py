@@ -8,6 +8,7 @@ transaction of :mod:`spark_rowtime.store.postgres.turn` would. Otherwise it does
 from typing import Any, NamedTuple
 
 from spark_rowtime.store.base import Commit, Receipt, Staged, StreamSettings
+from spark_rowtime.store.postgres.eras import ERA_COMMITS, ERA_PRODUCERS
 from spark_rowtime.store.postgres.gate import gate
 from spark_rowtime.store.postgres.inline import Inline
 from spark_rowtime.store.postgres.trains import PART_BYTES
@@ -15,7 +16,7 @@ from spark_rowtime.store.steady_clock import Reading
 from spark_rowtime.store.widths import width_class
 from spark_rowtime.types.timestamps import END
 
-FUNCTION = """
+FUNCTION = f"""
 CREATE OR REPLACE FUNCTION rowtime.commit_plainly(
     gate bigint, of_stream bigint, stream_name text, of_producer text, of_epoch bigint, new_number bigint,
     promised bigint, new_checkpoint text, new_disorder text, idle_timeout bigint, given_boot text, given_micros bigint,
@@ -29,20 +30,22 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock(gate);
     SELECT h.xmin AS version, h.seq, h.floor, h.largest, h.rows, h.boot, h.ahead, h.stamp, h.due, h.train_bytes,
-        h.cleaned INTO head FROM rowtime.heads h WHERE h.stream = of_stream AND h.name = stream_name;
+        h.cleaned, h.attached, h.era INTO head FROM rowtime.heads h WHERE h.stream = of_stream AND h.name = stream_name
+        ORDER BY h.era DESC LIMIT 1;
     now_up := COALESCE(given_micros, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + head.ahead;
     IF NOT FOUND OR now_up < head.stamp OR now_up > head.due OR new_least < head.floor
         OR head.boot IS DISTINCT FROM COALESCE(given_boot, extract(epoch FROM pg_postmaster_start_time())::text)
     THEN RETURN; END IF;
     SELECT p.floor, p.lease INTO own FROM rowtime.producers p WHERE p.stream = of_stream AND p.name = of_producer
-        AND p.status = 'attached' AND p.epoch = of_epoch AND p.number < new_number;
+        AND p.era = head.era AND p.status = 'attached' AND p.epoch = of_epoch AND p.number + 1 = new_number;
     IF NOT FOUND OR (new_rows IS NULL AND promised <= own.floor) THEN RETURN; END IF;
     new_own := GREATEST(own.floor, promised, CASE WHEN new_rows IS NULL THEN head.floor END);
     new_floor := head.floor;
-    PERFORM 1 FROM rowtime.producers p WHERE p.stream = of_stream AND p.status = 'expected' LIMIT 1;
+    PERFORM 1 FROM rowtime.producers p WHERE p.stream = of_stream AND p.era = head.era
+        AND p.status = 'expected' LIMIT 1;
     IF NOT FOUND AND new_own IS NOT NULL THEN
         SELECT p.floor INTO weakest FROM rowtime.producers p
-            WHERE p.stream = of_stream AND p.status = 'attached' AND p.name <> of_producer
+            WHERE p.stream = of_stream AND p.era = head.era AND p.status = 'attached' AND p.name <> of_producer
             ORDER BY p.floor NULLS FIRST, p.name LIMIT 1;
         IF NOT FOUND THEN weakest := new_own; END IF;
         IF weakest IS NOT NULL THEN new_floor := GREATEST(head.floor, LEAST(weakest, new_own)); END IF;
@@ -52,7 +55,7 @@ BEGIN
         rows = head.rows + COALESCE(new_rows, 0), stamp = now_up,
         due = LEAST(head.due, now_up + own.lease, now_up + idle_timeout),
         train_bytes = head.train_bytes + COALESCE(new_length, 0)
-        WHERE h.stream = of_stream AND h.xmin = head.version;
+        WHERE h.stream = of_stream AND h.era = head.era AND h.xmin = head.version;
     IF NOT FOUND THEN RETURN; END IF;
     INSERT INTO rowtime.events VALUES (of_stream, new_seq, 'sent', of_producer, now_up, new_own, new_floor,
         GREATEST(head.largest, new_largest), head.rows + COALESCE(new_rows, 0),
@@ -62,11 +65,14 @@ BEGIN
         accepted = accepted + COALESCE(new_rows, 0), number = new_number,
         checkpoint = COALESCE(new_checkpoint, checkpoint), disorder = new_disorder,
         receipt_seq = new_seq, receipt_floor = new_floor
-        WHERE p.stream = of_stream AND p.name = of_producer;
+        WHERE p.stream = of_stream AND p.name = of_producer AND p.era = head.era;
+    IF new_seq - head.era >= GREATEST({ERA_COMMITS}, {ERA_PRODUCERS} * head.attached) THEN
+        PERFORM rowtime.begin_era(of_stream, head.era, new_seq);
+    END IF;
     landed_seq := new_seq; landed_floor := new_floor; uptime := now_up;
     cleaned := head.cleaned; train_bytes := head.train_bytes + COALESCE(new_length, 0);
 END $$;
-"""
+"""  # noqa: S608
 _CALL = f"SELECT * FROM rowtime.commit_plainly({', '.join(['%s'] * 19)})"  # noqa: S608  (constants)
 _NO_TRAIN = (None,) * 7
 
@@ -84,7 +90,7 @@ def is_plain(commit: Commit, settings: StreamSettings) -> bool:
     """Returns whether the server may decide the commit."""
     if settings.maxLag is not None or len(commit.trains) > 1 or (commit.floor is not None and commit.floor >= END):
         return False
-    if commit.rejected or commit.bounds or commit.keys is not None or commit.account is not None:
+    if commit.idle or commit.rejected or commit.bounds or commit.keys is not None or commit.account is not None:
         return False
     if not commit.trains:
         return settings.boundsBeforeRows and commit.floor is not None

@@ -10,21 +10,26 @@ from spark_rowtime.store import expiry
 from spark_rowtime.store.base import LastSeen, ProducerInfo, StreamSettings
 from spark_rowtime.store.expiry import Ticking
 from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.eras import OF_MEMBERS
+from spark_rowtime.store.postgres.heads import NEWEST
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.writes import PRODUCER_COLUMNS, PRODUCER_NAMES, UPDATE_PRODUCER
 from spark_rowtime.types.timestamps import END
 
 ALL = f"SELECT {PRODUCER_COLUMNS} FROM rowtime.producers WHERE stream = %s ORDER BY name"  # noqa: S608  (constants)
-ONE = f"SELECT {PRODUCER_COLUMNS} FROM rowtime.producers WHERE stream = %s AND name = %s"  # noqa: S608
-_SOME = f"SELECT {PRODUCER_COLUMNS} FROM rowtime.producers WHERE stream = %s AND name = ANY(%s)"  # noqa: S608
-_INSERT = (
-    f"INSERT INTO rowtime.producers (stream, {PRODUCER_COLUMNS}) VALUES (%s{', %s' * len(PRODUCER_NAMES)}) "  # noqa: S608
-    f"ON CONFLICT (stream, name) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in PRODUCER_NAMES[1:])}"
+ONE = f"SELECT {PRODUCER_COLUMNS}, era FROM rowtime.producers WHERE stream = %s AND name = %s {NEWEST}"  # noqa: S608
+_SOME = (
+    "SELECT p.* FROM unnest(%s::text[]) wanted CROSS JOIN LATERAL (SELECT "  # noqa: S608
+    f"{PRODUCER_COLUMNS}, era FROM rowtime.producers WHERE stream = %s AND name = wanted {NEWEST}) p"
 )
+_INSERT = (
+    f"INSERT INTO rowtime.producers (stream, {PRODUCER_COLUMNS}, era) VALUES (%s{', %s' * len(PRODUCER_NAMES)}, %s)"  # noqa: S608
+)
+_DELETE = "DELETE FROM rowtime.producers WHERE stream = %s AND name = %s"
 _VALUES = attrgetter(*PRODUCER_NAMES)
-_TICKING = "SELECT name, status, floor, lease, seen, sent FROM rowtime.producers WHERE stream = %s AND "
-MEMBERS = f"{_TICKING} status IN ('attached', 'idle', 'expected')"
-_MEMBER = "SELECT name, status, floor FROM rowtime.producers WHERE stream = %s AND "
+_TICKING = f"SELECT name, status, floor, lease, seen, sent FROM rowtime.producers WHERE {OF_MEMBERS}"  # noqa: S608
+_MEMBERS = f"{_TICKING} status IN ('attached', 'idle', 'expected')"
+_MEMBER = f"SELECT name, status, floor FROM rowtime.producers WHERE {OF_MEMBERS}"  # noqa: S608
 _FIRST = "ORDER BY floor NULLS FIRST, name LIMIT 1"
 WEAKEST = (
     f"SELECT name, status, floor FROM (({_MEMBER} status = 'expected' AND name <> %s {_FIRST}) UNION ALL "  # noqa: S608
@@ -32,12 +37,12 @@ WEAKEST = (
 )
 """An expected producer has no floor. The order is that of the index ``floors``; by name alone, the server may choose to
 read all producers in the order of the primary key."""
-STRONGEST = f"{_MEMBER} status = 'attached' AND name <> %s ORDER BY floor DESC NULLS LAST, name DESC LIMIT 1"
-IDLE = f"{_MEMBER} status = 'idle' AND name <> %s LIMIT 1"
+_STRONGEST = f"{_MEMBER} status = 'attached' AND name <> %s ORDER BY floor DESC NULLS LAST, name DESC LIMIT 1"
+_IDLE = f"{_MEMBER} status = 'idle' AND name <> %s LIMIT 1"
 _OVERDUE = f"{_TICKING} ((status IN ('attached', 'idle') AND seen + lease < %s) OR (status = 'attached' AND sent < %s))"
 _NEXT_DUE = (
-    "SELECT LEAST(MIN(seen + lease), MIN(sent + %s::bigint) FILTER (WHERE status = 'attached')) FROM rowtime.producers "
-    "WHERE stream = %s AND status IN ('attached', 'idle')"
+    "SELECT LEAST(MIN(seen + lease), MIN(sent + %s::bigint) FILTER (WHERE status = 'attached')) FROM rowtime.producers "  # noqa: S608
+    f"WHERE {OF_MEMBERS} status IN ('attached', 'idle')"
 )
 
 
@@ -62,6 +67,8 @@ class Record:
     holder: str
     receipt_seq: int
     receipt_floor: int | None
+    era: int = 0
+    """That of its row in the database; not known of a row of ALL."""
     counted: tuple[bool, int] = (False, 0)
     """Whether the row in the database is of an attached producer, and how many rejected rows it has."""
     stored: bool = True
@@ -113,7 +120,7 @@ def find(transaction: Transaction, name: str) -> Record | None:
 
 def find_all(transaction: Transaction, names: Sequence[str]) -> dict[str, Record]:
     """Returns those of the producers that the stream knows."""
-    rows = transaction.query(_SOME, transaction.stream, list(names))
+    rows = transaction.query(_SOME, list(names), transaction.stream)
     return {row[0]: opened(row) for row in rows}
 
 
@@ -128,20 +135,36 @@ def save(transaction: Transaction, record: Record, settings: StreamSettings) -> 
         head.due_at(record.sent + settings.idleTimeout)
     values = _VALUES(record)
     if record.stored:
-        transaction.write(UPDATE_PRODUCER, *values[1:], transaction.stream, record.name)
+        transaction.write(UPDATE_PRODUCER, *values[1:], head.era, transaction.stream, record.name, record.era)
     else:
-        transaction.write(_INSERT, transaction.stream, *values)
-    record.stored = True
+        transaction.write(_DELETE, transaction.stream, record.name)
+        transaction.write(_INSERT, transaction.stream, *values, head.era)
+    record.stored, record.era = True, head.era
 
 
 def weakest_but(stream: int, name: str) -> Statement:
     """Returns the query for the weakest producer that counts, apart from ``name``."""
-    return WEAKEST, (stream, name, stream, name)
+    return WEAKEST, (stream, stream, name, stream, stream, name)
+
+
+def members(stream: int) -> Statement:
+    """Returns the query for the producers that count."""
+    return _MEMBERS, (stream, stream)
+
+
+def strongest_but(stream: int, name: str) -> Statement:
+    """Returns the query for the producer that counts with the highest floor, apart from ``name``."""
+    return _STRONGEST, (stream, stream, name)
+
+
+def idle_but(stream: int, name: str) -> Statement:
+    """Returns the query for a producer that is idle, apart from ``name``."""
+    return _IDLE, (stream, stream, name)
 
 
 def strongest_floor_but(transaction: Transaction, name: str) -> int | None:
     """Returns the highest floor of the producers that count, apart from ``name``; an expected one has none."""
-    found = transaction.query(STRONGEST, transaction.stream, name)
+    found = transaction.ask(strongest_but(transaction.stream, name))
     return found[0][2] if found else None
 
 
@@ -155,12 +178,12 @@ def member(rows: list[tuple[Any, ...]]) -> tuple[str, ProducerClock] | None:
 
 def has_idle(transaction: Transaction, but: str) -> bool:
     """Returns whether a producer is idle, apart from ``but``."""
-    return bool(transaction.query(IDLE, transaction.stream, but))
+    return bool(transaction.ask(idle_but(transaction.stream, but)))
 
 
 def overdue_query(stream: int, now: int, idle_timeout: int | None) -> Statement:
     """Returns the query for the producers whose time is up."""
-    return _OVERDUE, (stream, now, -1 if idle_timeout is None else now - idle_timeout)
+    return _OVERDUE, (stream, stream, now, -1 if idle_timeout is None else now - idle_timeout)
 
 
 def overdue(rows: list[tuple[Any, ...]], now: int, idle_timeout: int | None) -> list[Event]:
@@ -170,7 +193,7 @@ def overdue(rows: list[tuple[Any, ...]], now: int, idle_timeout: int | None) -> 
 
 def renew_due(transaction: Transaction, idle_timeout: int | None) -> None:
     """Computes when something is due next, and notes it in the head."""
-    ((due,),) = transaction.query(_NEXT_DUE, idle_timeout, transaction.stream)
+    ((due,),) = transaction.query(_NEXT_DUE, idle_timeout, transaction.stream, transaction.stream)
     transaction.head.due = due
     transaction.changed()
 

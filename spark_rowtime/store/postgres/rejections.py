@@ -8,7 +8,9 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store.base import Rejected, Rejection
 from spark_rowtime.store.messages import read_batch
+from spark_rowtime.store.postgres.ahead import COPIED
 from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.gate import unread
 from spark_rowtime.store.postgres.transaction import Transaction
 
 LARGEST_REJECTION_BYTES = 100_000_000
@@ -20,6 +22,7 @@ KEPT_PARTS = 8
 MOST_REMOVED = 1000
 """A commit removes at most so many rejections, beside as many as it adds, so that no other producer waits for long."""
 _INSERT = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 13)})"  # noqa: S608  (constants)
+_COPY = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 12)}, {COPIED})"  # noqa: S608
 _COLUMNS = "id, producer, time, reason, bound, owner, origin_producer, event, rows"
 _PORTION = f"SELECT {_COLUMNS} FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s ORDER BY id LIMIT %s"  # noqa: S608
 _RECEIPT = (
@@ -32,6 +35,10 @@ _OLDEST = (
     "AND p.number = r.number)) ORDER BY r.id LIMIT %s"
 )
 """Selects the rejections that may be removed. What a receipt contains stays, for a retry of the commit."""
+_TOTALS = (
+    "SELECT COALESCE(sum(count), 0)::bigint, COALESCE(sum(octet_length(rows)), 0) FROM rowtime.rejected "
+    "WHERE stream = %s"
+)
 _DELETE = "DELETE FROM rowtime.rejected WHERE stream = %s AND id = ANY(%s)"
 
 
@@ -46,18 +53,19 @@ def add(
     before = head.rejections
     for one, at_commit in rejected:
         _add(transaction, producer, number, one, at_commit)
-    if head.rejected_bytes > most:
+    if head.rejected_bytes > most and transaction.ask(unread(transaction.stream))[0][0]:
         _limit(transaction, before, most - most // KEPT_PARTS, MOST_REMOVED + head.rejections - before)
 
 
 def _add(transaction: Transaction, producer: str, number: int, rejected: Rejected, at_commit: bool) -> None:
     head, origin = transaction.head, rejected.origin
     whose = (None, None, None) if origin is None else (origin.owner, origin.producer, origin.event)
-    for part in _parts(rejected.rows):
-        rows = part.serialize().to_pybytes()
+    for part, (count, rows) in enumerate(contents(rejected.rows)):
         head.rejections, head.rejected_bytes = head.rejections + 1, head.rejected_bytes + len(rows)
-        values = (transaction.at.wall, rejected.reason, rejected.bound, at_commit, *whose, part.num_rows, rows)
-        transaction.write(_INSERT, transaction.stream, head.rejections, producer, number, *values)
+        values = (transaction.at.wall, rejected.reason, rejected.bound, at_commit, *whose, count)
+        place = transaction.ahead.copied(rejected.rows, transaction.stream, part)
+        sql, given = (_INSERT, (rows,)) if place is None else (_COPY, place)
+        transaction.write(sql, transaction.stream, head.rejections, producer, number, *values, *given)
 
 
 def _limit(transaction: Transaction, before: int, wanted: int, most: int) -> None:
@@ -72,6 +80,11 @@ def _limit(transaction: Transaction, before: int, wanted: int, most: int) -> Non
         transaction.write(_DELETE, transaction.stream, gone)
 
 
+def contents(rows: pa.RecordBatch) -> list[tuple[int, bytes]]:
+    """Returns the rows as they are stored: one or several rejections, each with how many rows it has."""
+    return [(part.num_rows, part.serialize().to_pybytes()) for part in _parts(rows)]
+
+
 def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
     if rows.nbytes <= LARGEST_REJECTION_BYTES or rows.num_rows < 2:
         return [rows]
@@ -82,6 +95,11 @@ def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
 def of_receipt(stream: int, producer: str, number: int) -> Statement:
     """Returns the query for what the store rejected of the producer's commit ``number``."""
     return _RECEIPT, (stream, producer, number)
+
+
+def totals(stream: int) -> Statement:
+    """Returns the query for how many rejected rows are kept, and in how many bytes."""
+    return _TOTALS, (stream,)
 
 
 def portion(stream: int, after: int, upto: int) -> Statement:

@@ -1,30 +1,43 @@
 """Retention: removes the oldest trains, and forgets producers that left long ago, in portions."""
 
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, NamedTuple
 
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, ReaderInfo, StreamSettings
+from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, ReaderInfo, Store
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.postgres import named_objects
+from spark_rowtime.store.postgres.background import Background
+from spark_rowtime.store.postgres.gate import removing, unread
+from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
-from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.retention import needs
 
 LOG = logging.getLogger(__name__)
-PORTION_TRAINS = 1000
-"""How many trains one transaction removes at most."""
+PORTION_EVENTS = 1000
+"""How many events one transaction looks at, or removes, at most."""
+PORTION_BYTES = 16 << 20
+"""How many bytes of trains one transaction removes at most, if they are of several trains."""
 PORTION_PRODUCERS = 200
 """How many producers one transaction forgets at most."""
 LIMIT_PARTS = 8
 """The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
 MOST_PORTIONS = 20
-"""How many portions one commit removes at most. The next commits continue."""
-TRAINS = (
-    "SELECT seq, time, least, largest, length, stream_floor, stream_largest, stream_rows FROM rowtime.events "
-    "WHERE stream = %s AND seq > %s AND width IS NOT NULL ORDER BY seq LIMIT %s"
+"""How many portions follow one commit at most. The next commits continue."""
+READ = "a copy or a check of the stream goes on"
+END_SECONDS = 5
+"""How long the end of a store waits for the removal that goes on."""
+EVENTS = (
+    "SELECT seq, time, least, largest, length FROM rowtime.events WHERE stream = %s AND seq > %s AND seq <= %s "
+    "ORDER BY seq"
+)
+_CUT = (
+    "SELECT seq, least, largest, length, stream_floor, stream_largest, stream_rows FROM rowtime.events "
+    "WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq"
 )
 _READERS = "SELECT name, seq, cut FROM rowtime.readers WHERE stream = %s ORDER BY name"
 _BEGINNING = (
@@ -39,105 +52,207 @@ _FORGETTABLE = (
 _AFTER_ALL = Position(1 << 60, None, None)
 
 Transact = Callable[[Callable[[Transaction], Any]], Any]
+Needs = Sequence[tuple[str, Position]]
+"""The positions after which nothing may be removed, each with the reason why."""
+
+
+class Access(NamedTuple):
+    """How the log is read and changed.
+
+    ``transact`` runs a function in a transaction of the stream, ``rows`` runs queries and returns the rows of each, and
+    ``look`` returns the head and the uptime.
+    """
+
+    transact: Transact
+    rows: Callable[..., list[list[tuple[Any, ...]]]]
+    look: Callable[[], tuple[HeadRow, int]]
 
 
 class Collector:
-    """See ``Store.gc``. ``transact`` runs a function in a transaction of the stream."""
+    """See ``Store.gc``. ``access`` is for calls of ``collect``; ``apart`` makes one for the time after a commit."""
 
-    def __init__(self, path: str, settings: StreamSettings, transact: Transact, objects: Objects | None) -> None:
-        self._path, self._settings, self._transact = path, settings, transact
-        self._objects = None if objects is None else ObjectRemoval(objects, transact)
+    def __init__(
+        self,
+        store: Store,
+        stream: int,
+        access: Access,
+        apart: Callable[[], AbstractContextManager[Access]],
+        objects: Callable[[Access], ObjectRemoval] | None,
+    ) -> None:
+        self._path, self._settings, self._stream = store.path, store.settings, stream
+        self._access, self._apart, self._objects = access, apart, objects
+        self.background = Background(f"rowtime retention {store.path}")
+        self._tried: int | None = None
+        """How many bytes there were when a size limit was looked at last, and nothing more could go."""
 
     def collect(self, age: int | None, size: int | None, force: bool) -> Collected:
         """Runs ``gc``. An argument that is None takes its value from the stream's settings."""
         age = self._settings.retainAge if age is None else age
         size = self._settings.retainBytes if size is None else size
-        removed = self._remove(age, size, force, None)
+        objects = None if self._objects is None else self._objects(self._access)
+        if objects is not None:
+            objects.require_own()
+        removed = _Removal(self._access, self._stream, age, size, force=force, in_objects=objects is not None)
+        while not removed.portion():
+            pass
+        files = 0 if objects is None else objects.outdated()
         forgotten = 0
-        while some := self._transact(_forget):
+        while some := self._access.transact(_forget):
             forgotten += some
-        if self._objects is None:
-            return Collected(removed.rows, 0, removed.size, removed.held, forgotten)
-        files, size = self._objects.abandoned()
-        return Collected(removed.rows, removed.files + files, removed.size + size, removed.held, forgotten)
+        others, size = (0, 0) if objects is None else objects.abandoned()
+        return Collected(removed.rows, files + others, removed.size + size, removed.held, forgotten)
 
     def after_commit(self, now: int, cleaned: int | None, train_bytes: int) -> None:
-        """Removes old trains, if a part of a retention limit had passed at a commit.
+        """Removes old trains, if a part of a retention limit had passed at a commit, while the sink goes on.
 
         ``now`` is the uptime of the commit, ``cleaned`` and ``train_bytes`` are those of the head behind it.
-
-        A failure is only logged, since the commit has landed already.
         """
+        if not self.background.busy and self._due(now, cleaned, train_bytes):
+            self.background.start(partial(self._clean, train_bytes))
+
+    def end(self) -> None:
+        """Waits for the removal that goes on after a commit, and stops it if it takes long. The next one goes on."""
+        self.background.end(END_SECONDS)
+
+    def _due(self, now: int, cleaned: int | None, train_bytes: int) -> bool:
         age, size = self._settings.retainAge, self._settings.retainBytes
-        old = age is not None and (cleaned is None or now >= cleaned + age // LIMIT_PARTS)
-        if not old and (size is None or train_bytes <= size + size // LIMIT_PARTS):
-            return
+        if age is not None and (cleaned is None or now >= cleaned + age // LIMIT_PARTS):
+            return True
+        if size is None or train_bytes <= size + size // LIMIT_PARTS:
+            return False
+        tried = self._tried
+        return tried is None or not tried <= train_bytes <= tried + max(size, tried) // LIMIT_PARTS
+
+    def _clean(self, train_bytes: int) -> None:
+        """Does what is due. A failure is only logged, since the commit has landed already."""
         try:
-            self._remove(age, size, False, MOST_PORTIONS)
+            with self._apart() as access:
+                self._clean_with(access, train_bytes)
         except RowtimeError:
-            LOG.warning(
-                "Old rows of %s could not be removed; the next commits will try again", self._path, exc_info=True
-            )
+            if not self.background.ending.is_set():
+                LOG.warning(
+                    "Old rows of %s could not be removed; the next commits will try again", self._path, exc_info=True
+                )
 
-    def _remove(self, age: int | None, size: int | None, force: bool, portions: int | None) -> Collected:
-        rows = removed = 0
-        while True:
-            found: _Portion = self._transact(
-                lambda transaction: _Portion(transaction, age, size, force, self._objects is not None)
-            )
-            rows, removed = rows + found.rows, removed + found.size
-            portions = None if portions is None else portions - 1
-            if found.end or portions == 0:
-                files = 0 if self._objects is None else self._objects.outdated()
-                return Collected(rows, files, removed, found.held)
+    def _clean_with(self, access: Access, train_bytes: int) -> None:
+        ending = self.background.ending.is_set
+        age, size, in_objects = self._settings.retainAge, self._settings.retainBytes, self._objects is not None
+        removed = _Removal(access, self._stream, age, size, force=False, in_objects=in_objects)
+        finished = any(ending() or removed.portion() for _ in range(MOST_PORTIONS))
+        self._tried = train_bytes if finished and removed.held else None
+        if self._objects is not None and not ending():
+            self._objects(access).outdated(ending)
 
 
-class _Portion:
-    """The removal of the oldest trains in one transaction. ``end``: no train after them may go."""
+class _Removal:
+    """The removal of the oldest trains, portion by portion.
+
+    What may go is looked for outside of a transaction, since a transaction keeps every producer waiting. The
+    transaction repeats what may have changed: whether others have removed events, and who needs which train.
+    """
 
     def __init__(
-        self, transaction: Transaction, age: int | None, size: int | None, force: bool, in_objects: bool
+        self, access: Access, stream: int, age: int | None, size: int | None, *, force: bool, in_objects: bool
     ) -> None:
-        self._in_objects = in_objects
-        head, now, stream = transaction.head, transaction.at.uptime, transaction.stream
+        self._access, self._stream, self._in_objects = access, stream, in_objects
+        self._age, self._limit, self._force = age, size, force
+        self._horizon = self._scanned = -1
+        self._target = self._left = 0
+        self._end = False
         self.rows = self.size = 0
         self.held: str | None = None
-        trains = transaction.query(TRAINS, stream, head.horizon, PORTION_TRAINS)
-        needed = needs(_readers(transaction), head.head, force)
-        last: tuple[Any, ...] | None = None
-        self.end = len(trains) < PORTION_TRAINS
-        for train in trains:
-            seq, time, least, largest, length, *_ = train
-            beyond = size is not None and head.train_bytes - self.size > size
-            if not beyond and (age is None or time > now - age):
-                self.end = True
-                break
-            self.held = next((who for who, at in needed if between(at, _AFTER_ALL, seq, least, largest)), None)
-            if self.held:
-                self.end = True
-                break
-            last, self.size = train, self.size + length
-        if last is not None:
-            self._cut(transaction, last)
-        if age is not None and self.end:
-            head.cleaned = now
-            transaction.changed()
 
-    def _cut(self, transaction: Transaction, last: tuple[Any, ...]) -> None:
-        """Removes the log up to the train ``last``, whose own row stays as the log's beginning."""
+    def portion(self) -> bool:
+        """Looks at the next events, and removes the next ones that may go. Returns whether no more may."""
+        if self._target <= self._horizon or self._horizon < 0:
+            self._look()
+        if self._target > self._horizon:
+            self._access.transact(self._cut)
+        return self._end and self._target <= self._horizon
+
+    def _look(self) -> None:
+        head, now = self._access.look()
+        if head.horizon > self._scanned or self._horizon != head.horizon:
+            self._horizon = self._scanned = self._target = head.horizon
+            self._left, self.held = head.train_bytes, None
+        upto = self._scanned + PORTION_EVENTS
+        readers, events = self._access.rows((_READERS, (self._stream,)), (EVENTS, (self._stream, self._scanned, upto)))
+        self._end = len(events) < PORTION_EVENTS
+        needed = needs(_opened(readers), head.head, self._force)
+        for seq, time, least, largest, length in events:
+            if length is not None:
+                beyond = self._limit is not None and self._left > self._limit
+                old = beyond or (self._age is not None and time <= now - self._age)
+                self.held = _who(needed, seq, least, largest) if old else None
+                if not old or self.held:
+                    self._end = True
+                    break
+                self._target, self._left = seq, self._left - length
+            self._scanned = seq
+        if self._age is not None and self._end:
+            self._access.transact(partial(_note, now=now))
+
+    def _cut(self, transaction: Transaction) -> None:
+        """Removes the next events up to the train that was found to be the last that may go."""
+        head = transaction.head
+        if head.horizon != self._horizon:  # others have removed events
+            self._horizon = -1
+            return
+        if not transaction.ask(unread(self._stream))[0][0]:
+            self.held, self._end, self._target = READ, True, head.horizon
+            return
+        upto = min(self._target, head.horizon + PORTION_EVENTS)
+        events = transaction.query(_CUT, self._stream, head.horizon, upto)
+        last, size, held = self._step(events, needs(_readers(transaction), head.head, self._force))
+        if held is not None or last is None:
+            self.held, self._end, self._target = held, True, head.horizon if last is None else last[0]
+        if last is not None:
+            self._remove(transaction, last, size)
+
+    def _step(self, events: Sequence[tuple[Any, ...]], needed: Needs) -> tuple[tuple[Any, ...] | None, int, str | None]:
+        """Returns the last event that goes now, the bytes of the trains up to it, and who needs the one after it."""
+        last, train, size = None, None, 0
+        for event in events:
+            seq, least, largest, length, *_ = event
+            if length is not None:
+                if held := _who(needed, seq, least, largest):
+                    return train, size, held
+                if size and size + length > PORTION_BYTES:
+                    break
+                train, size = event, size + length
+            last = event
+        return last, size, None
+
+    def _remove(self, transaction: Transaction, last: tuple[Any, ...], size: int) -> None:
+        """Removes the log up to the event ``last``, whose own row stays as the log's beginning."""
         head, stream, (seq, *_, floor, largest, rows) = transaction.head, transaction.stream, last
         transaction.write("DELETE FROM rowtime.events WHERE stream = %s AND seq < %s", stream, seq)
         transaction.write("DELETE FROM rowtime.trains WHERE stream = %s AND seq <= %s", stream, seq)
         if self._in_objects:
             named_objects.cut(transaction, seq)
         transaction.write(_BEGINNING, stream, seq)
-        self.rows = rows - head.horizon_rows
+        self.rows, self.size = self.rows + rows - head.horizon_rows, self.size + size
         head.horizon, head.horizon_floor, head.horizon_largest, head.horizon_rows = seq, floor, largest, rows
-        head.train_bytes -= self.size
+        head.train_bytes -= size
+        self._horizon = seq
+
+
+def _note(transaction: Transaction, now: int) -> None:
+    """Notes that all was removed that was too old at the uptime ``now``."""
+    transaction.head.cleaned = now
+    transaction.changed()
+
+
+def _who(needed: Needs, seq: int, least: int, largest: int) -> str | None:
+    return next((who for who, at in needed if between(at, _AFTER_ALL, seq, least, largest)), None)
 
 
 def _readers(transaction: Transaction) -> list[ReaderInfo]:
-    rows = transaction.query(_READERS, transaction.stream)
+    transaction.ask(removing(transaction.stream))
+    return _opened(transaction.query(_READERS, transaction.stream))
+
+
+def _opened(rows: Sequence[tuple[Any, ...]]) -> list[ReaderInfo]:
     return [ReaderInfo(name, Position(seq, cut, None), 0) for name, seq, cut in rows]
 
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from spark_rowtime.errors import (
     StoreUnavailableError,
     StreamCompleteError,
 )
-from spark_rowtime.store.admission import fenced, never_attached, redeclared, require_open
+from spark_rowtime.store.admission import Cuts, cut, fenced, never_attached, redeclared, require_open
 from spark_rowtime.store.base import (
     Account,
     Collected,
@@ -41,18 +41,22 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.postgres import accounts, cuts, heads, log, records, rejections, trains
-from spark_rowtime.store.postgres.connection import Connection, Statement, gone
-from spark_rowtime.store.postgres.gate import snapshot
+from spark_rowtime.store.postgres import accounts, contents, heads, log, records, rejections, snapshots, trains
+from spark_rowtime.store.postgres import cuts as topic_cuts
+from spark_rowtime.store.postgres.ahead import Ahead
+from spark_rowtime.store.postgres.connection import Connection, Statement, gone, run_at_once
+from spark_rowtime.store.postgres.gate import registering, snapshot
 from spark_rowtime.store.postgres.heads import HeadRow
-from spark_rowtime.store.postgres.inline import CarriedTrains, Inline
+from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.members import sorted_members
-from spark_rowtime.store.postgres.objects import Objects
+from spark_rowtime.store.postgres.object_removal import ObjectRemoval
+from spark_rowtime.store.postgres.objects import InObject, Objects
+from spark_rowtime.store.postgres.owner import Ownership
 from spark_rowtime.store.postgres.plain_commit import Landed, call, is_plain, landed
 from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.records import Record
-from spark_rowtime.store.postgres.removal import Collector
+from spark_rowtime.store.postgres.removal import Access, Collector
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.turn import Turn, expect
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
@@ -65,17 +69,23 @@ from spark_rowtime.types.timestamps import END, wall_clock
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.014, 1.5
 """The pauses between two looks at the stream's head, while a reader waits. A look costs about 0.15 ms."""
 _KEEP = (
-    "INSERT INTO rowtime.readers SELECT stream, %s::text, %s::bigint, %s::bigint, %s::bigint FROM rowtime.heads "
-    "WHERE stream = %s AND name = %s "
+    "INSERT INTO rowtime.readers SELECT stream, %s::text, %s::bigint, %s::bigint, %s::bigint FROM rowtime.heads "  # noqa: S608
+    f"WHERE stream = %s AND name = %s {heads.NEWEST} "
     "ON CONFLICT (stream, name) DO UPDATE SET seq = excluded.seq, cut = excluded.cut, seen = excluded.seen "
     "RETURNING name"
 )
 _FORGET = "DELETE FROM rowtime.readers WHERE stream = %s AND name = %s"
 _READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
+_MAY_WRITE = (
+    "SELECT has_table_privilege('rowtime.heads', 'UPDATE') AND current_setting('transaction_read_only') = 'off'"
+)
+EXPIRY_PATIENCE = "100ms"
+"""How long a reader waits for the stream's lock to note what is due. It needs none to go on."""
 _KEYS = "SELECT content FROM rowtime.key_floors WHERE stream = %s AND producer = %s ORDER BY number"
 _NAMES = "SELECT name FROM rowtime.producers WHERE stream = %s"
 _SCHEMA = "SELECT schema FROM rowtime.streams WHERE id = %s"
 _Result = TypeVar("_Result")
+_InTransaction = Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,8 @@ class PostgresStore(Store):
     instead.
     """
 
+    keeps_staged, contact_micros = True, 1_000_000
+
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
         self.path, self._connection, self._id, self.name = path, connection, stream.id, stream.name
         self.stream, self.schema, self.settings = stream.uuid, stream.schema, stream.settings
@@ -115,31 +127,78 @@ class PostgresStore(Store):
         self.objects = None if location is None else Objects(path, location, stream.uuid)
         self.carried = CarriedTrains(path, stream.schema, self.objects)
         self._prefetch = Prefetch()
-        self._collector = Collector(path, self.settings, self._transact_plainly, self.objects)
-        self._holders = Holders()
+        objects = None if self.objects is None else self._object_removal
+        self._collector = Collector(self, stream.id, self._access(connection), self._apart, objects)
+        self._holders, self._owns = Holders(), self.objects is None
         self._unsettled: dict[str, Commit] = {}
         """The last commit of each producer, if its outcome is not known."""
 
     def _transact(
-        self, function: Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result], *first: Statement
+        self, function: _InTransaction[_Result], *first: Statement, ahead: Ahead | None = None, patience: str = ""
     ) -> _Result:
-        """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own."""
+        return self._transact_on(self._connection, function, *first, ahead=ahead, patience=patience)
+
+    def _transact_on(
+        self,
+        connection: Connection,
+        function: _InTransaction[_Result],
+        *first: Statement,
+        ahead: Ahead | None = None,
+        patience: str = "",
+    ) -> _Result:
+        """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own.
+
+        ``ahead``: what is sent before the stream is locked. ``patience``: see ``Transaction.begin``.
+        """
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
-            transaction = Transaction(connection, self._id)
-            at, found = transaction.begin(self.path, self.name, first)
+            transaction = Transaction(connection, self._id, ahead)
+            at, found = transaction.begin(self.path, self.name, first, patience)
             transaction.at = self._moment(transaction.head, at)
             result = function(transaction, Log(transaction, self.settings), found)
             transaction.finish()
             return result
 
-        return self._connection.call(once)
+        return connection.call(once)
 
-    def _transact_plainly(self, function: Callable[[Transaction], Any]) -> Any:
-        return self._transact(lambda transaction, _log, _found: function(transaction))
+    def _access(self, connection: Connection) -> Access:
+        """Returns what removes old rows by that connection."""
+
+        def transact(function: Callable[[Transaction], Any]) -> Any:
+            return self._transact_on(connection, lambda transaction, _log, _found: function(transaction))
+
+        def look() -> tuple[HeadRow, int]:
+            row = connection.one(heads.SELECT, self._id, self.name)
+            if row is None:
+                raise gone(self.path)
+            head, at = heads.loaded(row)
+            return head, self._moment(head, at).uptime
+
+        return Access(transact, connection.rows, look)
+
+    @contextmanager
+    def _apart(self) -> Iterator[Access]:
+        """Yields an access by a connection of its own, so that no call on the store waits for it."""
+        connection = self._connection.another()
+        try:
+            yield self._access(connection)
+        finally:
+            connection.close()
+
+    def _object_removal(self, access: Access) -> ObjectRemoval:
+        assert self.objects is not None
+        return ObjectRemoval(self.objects, self._ownership(self.objects, access), access.transact)
+
+    def _ownership(self, objects: Objects, access: Access) -> Ownership:
+        return Ownership(objects, self._id, access.rows, access.transact)
 
     def _moment(self, head: HeadRow, database: Reading) -> Moment:
         return moment(head, self._reading(database), self._wall(database))
+
+    @property
+    def number(self) -> int:
+        """The number of the stream in the tables."""
+        return self._id
 
     @property
     def _replaced(self) -> bool:
@@ -157,7 +216,12 @@ class PostgresStore(Store):
         return [(records.ONE, (self._id, name)), records.weakest_but(self._id, name)]
 
     def _for_producer(
-        self, name: str, function: Callable[[Turn, Record | None], _Result], *, expires: str | None = None
+        self,
+        name: str,
+        function: Callable[[Turn, Record | None], _Result],
+        *,
+        expires: str | None = None,
+        ahead: Ahead | None = None,
     ) -> _Result:
         """Runs ``function`` in a transaction that is about one producer.
 
@@ -173,7 +237,7 @@ class PostgresStore(Store):
             log.members.turn_to(record or name, weakest)
             return function(turn, record)
 
-        return self._transact(run, *self._about(name))
+        return self._transact(run, *self._about(name), ahead=ahead)
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
         def run(turn: Turn, record: Record | None) -> ProducerInfo:
@@ -246,14 +310,32 @@ class PostgresStore(Store):
             transaction.changed()
             return Turn(self, transaction, log).expire()
 
+        if not self._may_write():  # a writer does it
+            return False
         try:
-            return self._transact(run)
+            return self._transact(run, patience=EXPIRY_PATIENCE)
         except StoreUnavailableError as error:
-            if error.values.get("lacks") == "privilege":  # a user who may only read: a writer does it
+            if error.values.get("lacks") in ("lock", "privilege"):  # whoever has the lock keeps others from renewing
                 return False
             raise
 
+    def _require_own_objects(self) -> None:
+        """Raises StoreUnavailableError if what this stream adds to its location would be removed by another database.
+
+        It is asked once: a location changes its owner when a database has moved, and nobody uses the stream then.
+        """
+        if self._owns or self.objects is None:
+            return
+        self._ownership(self.objects, self._access(self._connection)).require()
+        self._owns = True
+
+    def _may_write(self) -> bool:
+        """Whether the user and the server let this process change the stream's head."""
+        return bool(self._rows(_MAY_WRITE, ())[0][0])
+
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
+        if may_be_object(rows):
+            self._require_own_objects()
         try:
             return self.carried.stage(rows, ends)
         except StoreUnavailableError:
@@ -297,12 +379,27 @@ class PostgresStore(Store):
         return landed(self._connection.look(sql, *values))
 
     def _commit_in_turn(self, commit: Commit) -> Landed:
-        def run(turn: Turn, record: Record | None) -> Landed:
-            receipt = turn.commit(commit, self._current(turn, record, commit.producer, commit.epoch))
+        """Rows that have become late are found out under the lock, and cut off without it."""
+        if any(isinstance(train.location, InObject) for train in commit.trains):  # also by tasks of Spark
+            self._require_own_objects()
+        cuts: Cuts = {}
+        while not isinstance(made := self._try_in_turn(commit, cuts), Landed):
+            cuts = cut(self, commit.trains, made)
+        return made
+
+    def _try_in_turn(self, commit: Commit, cuts: Cuts) -> Landed | int | None:
+        """Returns the floor at which trains have to be cut first, if some have to."""
+
+        def run(turn: Turn, record: Record | None) -> Landed | int | None:
+            receipt = turn.commit(commit, self._current(turn, record, commit.producer, commit.epoch), cuts)
             head = turn.transaction.head
+            if receipt is None:
+                return head.floor
             return Landed(receipt, turn.transaction.at.uptime, head.cleaned, head.train_bytes)
 
-        return self._for_producer(commit.producer, run, expires=commit.producer)
+        return self._for_producer(
+            commit.producer, run, expires=commit.producer, ahead=Ahead(contents.of_commit(commit, cuts))
+        )
 
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
         def run(turn: Turn, record: Record | None) -> None:
@@ -310,7 +407,7 @@ class PostgresStore(Store):
             if number > record.number:
                 turn.reject(record, number, rejected)
 
-        self._for_producer(producer, run, expires="")
+        self._for_producer(producer, run, expires="", ahead=Ahead(contents.of_rows(r.rows for r in rejected)))
 
     def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
         record = self._known(turn, record, producer)
@@ -428,7 +525,8 @@ class PostgresStore(Store):
     def keep(self, reader: str, position: Position) -> None:
         now = self._uptime()
         values = (reader, position.seq, position.cut, now, self._id, self.name)
-        if self._connection.one(_KEEP, *values) is None:
+        keep = (registering(self._id), (_KEEP, values))  # one transaction
+        if not self._connection.call(lambda connection: run_at_once(connection, keep))[-1]:
             raise gone(self.path)
 
     def forget(self, reader: str) -> None:
@@ -457,8 +555,20 @@ class PostgresStore(Store):
     def _uptime(self) -> int:
         return self._moment(*self._head_row()).uptime
 
+    def open_transactions(self) -> list[str]:
+        return [snapshots.shown(row) for row in self._rows(*snapshots.statement())]
+
     def horizon(self) -> Head:
         return self._head_row()[0].beginning
+
+    def adopt(self) -> None:
+        """Makes this database the owner of the stream's objects. A stream without a location has none."""
+        if self.objects is not None:
+            self._ownership(self.objects, self._access(self._connection)).take()
+
+    def owns_objects(self) -> bool:
+        """Returns whether this database may remove the stream's objects."""
+        return self.objects is not None and self._ownership(self.objects, self._access(self._connection)).owns()
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
         return self._collector.collect(age, size, force)
@@ -490,20 +600,20 @@ class PostgresStore(Store):
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
         end = self.head().seq if upto is None else upto
         while after < end:
-            found = cuts.opened(self._rows(*cuts.between(self._id, after, end)))
+            found = topic_cuts.opened(self._rows(*topic_cuts.between(self._id, after, end)))
             yield from found
-            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+            after = found[-1].seq if len(found) == topic_cuts.PORTION_CUTS else end
 
     def has_cuts(self) -> bool:
-        return self._connection.one(cuts.THERE, self._id) is not None
+        return self._connection.one(topic_cuts.THERE, self._id) is not None
 
     def last_cuts(self, producer: str) -> list[LoggedCut]:
-        return cuts.opened(self._rows(*cuts.last(self._id, producer)))
+        return topic_cuts.opened(self._rows(*topic_cuts.last(self._id, producer)))
 
     def clock(self) -> StreamClock:
         def run(connection: psycopg.Connection[Any], stream: int) -> StreamClock:
             row = connection.execute(heads.SELECT, (stream, self.name), binary=True).fetchone()
-            members = connection.execute(records.MEMBERS, (stream,), binary=True).fetchall()
+            members = connection.execute(*records.members(stream), binary=True).fetchall()
             if row is None:
                 raise gone(self.path)
             head, clock = heads.loaded(row)[0], self.settings.clock(sorted_members(members))
@@ -516,24 +626,25 @@ class PostgresStore(Store):
         """Runs ``function`` on the connection, with the stream's number. All its queries see one state."""
 
         def run(connection: psycopg.Connection[Any]) -> _Result:
-            with self._one_state(connection):
+            with at_once(connection):
                 return function(connection, self._id)
 
         return self._connection.call(run)
 
     @contextmanager
-    def state(self) -> Iterator[tuple[psycopg.Connection[Any], int]]:
-        """Yields the connection and the stream's number. All queries of the block see one state."""
-        with self._connection.lent() as connection, self._one_state(connection):
-            yield connection, self._id
+    def kept(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yields the connection, for long. Nothing is removed meanwhile. For what commits replace see ``at_once``."""
+        with self._connection.lent() as connection, _kept(connection, self._id):
+            yield connection
 
-    @contextmanager
-    def _one_state(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
-        kept = nullcontext() if self.objects is None else _objects_kept(connection, self._id)
-        with kept, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            yield
+    def kept_call(self, function: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
+        """Runs ``function`` as in ``kept``; once more if the connection is lost."""
+
+        def run(connection: psycopg.Connection[Any]) -> _Result:
+            with _kept(connection, self._id):
+                return function(connection)
+
+        return self._connection.call(run)
 
     def raised(self, bound: int) -> BoundOrigin | None:
         head = self._head_row()[0]
@@ -567,6 +678,9 @@ class PostgresStore(Store):
     def bounds(self) -> pa.Table:
         return bounds_table(log.columns(self._rows(log.COLUMNS, (self._id,))))
 
+    def answering(self, seconds: float) -> AbstractContextManager[None]:
+        return self._connection.answering(seconds)
+
     def wait(self, seq: int, timeout: float | None) -> bool:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         pause = FIRST_PAUSE_SECONDS
@@ -595,6 +709,7 @@ class PostgresStore(Store):
 
     def close(self) -> None:
         if self._connection.open_here and self._holders.remove():
+            self._collector.end()
             self._connection.close()
 
 
@@ -604,8 +719,16 @@ def refused(error: RowtimeError) -> bool:
 
 
 @contextmanager
-def _objects_kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
-    """Keeps the objects of the stream from being removed; see ``gate.snapshot``."""
+def at_once(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """All queries of the block see one state. Let it be short: the server keeps that state meanwhile."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+@contextmanager
+def _kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
+    """Keeps everything of the stream from being removed; see ``gate.snapshot``."""
     connection.execute("SELECT pg_advisory_lock_shared(%s)", (snapshot(stream),))
     try:
         yield

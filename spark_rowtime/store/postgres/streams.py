@@ -1,6 +1,7 @@
 """What the package offers. Importing it needs psycopg, from the pip extra ``postgres``."""
 
 from spark_rowtime.store.postgres.database import (
+    adopt_postgres,
     check_postgres,
     create_postgres,
     delete_postgres,
@@ -13,6 +14,7 @@ from spark_rowtime.store.postgres.store import PostgresStore
 
 __all__ = [
     "PostgresStore",
+    "adopt_postgres",
     "check_postgres",
     "create_postgres",
     "delete_postgres",

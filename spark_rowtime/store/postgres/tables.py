@@ -5,9 +5,9 @@ from typing import Any
 from psycopg import Cursor
 
 from spark_rowtime.errors import StoreUnavailableError
-from spark_rowtime.store.postgres.plain_commit import FUNCTION
+from spark_rowtime.store.postgres import eras, plain_commit
 
-VERSION = 3
+VERSION = 4
 """The version of the tables that this code creates, and the largest that it uses."""
 TABLES_LOCK = 0x726F7774
 """The advisory lock, ``rowt`` in ASCII, under which tables and streams are created, renamed and deleted."""
@@ -91,9 +91,19 @@ CREATE TABLE rowtime.topic_cuts (
 CREATE INDEX whole_cuts ON rowtime.topic_cuts (stream, producer, seq) WHERE whole;
 """
 """What version 2 adds: trains in objects of a file system, and which messages of Kafka topics bounds follow."""
-TABLES_3 = FUNCTION
-"""What version 3 adds: the function that commits."""
-_ADDED = {2: TABLES_2, 3: TABLES_3}
+TABLES_4 = f"""
+ALTER TABLE rowtime.heads ADD COLUMN era bigint NOT NULL DEFAULT 0, DROP CONSTRAINT heads_pkey;
+CREATE INDEX heads_by_era ON rowtime.heads (stream, era);
+ALTER TABLE rowtime.producers ADD COLUMN era bigint NOT NULL DEFAULT 0, DROP CONSTRAINT producers_pkey,
+    ADD PRIMARY KEY (stream, name, era);
+DROP INDEX rowtime.floors;
+CREATE INDEX floors ON rowtime.producers (stream, era, status, floor NULLS FIRST, name)
+    WHERE status IN ('attached', 'idle', 'expected');
+{eras.FUNCTION}{plain_commit.FUNCTION}
+"""
+"""What version 4 adds: eras, which keep commits from looking at old versions of rows."""
+_ADDED = {2: TABLES_2, 3: "", 4: TABLES_4}
+"""What each version adds. Version 3 had an earlier form of the function that commits."""
 HISTORY = (
     *("heads", "events", "trains", "objects", "unnamed_objects", "producers", "rejected", "readers", "key_floors"),
     *("accounts", "topic_cuts"),

@@ -33,6 +33,8 @@ def write(transaction: Transaction, seq: int, train: Staged) -> None:
     """Writes the bytes of a train, or the name of the object that has them."""
     if isinstance(train.location, InObject):
         named_objects.name(transaction, seq, train.location)
+    elif moved := transaction.ahead.moved(train, transaction.stream, seq):
+        transaction.write(moved[0], *moved[1])
     else:
         transaction.write_all(INSERT_TRAIN, [(transaction.stream, *part) for part in parts(seq, train)])
     transaction.head.train_bytes += train.location.length

@@ -5,12 +5,12 @@ from typing import Any
 
 import psycopg
 
-from spark_rowtime.store.postgres import heads
-from spark_rowtime.store.postgres.connection import Statement, gone, run
+from spark_rowtime.store.postgres import eras, heads
+from spark_rowtime.store.postgres.ahead import Ahead
+from spark_rowtime.store.postgres.connection import Statement, gone, run_at_once
 from spark_rowtime.store.postgres.gate import enter
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.uptime import Moment, note
-from spark_rowtime.store.postgres.writes import combinable, combine, make, update_head
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -18,24 +18,32 @@ class Transaction:
     """A transaction that has locked the head of one stream. Nobody else changes the stream meanwhile.
 
     Writes are sent together with the next query, or with the commit. So a commit of few rows takes two round trips:
-    the first one begins the transaction, locks the head and reads the producer.
+    the first one begins the transaction, locks the head and reads the producer. Large values are in the database before
+    it locks anything: see ``Ahead``.
+
+    Law: whatever is sent from the lock on is one message (``run_at_once``), so that a client that stands still, or has
+    vanished, loses the lock after STILL_SECONDS.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], stream: int) -> None:
-        self._connection, self.stream = connection, stream
+    def __init__(self, connection: psycopg.Connection[Any], stream: int, ahead: Ahead | None = None) -> None:
+        self._connection, self.stream, self.ahead = connection, stream, ahead or Ahead()
         self._later: list[Statement] = []
         self._changed = False
         self.head: HeadRow
         self.at: Moment
 
-    def begin(self, path: str, name: str, first: Sequence[Statement]) -> tuple[Reading, list[list[tuple[Any, ...]]]]:
+    def begin(
+        self, path: str, name: str, first: Sequence[Statement], patience: str = ""
+    ) -> tuple[Reading, list[list[tuple[Any, ...]]]]:
         """Locks the head, and runs the queries ``first`` in the same round trip.
 
-        Returns the reading of the database's clock, and the rows of the queries. Raises DataLostError if the stream was
-        deleted or renamed.
+        ``patience``: how long to wait for the lock, if not as long as usual. Returns the reading of the database's
+        clock, and the rows of the queries. Raises DataLostError if the stream was deleted or renamed.
         """
-        begin: list[Statement] = [("BEGIN", ()), enter(self.stream), (heads.LOCK, (self.stream, name))]
-        _, _, locked, *found = run(self._connection, [*begin, *first])
+        begin: list[Statement] = [] if self.ahead.send(self._connection, self.stream) else [("BEGIN", ())]
+        begin += [(f"SET LOCAL lock_timeout = '{patience}'", ())] if patience else []
+        begin += [enter(self.stream), (heads.LOCK, (self.stream, name))]
+        locked, *found = run_at_once(self._connection, [*begin, *first])[len(begin) - 1 :]
         if not locked:
             raise gone(path)
         self.head, reading = heads.loaded(locked[0])
@@ -54,7 +62,7 @@ class Transaction:
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Returns the rows of a query, which sees what was written before."""
         later, self._later = self._later, []
-        return run(self._connection, [*later, (sql, values)])[-1]
+        return run_at_once(self._connection, [*later, (sql, values)])[-1]
 
     def ask(self, statement: Statement) -> list[tuple[Any, ...]]:
         """Does what ``query`` does, for a statement with its values."""
@@ -73,18 +81,11 @@ class Transaction:
         self._send(("COMMIT", ()))
 
     def _send(self, *last: Statement) -> None:
-        later, self._later = self._later, []
+        later, self._later = [*self._later, *self.ahead.removed(self.stream)], []
         if self._changed:
             note(self.head, self.at)
-            if combinable(later):
-                self._send_combined(later, last)
-                return
-            later.insert(0, (heads.UPDATE, (*heads.values(self.head), self.stream)))
+            later.insert(0, (heads.UPDATE, (*heads.values(self.head), self.stream, self.head.era)))
+            if eras.ends(self.head.seq, self.head.era, self.head.attached):
+                later.append(eras.begin(self.stream, self.head.era, self.head.seq))
         if later or last:
-            run(self._connection, [*later, *last])
-
-    def _send_combined(self, later: Sequence[Statement], last: Sequence[Statement]) -> None:
-        with self._connection.pipeline():
-            make(self._connection, combine(update_head(self.head, self.stream), later))
-            for statement in last:
-                self._connection.execute(*statement)
+            run_at_once(self._connection, [*later, *last])

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Expected, Joined, Left, Sent, Status
+from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.store.admission import admit, landing, require_open, require_whole
+from spark_rowtime.store.admission import Cuts, admit_cut, is_next, landing, require_open, require_whole
 from spark_rowtime.store.base import REJECTS_ONLY, Commit, Receipt, Rejected, Staged, Store
 from spark_rowtime.store.postgres import accounts, cuts, named_objects, records, rejections
+from spark_rowtime.store.postgres.ahead import COPIED
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.transaction import Transaction
 
 _ADD_KEYS = "INSERT INTO rowtime.key_floors VALUES (%s, %s, %s, %s)"
+_COPY_KEYS = f"INSERT INTO rowtime.key_floors VALUES (%s, %s, %s, {COPIED})"  # noqa: S608  (a constant)
 
 
 class Turn:
@@ -68,11 +71,15 @@ class Turn:
         if cut is not None:
             cuts.add(self.transaction, LoggedCut(self.transaction.head.seq, record.name, hold, cut))
 
-    def commit(self, commit: Commit, record: Record) -> Receipt:
-        if commit.number <= record.number:
+    def commit(self, commit: Commit, record: Record, cuts: Cuts) -> Receipt | None:
+        """Makes the commit, with the trains that were cut before; None: some must be cut at the head's floor first."""
+        if not is_next(commit, record.number, self._store.path):
             return self._receipt(record)
         head = self.transaction.head
-        staged, late = admit(self._store, commit.trains, head.floor, self.log.raised)
+        admitted = admit_cut(commit.trains, cuts, head.floor, self.log.raised)
+        if admitted is None:
+            return None
+        staged, late = admitted
         require_whole(commit, late)
         named_objects.require_kept(self.transaction, staged, self._store.path)
         record.seen = self.transaction.at.uptime
@@ -88,7 +95,7 @@ class Turn:
         if commit.checkpoint is not None:
             record.checkpoint = commit.checkpoint
         if commit.keys is not None:
-            self._add_keys(commit.producer, commit.number, commit.keys.whole, commit.keys.content)
+            self._add_keys(commit.producer, commit.number, commit.keys)
         if commit.account is not None:
             accounts.save(self.transaction, record.name, commit.account)
         record.receipt_seq, record.receipt_floor = head.seq, head.floor
@@ -116,16 +123,19 @@ class Turn:
             seq = self.log.append(event, train).seq
             if bound is not None:
                 cuts.add(self.transaction, bound.logged(seq, commit.producer, hold))
-        record.tick(self.log.clock.producers.get(commit.producer), GONE[Sent])
+        if landed.events:
+            record.tick(self.log.clock.producers.get(commit.producer), GONE[Sent])
         return landed.sends
 
-    def _add_keys(self, producer: str, number: int, whole: bool, content: bytes) -> None:
+    def _add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:
         stream = self.transaction.stream
-        if whole:
+        if keys.whole:
             self.transaction.write(
                 "DELETE FROM rowtime.key_floors WHERE stream = %s AND producer = %s", stream, producer
             )
-        self.transaction.write(_ADD_KEYS, stream, producer, number, content)
+        place = self.transaction.ahead.copied(keys, stream)
+        sql, given = (_ADD_KEYS, (keys.content,)) if place is None else (_COPY_KEYS, place)
+        self.transaction.write(sql, stream, producer, number, *given)
 
 
 def expect(transaction: Transaction, log: Log, names: Sequence[str]) -> None:

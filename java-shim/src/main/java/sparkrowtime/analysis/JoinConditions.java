@@ -14,7 +14,7 @@ import sparkrowtime.support.Scala;
  * comparisons. Spark would compute what is compared twice in a column below the join. The condition would then not
  * contain the event time, and the join could not free rows by it.
  */
-final class JoinConditions {
+public final class JoinConditions {
   private JoinConditions() {}
 
   static LogicalPlan compared(Join join) {
@@ -29,7 +29,8 @@ final class JoinConditions {
     return once ? inlined((With) ((Between) e).replacement()) : e;
   }
 
-  private static Expression inlined(With with) {
+  /** The expression without common sub-expressions, whose numbers differ from run to run. */
+  public static Expression inlined(With with) {
     return with.child().transformUp(Scala.rewriting(e -> e instanceof CommonExpressionRef r ? value(r, with) : e));
   }
 

@@ -1,52 +1,64 @@
 package sparkrowtime.analysis;
 
 import java.util.List;
-import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.WindowBounds;
 import sparkrowtime.support.Scala;
 
 /**
- * Decides which time columns of an analyzed plan come from a watermark node. Spark relies on a mark in a
- * column's metadata, which can be copied: {@code alias("rowtime", metadata=...)} and {@code
- * mapInPandas(f, df.schema)} put it on other times. Called when a query is started.
+ * Decides which times of an analyzed plan come from a watermark node: columns, and times inside their structs.
+ * Spark relies on a mark in the metadata of a column or of a field, which can be copied: {@code alias("rowtime",
+ * metadata=...)} and {@code mapInPandas(f, df.schema)} put it on other times. Called when a query is started.
  *
- * <p>Law: a column is known if a watermark node is on it, or if it is a plain copy, a window, or a
- * window's time of such a column. For all other expressions and operators the answer is no.
+ * <p>Law: a time is known if a watermark node is on it, or if it is a plain copy, a window, or a window's time of
+ * such a time. Of a node that stands for several children or expressions, each must have it known at the same
+ * position. For all other expressions and operators the answer is no.
  */
 final class KnownTimes {
+  /** The place of the end of a window, in which the window's time is. */
+  private static final List<Integer> END = List.of(1);
+
   private final Definitions definitions;
 
   KnownTimes(Definitions definitions) {
     this.definitions = definitions;
   }
 
-  /** Whether {@code column}, a column of a child of {@code node}, comes from a watermark node. */
-  boolean isKnownBelow(Attribute column, LogicalPlan node) {
-    return Scala.list(node.children()).stream()
-        .anyMatch(c -> c.outputSet().contains(column) && isKnown(column, c));
+  /** Whether {@code e}, an expression over the children of {@code node}, comes from a watermark node. */
+  boolean isKnownBelow(Expression e, LogicalPlan node) {
+    return isMadeOfKnown(e, Columns.WHOLE, node);
   }
 
-  /** The same for a column of {@code plan} itself. */
-  private boolean isKnown(Attribute column, LogicalPlan plan) {
-    if (isWatermarkOn(column, plan)) {
+  private boolean isKnownBelow(Attribute column, List<Integer> place, LogicalPlan node) {
+    return Scala.list(node.children()).stream()
+        .anyMatch(c -> c.outputSet().contains(column) && isKnown(column, place, c));
+  }
+
+  /** The same for a column of {@code plan} itself, or for a time inside it. */
+  private boolean isKnown(Attribute column, List<Integer> place, LogicalPlan plan) {
+    if (place.isEmpty() && isWatermarkOn(column, plan)) {
       return true;
+    } else if (!place.isEmpty() && StatefulNodes.holdsBack(plan)) {
+      return false; // it outputs a row later, by the time of a column; what the row has inside can be earlier
     } else if (list(plan) != null) {
-      return isKnownIn(list(plan), column, plan);
+      return isKnownIn(list(plan), column, place, plan);
     } else if (plan instanceof Expand expand) {
-      int place = Definitions.place(column, plan);
-      return Scala.list(expand.projections()).stream().map(p -> p.apply(place)).allMatch(e -> isGiven(e, plan));
+      int index = Definitions.place(column, plan);
+      return Scala.list(expand.projections()).stream().map(p -> p.apply(index)).allMatch(e -> isGiven(e, place, plan));
     } else if (plan instanceof Union union) {
-      return isKnownInUnion(union, Definitions.place(column, plan));
+      return isKnownInUnion(union, Definitions.place(column, plan), place);
     } else if (definitions.body(plan) != null) {
-      return isKnownAt(Definitions.place(column, plan), definitions.body(plan));
+      return isKnownAt(Definitions.place(column, plan), place, definitions.body(plan));
+    } else if (plan instanceof UnionLoop) {
+      return false; // its columns have the ids of the first step
     }
     Attribute packed = PackedRows.followed(column, plan);
-    return packed != null ? isKnownBelow(packed, plan) : isKnownBelow(column, plan);
+    return packed != null ? isKnownBelow(packed, place, plan) : isKnownBelow(column, place, plan);
   }
 
   /** The expressions of a node that computes columns; null for other nodes. */
@@ -57,13 +69,14 @@ final class KnownTimes {
     return plan instanceof Project project ? Scala.list(project.projectList()) : null;
   }
 
-  private boolean isKnownAt(int place, LogicalPlan plan) {
-    return isKnown(plan.output().apply(place), plan);
+  private boolean isKnownAt(int index, List<Integer> place, LogicalPlan plan) {
+    return isKnown(plan.output().apply(index), place, plan);
   }
 
   /** Known in each child, or in one whose bound also holds for the others (option punctuate). */
-  private boolean isKnownInUnion(Union union, int place) {
-    List<LogicalPlan> known = Scala.list(union.children()).stream().filter(c -> isKnownAt(place, c)).toList();
+  private boolean isKnownInUnion(Union union, int index, List<Integer> place) {
+    List<LogicalPlan> known =
+        Scala.list(union.children()).stream().filter(c -> isKnownAt(index, place, c)).toList();
     return known.size() == union.children().size() || known.stream().anyMatch(c -> c.exists(KnownTimes::speaks));
   }
 
@@ -76,28 +89,33 @@ final class KnownTimes {
         || plan instanceof UpdateEventTimeWatermarkColumn u && u.eventTime().exprId().equals(column.exprId());
   }
 
-  private boolean isKnownIn(List<NamedExpression> list, Attribute column, LogicalPlan plan) {
+  private boolean isKnownIn(List<NamedExpression> list, Attribute column, List<Integer> place, LogicalPlan plan) {
     return list.stream()
         .filter(e -> e.exprId().equals(column.exprId()))
-        .anyMatch(e -> isMadeOfKnown((Expression) e, plan));
+        .anyMatch(e -> isMadeOfKnown((Expression) e, place, plan));
   }
 
-  private boolean isGiven(Expression e, LogicalPlan plan) {
-    return e.foldable() || isMadeOfKnown(e, plan);
+  private boolean isGiven(Expression e, List<Integer> place, LogicalPlan plan) {
+    return e.foldable() || isMadeOfKnown(e, place, plan);
   }
 
-  private boolean isMadeOfKnown(Expression made, LogicalPlan plan) {
+  private boolean isMadeOfKnown(Expression made, List<Integer> place, LogicalPlan plan) {
     Expression e = ExprBounds.uncast(made);
     if (e instanceof Attribute a) {
-      return isKnownBelow(a, plan);
+      return isKnownBelow(a, place, plan) || place.equals(END) && isKnownBelow(a, Columns.WHOLE, plan);
     } else if (e instanceof Alias || e instanceof TaggingExpression) {
-      return isMadeOfKnown(e.children().head(), plan);
+      return isMadeOfKnown(e.children().head(), place, plan);
     } else if (e instanceof GetStructField field) {
-      return isFieldKnown(field.child(), field.ordinal(), plan);
+      return isMadeOfKnown(field.child(), ExprBounds.within(field.ordinal(), place), plan);
+    } else if (isWindowOrItsTime(e)) {
+      List<PreciseTimestampConversion> read = WindowBounds.times(e);
+      // The first is the start of a window. The end is not earlier: that of a session is the time plus the gap.
+      boolean counts = place.isEmpty() || place.equals(END);
+      return counts && !read.isEmpty() && isMadeOfKnown(read.get(0).child(), Columns.WHOLE, plan);
     }
-    List<PreciseTimestampConversion> read = WindowBounds.times(e);
-    // The first is the start of a window. The end is not earlier: that of a session is the time plus the gap.
-    return isWindowOrItsTime(e) && !read.isEmpty() && isMadeOfKnown(read.get(0).child(), plan);
+    return e instanceof CreateNamedStruct struct
+        && !place.isEmpty()
+        && isMadeOfKnown(struct.valExprs().apply(place.get(0)), place.subList(1, place.size()), plan);
   }
 
   /** Only Spark's own window(...) and window_time(...) have these conversions. */
@@ -110,32 +128,5 @@ final class KnownTimes {
   private static boolean isConversion(Expression e) {
     return e instanceof PreciseTimestampConversion
         || e instanceof TaggingExpression && isConversion(e.children().head());
-  }
-
-  /** Whether a struct's field is a plain copy of a known time, or the end of a known window. */
-  private boolean isFieldKnown(Expression value, int field, LogicalPlan plan) {
-    Expression struct = ExprBounds.uncast(value);
-    if (struct instanceof Alias alias) {
-      return isFieldKnown(alias.child(), field, plan);
-    } else if (struct instanceof CreateNamedStruct made && !isWindowOrItsTime(made)) {
-      return isMadeOfKnown(made.valExprs().apply(field), plan);
-    } else if (struct instanceof Attribute a) {
-      return field == 1 && isKnownBelow(a, plan) || isFieldKnownBelow(a, field, plan);
-    }
-    return false;
-  }
-
-  private boolean isFieldKnownBelow(Attribute struct, int field, LogicalPlan plan) {
-    return Scala.list(plan.children()).stream()
-        .filter(c -> c.outputSet().contains(struct))
-        .anyMatch(c -> c instanceof Project project
-            ? made(struct, project).anyMatch(e -> isFieldKnown(e, field, c))
-            : isFieldKnownBelow(struct, field, c));
-  }
-
-  private static Stream<Expression> made(Attribute column, Project project) {
-    return Scala.list(project.projectList()).stream()
-        .filter(e -> e.exprId().equals(column.exprId()))
-        .map(e -> (Expression) e);
   }
 }

@@ -22,6 +22,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
     ShimMismatch.guarded(
         () -> {
           if (plan instanceof WriteToStreamStatement query && plan.exists(RowtimeRelations::isRowtime)) {
+            RefuseDamagedCheckpoint.check(query);
             RefuseOtherModes.check(query);
             check(query.inputQuery(), query.outputMode());
           }

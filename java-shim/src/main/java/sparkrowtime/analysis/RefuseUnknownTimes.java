@@ -3,6 +3,7 @@ package sparkrowtime.analysis;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.Origin;
@@ -26,18 +27,25 @@ final class RefuseUnknownTimes {
 
   private void checkNode(LogicalPlan node) {
     times(node)
-        .filter(a -> Rowtime.isWatermarked(a) && !times.isKnownBelow(a, node))
+        .filter(e -> isMarked(e) && !times.isKnownBelow(e, node))
         .findFirst()
-        .ifPresent(a -> refuse(a, node));
+        .ifPresent(e -> refuse(e, node));
   }
 
-  private static void refuse(Attribute time, LogicalPlan node) {
+  /** Spark makes a group by a field into a column, and gives it the mark of the field. */
+  private static boolean isMarked(Expression e) {
+    return e instanceof Attribute a && Rowtime.isWatermarked(a)
+        || e instanceof GetStructField field && Rowtime.isWatermarked(field.metadata());
+  }
+
+  private static void refuse(Expression e, LogicalPlan node) {
+    String time = e instanceof Attribute a ? a.name() + " (" + Origin.of(a, node) + ")" : e.sql();
     throw new IllegalArgumentException(
-        node.nodeName() + " keeps rows by the time " + time.name() + " (" + Origin.of(time, node) + "), but no"
+        node.nodeName() + " keeps rows by the time " + time + ", but no"
             + " watermark is known for this time: the column only has a watermark's mark in its metadata. Such a mark"
             + " is copied with a schema or with metadata (give mapInPandas its schema as text, and alias without"
-            + " metadata), out of a struct that was aggregated, and by a union with a stream or a column that has no"
-            + " watermark. Call withWatermark on the column after that step. For a union, option punctuate=true on the"
+            + " metadata), out of a struct that was grouped by, aggregated or joined (keep the time as a column of its"
+            + " own), and by a union with a stream, a column or a field that has no watermark. Call withWatermark on the column after that step. For a union, option punctuate=true on the"
             + " rowtime stream declares that its bound also holds for the other input.");
   }
 
@@ -46,15 +54,15 @@ final class RefuseUnknownTimes {
    * watermark, a deduplication or a join drops rows by any marked column, also by one that is no key and in no
    * condition.
    */
-  private static Stream<Attribute> times(LogicalPlan node) {
+  private static Stream<? extends Expression> times(LogicalPlan node) {
     if (!StatefulNodes.keepsRows(node)) {
       return Stream.of();
     } else if (node instanceof Aggregate aggregate) {
-      return references(Scala.list(aggregate.groupingExpressions()).stream());
+      return Scala.list(aggregate.groupingExpressions()).stream().flatMap(RefuseUnknownTimes::withReferences);
     } else if (node instanceof Deduplicate deduplicate && !hasWatermark(node)) {
       return Scala.list(deduplicate.keys()).stream();
     } else if (node instanceof Join join && !hasWatermark(node)) {
-      return references(Stream.ofNullable(Scala.orNull(join.condition())));
+      return Stream.ofNullable(Scala.orNull(join.condition())).flatMap(RefuseUnknownTimes::withReferences);
     }
     return Scala.list(node.children()).stream()
         .filter(LogicalPlan::isStreaming)
@@ -66,7 +74,7 @@ final class RefuseUnknownTimes {
         Scala.function(n -> n instanceof EventTimeWatermark || n instanceof UpdateEventTimeWatermarkColumn));
   }
 
-  private static Stream<Attribute> references(Stream<? extends Expression> expressions) {
-    return expressions.flatMap(e -> Scala.list(e.references().toSeq()).stream());
+  private static Stream<Expression> withReferences(Expression e) {
+    return Stream.concat(Stream.of(e), Scala.list(e.references().toSeq()).stream());
   }
 }

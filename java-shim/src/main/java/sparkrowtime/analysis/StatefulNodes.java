@@ -11,6 +11,16 @@ public final class StatefulNodes {
     return node instanceof LogicalPlan plan && plan.isStreaming() && (isOfOneStream(plan) || isStreamJoin(plan));
   }
 
+  /** Whether a node keeps rows and outputs them in a later batch. A deduplication outputs a row at once, or never. */
+  static boolean holdsBack(LogicalPlan node) {
+    return keepsRows(node) && !(node instanceof Deduplicate || node instanceof DeduplicateWithinWatermark);
+  }
+
+  /** Whether a node can output rows when no row of its input follows. A join without a watermark outputs a pair at once. */
+  public static boolean outputsByItself(Object node) {
+    return node instanceof LogicalPlan plan && holdsBack(plan) && !isStreamJoin(plan);
+  }
+
   /** The stream that a transformWithState reads; null for other nodes. Its other input is a table, the initial state. */
   public static LogicalPlan input(LogicalPlan node) {
     LogicalPlan function = node instanceof SerializeFromObject objects ? objects.child() : node;
@@ -32,7 +42,7 @@ public final class StatefulNodes {
         || node instanceof TransformWithStateInPySpark;
   }
 
-  static boolean isStreamJoin(LogicalPlan node) {
+  public static boolean isStreamJoin(Object node) {
     return node instanceof Join join && join.left().isStreaming() && join.right().isStreaming();
   }
 }

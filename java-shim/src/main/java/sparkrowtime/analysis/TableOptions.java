@@ -23,13 +23,14 @@ import sparkrowtime.support.Scala;
 /**
  * The options of a table {@code USING rowtime}. Spark passes a Python source only the options that a query
  * gives in {@code WITH (...)}, and not those of the table, such as path. This class adds them to the
- * relation, also to one that is written.
+ * relation, also to one that is written; each also with the prefix that Spark gives it where a table is created.
  *
  * <p>Law: an option of the query overrides one of the table. Adding is idempotent. Relations without a
  * table do not change.
  */
 final class TableOptions {
   private static final String SESSION_CATALOG = "spark_catalog";
+  private static final String OF_TABLE = "option.";
 
   private TableOptions() {}
 
@@ -71,6 +72,7 @@ final class TableOptions {
     CatalogStorageFormat storage = storage(table, tables);
     Map<String, String> properties = CollectionConverters.asJava(storage.properties());
     Map<String, String> options = new HashMap<>(new CaseInsensitiveStringMap(properties));
+    properties.forEach((name, value) -> options.put(OF_TABLE + name, value));
     if (storage.locationUri().isDefined()) {
       options.put("path", CatalogUtils.URIToString(storage.locationUri().get()));
     }

@@ -1,74 +1,96 @@
 package sparkrowtime.bounds;
 
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.BinaryOperator;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 
-/** The bounds of the columns of one node of a plan. A column without an entry has no bound. */
+/**
+ * The bounds of the columns of one node of a plan, and of the times inside their structs. A place without an
+ * entry has no bound.
+ *
+ * <p>Law: a time inside a value is found by its position, as Spark's UNION and casts find it. Its name can be
+ * another one in each part.
+ */
 public final class Columns {
-  /** The fields that can have a bound: the column itself, and those of a window. */
-  static final String[] FIELDS = {"", "start", "end"};
+  /** The place of the column itself. The place of a field is its index in each struct on the way to it. */
+  public static final List<Integer> WHOLE = List.of();
 
-  private record Key(ExprId id, String field) {}
+  /** The place of a window's start. */
+  static final List<Integer> START = List.of(0);
 
-  private final Map<Key, Bound> bounds = new HashMap<>();
+  /** The place of a window's end. */
+  static final List<Integer> END = List.of(1);
 
-  public Bound get(ExprId id, String field) {
-    Bound whole = bounds.get(new Key(id, ""));
-    return whole != null && whole.isOrdinary() ? whole : bounds.get(new Key(id, field));
+  private final Map<ExprId, Map<List<Integer>, Bound>> bounds = new HashMap<>();
+
+  public Bound get(ExprId id, List<Integer> place) {
+    Map<List<Integer>, Bound> column = bounds.getOrDefault(id, Map.of());
+    Bound whole = column.get(WHOLE);
+    return whole != null && whole.isOrdinary() ? whole : column.get(place);
   }
 
   public Bound get(Attribute column) {
-    return get(column.exprId(), "");
+    return get(column.exprId(), WHOLE);
   }
 
-  void put(ExprId id, String field, Bound bound) {
+  void put(ExprId id, List<Integer> place, Bound bound) {
     if (bound != null) {
-      bounds.put(new Key(id, field), bound);
+      bounds.computeIfAbsent(id, any -> new HashMap<>()).put(place, bound);
     }
   }
 
   void putAll(Columns other) {
-    bounds.putAll(other.bounds);
+    other.bounds.forEach((id, column) -> bounds.computeIfAbsent(id, any -> new HashMap<>()).putAll(column));
   }
 
   /** Whether one of these columns, which is never NULL, is at the end of time: then no row follows. */
   boolean haveEnded(List<Attribute> columns) {
     return columns.stream()
         .filter(a -> !a.nullable())
-        .flatMap(a -> Stream.of(FIELDS).map(field -> get(a.exprId(), field)))
+        .flatMap(a -> times(a).map(place -> get(a.exprId(), place)))
         .anyMatch(b -> b != null && b.isPromise() && EndOfTime.isEnd(b.floor()));
+  }
+
+  /** The times of a column that are not NULL unless it is. Any other field may be. */
+  private static Stream<List<Integer>> times(Attribute a) {
+    return WindowBounds.isWindow(a) ? Stream.of(START, END) : Stream.of(WHOLE);
   }
 
   /** Moves each bound to the end of time, also that of a constant, since no row follows. */
   void end() {
-    bounds.replaceAll((key, b) -> b.isKnown() ? b.withFloor(EndOfTime.WITHIN) : b);
+    bounds.values().forEach(column -> column.replaceAll((place, b) -> b.isKnown() ? b.withFloor(EndOfTime.WITHIN) : b));
   }
 
   /**
-   * Sets every field of {@code to} to both bounds combined, or to none if one of them is missing.
+   * Sets every place of {@code to} to both bounds combined, or to none if one of them is missing.
    * Windows of different sizes have no bound of their start, since it is computed from the end and the
    * size.
    */
   void merge(Attribute to, Columns one, Attribute a, Columns two, Attribute b, BinaryOperator<Bound> combine) {
-    boolean sameSize = size(one, a) == size(two, b);
-    for (String field : FIELDS) {
-      if (field.equals("start") && !sameSize) {
-        continue;
-      }
-      Bound left = one.get(a.exprId(), field);
-      Bound right = two.get(b.exprId(), field);
-      put(to.exprId(), field, left == null || right == null ? null : combine.apply(left, right));
+    boolean noStart = (WindowBounds.isFixedSize(a) || WindowBounds.isFixedSize(b)) && size(one, a) != size(two, b);
+    Set<List<Integer>> places = new HashSet<>(one.places(a));
+    places.addAll(two.places(b));
+    for (List<Integer> place : places) {
+      Bound left = one.get(a.exprId(), place);
+      Bound right = two.get(b.exprId(), place);
+      boolean missing = left == null || right == null || noStart && place.equals(START);
+      put(to.exprId(), place, missing ? null : combine.apply(left, right));
     }
   }
 
+  private Set<List<Integer>> places(Attribute a) {
+    return bounds.getOrDefault(a.exprId(), Map.of()).keySet();
+  }
+
   private static long size(Columns columns, Attribute a) {
-    Bound start = columns.get(a.exprId(), "start");
-    Bound end = columns.get(a.exprId(), "end");
+    Bound start = columns.get(a.exprId(), START);
+    Bound end = columns.get(a.exprId(), END);
     return start == null || end == null || !end.isKnown() ? 0 : end.floor() - start.floor();
   }
 }

@@ -25,6 +25,30 @@ import sparkrowtime.support.Scala;
  * by something else, nothing is known.
  */
 public class Evictions {
+  /** Evictions as if each operator that keeps rows had evicted something, so that its times have a bound. */
+  static final Evictions SOME =
+      new Evictions() {
+        @Override
+        public Long ofGroups(Attribute by) {
+          return Rowtime.isWatermarked(by) ? 0L : null;
+        }
+
+        @Override
+        public Long ofJoins(Attribute time) {
+          return ofGroups(time);
+        }
+
+        @Override
+        public Long ofEmitted(Attribute time) {
+          return 0L;
+        }
+
+        @Override
+        public Long followed() {
+          return 0L;
+        }
+      };
+
   private static final long NOTHING = Long.MIN_VALUE;
 
   private final Map<ExprId, Long> groups = new HashMap<>();

@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.TimestampType;
-import org.apache.spark.unsafe.types.UTF8String;
 import sparkrowtime.support.Scala;
 
 /**
@@ -34,13 +33,37 @@ public final class ExprBounds {
     return known != null ? known : onlyOrdinary(e) ? Bound.ORDINARY : null;
   }
 
+  /** The bound of a time inside the value of an expression: a column, a struct made by the expression, or a window. */
+  Bound of(Expression e, List<Integer> place) {
+    if (place.isEmpty()) {
+      return of(e);
+    }
+    Expression value = uncast(e);
+    if (value instanceof Attribute a) {
+      return columns.get(a.exprId(), place);
+    } else if (value instanceof Alias alias) {
+      return of(alias.child(), place);
+    } else if (value instanceof GetStructField field) {
+      return of(field.child(), within(field.ordinal(), place));
+    } else if (value instanceof CreateNamedStruct made) {
+      Bound direct = of(made.valExprs().apply(place.get(0)), place.subList(1, place.size()));
+      return direct != null || place.size() > 1 ? direct : WindowBounds.of(made, place.get(0), this);
+    }
+    return null;
+  }
+
+  /** The place of something in a struct's field, given its place in the field. */
+  public static List<Integer> within(int field, List<Integer> place) {
+    return Stream.concat(Stream.of(field), place.stream()).toList();
+  }
+
   private Bound known(Expression e) {
     if (e instanceof Attribute a) {
       return columns.get(a);
     } else if (e instanceof Literal literal) {
       return constant(literal);
     } else if (e instanceof GetStructField field) {
-      return ofField(field.child(), field.childSchema().apply(field.ordinal()).name());
+      return of(field.child(), List.of(field.ordinal()));
     } else if (e instanceof RuntimeReplaceable replaced) {
       return of(replaced.replacement());
     } else if (e instanceof SQLScalarFunction function) {
@@ -63,30 +86,6 @@ public final class ExprBounds {
   /** The expression without casts to the type that it has. A view defined in SQL has one around each column. */
   public static Expression uncast(Expression e) {
     return e instanceof Cast cast && cast.child().dataType().sameType(cast.dataType()) ? uncast(cast.child()) : e;
-  }
-
-  /** The bound of a field of a struct, which is a column or is made by this expression. */
-  Bound ofField(Expression value, String field) {
-    Expression struct = uncast(value);
-    if (struct instanceof Attribute a) {
-      return columns.get(a.exprId(), field);
-    } else if (struct instanceof Alias alias) {
-      return ofField(alias.child(), field);
-    } else if (struct instanceof CreateNamedStruct made) {
-      return ofMade(made, place(field, Scala.list(made.names())));
-    }
-    return null;
-  }
-
-  /** The index of the only field of this name; -1 if there is none, or if several have it, as bounds go by names. */
-  private static int place(String field, List<Object> names) {
-    UTF8String name = UTF8String.fromString(field);
-    return names.indexOf(name) == names.lastIndexOf(name) ? names.indexOf(name) : -1;
-  }
-
-  private Bound ofMade(CreateNamedStruct made, int field) {
-    Bound direct = field < 0 ? null : of(made.valExprs().apply(field));
-    return field < 0 || direct != null ? direct : WindowBounds.of(made, field, this);
   }
 
   private Bound moved(Expression e, int argument) {

@@ -2,6 +2,8 @@ package sparkrowtime.bounds;
 
 import java.util.List;
 import java.util.function.ToLongFunction;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -9,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 import sparkrowtime.analysis.PackedRows;
@@ -51,6 +54,11 @@ public final class PlanBounds {
     this(definitions, floors, new Evictions(), new RowsSeen(stream -> null));
   }
 
+  /** Which columns of a query can have a bound: those that have one when each stream and each operator has. */
+  public static PlanBounds possible(LogicalPlan plan) {
+    return new PlanBounds(new Definitions(plan), stream -> 0L, Evictions.SOME, new RowsSeen(stream -> null));
+  }
+
   public Columns of(LogicalPlan plan) {
     if (!plan.isStreaming()) {
       return new Columns();
@@ -78,6 +86,27 @@ public final class PlanBounds {
     return ofOneInput(plan);
   }
 
+  /**
+   * The bound of a watermark node's column. When all streams below it are complete no row follows, whatever the
+   * column is: the watermark of a time that no bound speaks of ends, too.
+   */
+  public Bound of(EventTimeWatermark node) {
+    return haveEnded(node.child()) ? Bound.of(EndOfTime.WITHIN) : of(node.child()).get(node.eventTime());
+  }
+
+  private boolean haveEnded(LogicalPlan plan) {
+    return !plan.exists(Scala.function(StatefulNodes::outputsByItself))
+        && Scala.list(plan.collectLeaves()).stream().filter(LogicalPlan::isStreaming).allMatch(this::hasEnded);
+  }
+
+  private boolean hasEnded(LogicalPlan leaf) {
+    return definitions.body(leaf) != null
+        ? haveEnded(definitions.body(leaf))
+        : leaf instanceof StreamingDataSourceV2ScanRelation r
+            && r.stream() instanceof BoundedStream s
+            && EndOfTime.isEnd(floors.applyAsLong(s));
+  }
+
   /** The operators that pass bounds are a closed list. Any other operator may keep rows, or create times. */
   private Columns ofOneInput(LogicalPlan plan) {
     LogicalPlan input = onlyStream(plan);
@@ -98,7 +127,7 @@ public final class PlanBounds {
       Attribute followed = input.outputSet().contains(a) ? null : PackedRows.followed(a, plan);
       if (followed != null) {
         Bound bound = below.get(followed);
-        columns.put(a.exprId(), "", plan instanceof TransformWithStateInPySpark ? given(bound) : bound);
+        columns.put(a.exprId(), Columns.WHOLE, plan instanceof TransformWithStateInPySpark ? given(bound) : bound);
       }
     }
     return columns;
@@ -115,7 +144,7 @@ public final class PlanBounds {
     Columns columns = new Columns();
     if (bound != null) {
       long floor = above == null ? Bound.UNKNOWN_YET : above + 1;
-      columns.put(declared.eventTime().exprId(), "", bound.weakest(Bound.of(floor)));
+      columns.put(declared.eventTime().exprId(), Columns.WHOLE, bound.weakest(Bound.of(floor)));
     }
     return columns;
   }
@@ -129,7 +158,7 @@ public final class PlanBounds {
   }
 
   private static Bound time(Columns columns, Attribute a) {
-    return columns.get(a.exprId(), a.dataType() instanceof StructType ? "end" : "");
+    return columns.get(a.exprId(), a.dataType() instanceof StructType ? Columns.END : Columns.WHOLE);
   }
 
   private Bound given(Bound bound) {
@@ -147,11 +176,11 @@ public final class PlanBounds {
     for (Attribute a : Scala.list(source.output())) {
       if (RowtimeRelations.isRowtime(source)) {
         // At analysis no floor is known. Any floor shows which columns can have a bound.
-        columns.put(a.exprId(), "", Rowtime.isRowtime(a) ? Bound.of(0L) : null);
+        columns.put(a.exprId(), Columns.WHOLE, Rowtime.isRowtime(a) ? Bound.of(0L) : null);
       } else if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
-        columns.put(a.exprId(), "", isSource(source) ? Bound.ORDINARY : null);
+        columns.put(a.exprId(), Columns.WHOLE, isSource(source) ? Bound.ORDINARY : null);
       } else if (Rowtime.isRowtime(a)) {
-        columns.put(a.exprId(), "", new Bound(floors.applyAsLong(s), false, s.speaks()));
+        columns.put(a.exprId(), Columns.WHOLE, new Bound(floors.applyAsLong(s), false, s.speaks()));
       }
     }
     return columns;
@@ -177,13 +206,22 @@ public final class PlanBounds {
 
   private static void put(Columns columns, ExprId id, Expression e, Columns input) {
     ExprBounds bounds = new ExprBounds(input);
-    if (e.dataType() instanceof StructType) {
-      for (String field : ((StructType) e.dataType()).fieldNames()) {
-        columns.put(id, field, field.isEmpty() ? null : bounds.ofField(e, field));
-      }
+    if (e.dataType() instanceof StructType type) {
+      places(type).forEach(place -> columns.put(id, place, bounds.of(e, place)));
     } else if (e.dataType() instanceof TimestampType || e instanceof Attribute || bounds.of(e) == Bound.ORDINARY) {
-      columns.put(id, "", bounds.of(e));
+      columns.put(id, Columns.WHOLE, bounds.of(e));
     }
+  }
+
+  /** The places in a struct, of structs inside it, too. */
+  private static Stream<List<Integer>> places(StructType type) {
+    return IntStream.range(0, type.length()).boxed().flatMap(i -> places(i, type.apply(i).dataType()));
+  }
+
+  private static Stream<List<Integer>> places(int field, DataType type) {
+    return type instanceof StructType inner
+        ? places(inner).map(place -> ExprBounds.within(field, place))
+        : Stream.of(List.of(field));
   }
 
   /** A sliding window puts every row into several windows. The earliest of them counts. */
@@ -288,15 +326,15 @@ public final class PlanBounds {
       return;
     }
     if (!(a.dataType() instanceof StructType)) {
-      columns.put(a.exprId(), "", with(Bound.of(least), input.get(a), alsoNew));
+      columns.put(a.exprId(), Columns.WHOLE, with(Bound.of(least), input.get(a), alsoNew));
       return;
     }
-    Bound start = input.get(a.exprId(), "start");
-    Bound end = input.get(a.exprId(), "end");
-    columns.put(a.exprId(), "end", with(Bound.of(least), end, alsoNew));
+    Bound start = input.get(a.exprId(), Columns.START);
+    Bound end = input.get(a.exprId(), Columns.END);
+    columns.put(a.exprId(), Columns.END, with(Bound.of(least), end, alsoNew));
     if (WindowBounds.isFixedSize(a) && start != null && end != null && end.isKnown()) {
       long size = end.floor() - start.floor();
-      columns.put(a.exprId(), "start", with(Bound.of(least - size), start, alsoNew));
+      columns.put(a.exprId(), Columns.START, with(Bound.of(least - size), start, alsoNew));
     }
   }
 

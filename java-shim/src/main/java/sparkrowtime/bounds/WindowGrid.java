@@ -69,8 +69,8 @@ public final class WindowGrid {
   /** Start and end of the window of a row at this time; null if they are not known below the operators that keep rows. */
   private long[] window(Attribute window, LogicalPlan node, long micros) {
     Columns columns = new PlanBounds(definitions, stream -> micros).of(node);
-    Bound start = columns.get(window.exprId(), "start");
-    Bound end = columns.get(window.exprId(), "end");
+    Bound start = columns.get(window.exprId(), Columns.START);
+    Bound end = columns.get(window.exprId(), Columns.END);
     boolean known = start != null && end != null && start.isKnown() && end.isKnown();
     return known ? new long[] {start.floor(), end.floor()} : null;
   }

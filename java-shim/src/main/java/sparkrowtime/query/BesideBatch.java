@@ -23,8 +23,10 @@ import sparkrowtime.beside.Beside;
 import sparkrowtime.beside.ForwardOffsets;
 import sparkrowtime.beside.InTime;
 import sparkrowtime.beside.LateRows;
+import sparkrowtime.beside.TopicIds;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.source.BoundedStream;
+import sparkrowtime.source.OffsetJson;
 import sparkrowtime.support.ArrowRows;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
@@ -49,6 +51,8 @@ final class BesideBatch {
   private final Map<ExprId, BoundedStream> byTime = new HashMap<>();
   private final Map<String, List<BoundedStream>> byId = new HashMap<>();
   private final Map<BoundedStream, List<Late>> late = new HashMap<>();
+  private final Map<BoundedStream, TopicIds> ids = new HashMap<>();
+  private final Map<BoundedStream, String> asked = new HashMap<>();
   private long batch = -1;
 
   BesideBatch(BoundedQuery query) {
@@ -60,7 +64,11 @@ final class BesideBatch {
     LogicalPlan branch = node instanceof Union union ? Beside.branch(union) : null;
     if (branch != null) {
       BoundedStream stream = (BoundedStream) ((StreamingDataSourceV2ScanRelation) Beside.leaf(branch)).stream();
-      topics.put(stream, source(Beside.leaf(Beside.rows((Union) node, branch))));
+      LogicalPlan leaf = Beside.leaf(Beside.rows((Union) node, branch));
+      topics.put(stream, source(leaf));
+      if (leaf instanceof StreamingDataSourceV2ScanRelation relation) {
+        ids.put(stream, new TopicIds(relation.stream(), relation.relation().options()));
+      }
       byId.computeIfAbsent(stream.beside(), id -> new ArrayList<>()).add(stream);
       Scala.list(node.output()).forEach(a -> byTime.put(a.exprId(), stream));
     }
@@ -107,6 +115,27 @@ final class BesideBatch {
             ForwardOffsets.require(stream.described().get("path"), start.json(), end.json());
           }
         });
+    requireSame(context);
+  }
+
+  /**
+   * Throws if topics have been deleted and made anew since bounds were sent beside them, also where their offsets have
+   * grown past the old ones. Asks once for each end of the topics, after Spark has seen that end.
+   */
+  private void requireSame(StreamExecutionContext context) {
+    ids.forEach(
+        (stream, ofTopics) -> {
+          Offset own = Scala.orNull(context.endOffsets().get(stream));
+          Offset end = Scala.orNull(context.endOffsets().get(topics.get(stream)));
+          if (own != null && end != null && !end.json().equals(asked.put(stream, end.json()))) {
+            stream.requireTopics(own, ofTopics.of(OffsetJson.namesOfTopics(end.json())));
+          }
+        });
+  }
+
+  /** The run of the query has ended. */
+  void close() {
+    ids.values().forEach(TopicIds::close);
   }
 
   /** The floor of the batch that is being planned, and where to keep the rows below it. */
@@ -114,6 +143,7 @@ final class BesideBatch {
     StreamExecutionContext context = query.spark().getLatestExecutionContext();
     if (context.batchId() != batch) {
       requireKept();
+      requireSame(context);
       batch = context.batchId();
       late.clear();
     }

@@ -95,6 +95,7 @@ public final class BoundedQuery {
     StablePlan.require(conf, execution.logicalPlan());
     FirstZone.require(execution);
     CheckpointedTimes.check(execution);
+    CheckpointedBounds.check(execution);
     try {
       propagatorField().set(execution, new BoundPropagator(this));
       return this;
@@ -205,6 +206,13 @@ public final class BoundedQuery {
       beside = new BesideBatch(this);
     }
     return beside;
+  }
+
+  /** Frees what this run has opened. */
+  public void close() {
+    if (beside != null) {
+      beside.close();
+    }
   }
 
   boolean isCurrent(long batchId) {

@@ -38,6 +38,15 @@ final class CheckpointFile {
     }
   }
 
+  /** Replaces the text. */
+  void replace(String text) {
+    try {
+      write(text);
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot write " + file + ".", e);
+    }
+  }
+
   Path checkpoint() {
     return root;
   }

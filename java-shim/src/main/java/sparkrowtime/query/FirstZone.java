@@ -7,24 +7,19 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.TimestampAddInterval;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import sparkrowtime.analysis.StatefulNodes;
 import sparkrowtime.bounds.Bound;
-import sparkrowtime.bounds.Definitions;
-import sparkrowtime.bounds.Evictions;
 import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.Monotonic;
 import sparkrowtime.bounds.PlanBounds;
-import sparkrowtime.bounds.RowsSeen;
-import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
@@ -39,30 +34,6 @@ import sparkrowtime.support.Scala;
  */
 final class FirstZone {
   private static final String FILE = "rowtime-zones";
-
-  /** Evictions as if each operator that keeps rows had evicted something, so that its times have a bound. */
-  private static final Evictions KNOWN =
-      new Evictions() {
-        @Override
-        public Long ofGroups(Attribute by) {
-          return Rowtime.isWatermarked(by) ? 0L : null;
-        }
-
-        @Override
-        public Long ofJoins(Attribute time) {
-          return ofGroups(time);
-        }
-
-        @Override
-        public Long ofEmitted(Attribute time) {
-          return 0L;
-        }
-
-        @Override
-        public Long followed() {
-          return 0L;
-        }
-      };
 
   private FirstZone() {}
 
@@ -91,14 +62,14 @@ final class FirstZone {
 
   /** The ids of the zones that the bound of some column of the plan, or the eviction of a join, depends on. */
   static Set<String> zones(LogicalPlan plan) {
-    PlanBounds bounds = new PlanBounds(new Definitions(plan), stream -> 0L, KNOWN, new RowsSeen(stream -> null));
+    PlanBounds bounds = PlanBounds.possible(plan);
     Set<String> zones = new TreeSet<>();
     plan.foreach(Scala.each(node -> addZones(node, bounds, zones)));
     return zones;
   }
 
   private static void addZones(LogicalPlan node, PlanBounds bounds, Set<String> zones) {
-    if (isStreamJoin(node) || node instanceof Filter && node.exists(FirstZone::isStreamJoin)) {
+    if (StatefulNodes.isStreamJoin(node) || node instanceof Filter && node.exists(StatefulNodes::isStreamJoin)) {
       Scala.list(node.expressions()).forEach(e -> e.foreach(Scala.each(part -> addDays(part, zones))));
     }
     if (!(node instanceof Project || node instanceof Aggregate || node instanceof Expand)) {
@@ -116,10 +87,6 @@ final class FirstZone {
     if (bound != null && !bound.isOrdinary()) {
       zones.add(zone.getId());
     }
-  }
-
-  private static boolean isStreamJoin(Object node) {
-    return node instanceof Join join && join.left().isStreaming() && join.right().isStreaming();
   }
 
   /** A join frees rows by the length of the days in its condition. Spark makes filters above it a part of that. */

@@ -3,6 +3,7 @@ package sparkrowtime.query;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.types.StructType;
 import sparkrowtime.bounds.Bound;
@@ -22,15 +23,37 @@ final class OutputPaths {
 
   private OutputPaths() {}
 
+  /** What can have a bound in the output: its name, and its place in the column that has it. */
+  record Path(String name, Attribute column, List<Integer> place) {}
+
+  /** All that can have a bound in the output. */
+  static List<Path> places(List<Attribute> output) {
+    return output.stream().flatMap(OutputPaths::places).toList();
+  }
+
+  private static Stream<Path> places(Attribute a) {
+    String name = quoted(a.name());
+    if (a.dataType() instanceof StructType type) {
+      return Stream.of("start", "end")
+          .filter(field -> index(field, type) >= 0)
+          .map(field -> new Path(name + "." + field, a, List.of(index(field, type))));
+    }
+    return Stream.of(new Path(name, a, Columns.WHOLE));
+  }
+
+  /** The index of the only field of this name; -1 if there is none, or several. */
+  private static int index(String field, StructType type) {
+    List<String> names = List.of(type.fieldNames());
+    return names.indexOf(field) == names.lastIndexOf(field) ? names.indexOf(field) : -1;
+  }
+
   static Map<String, Long> floors(List<Attribute> output, Columns columns) {
     Map<String, Long> floors = new TreeMap<>();
-    for (Attribute a : output) {
-      if (a.dataType() instanceof StructType) {
-        put(floors, quoted(a.name()) + ".start", columns.get(a.exprId(), "start"));
-        put(floors, quoted(a.name()) + ".end", columns.get(a.exprId(), "end"));
-      } else {
-        put(floors, quoted(a.name()), columns.get(a));
-        putBare(floors, a.name(), columns.get(a), output);
+    for (Path path : places(output)) {
+      Bound bound = columns.get(path.column().exprId(), path.place());
+      put(floors, path.name(), bound);
+      if (path.place().isEmpty()) {
+        putBare(floors, path.column().name(), bound, output);
       }
     }
     floors.values().removeIf(floor -> floor == NONE);

@@ -168,7 +168,7 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
     }
   }
 
-  private static List<Expression> conjuncts(Expression condition) {
+  static List<Expression> conjuncts(Expression condition) {
     List<Expression> all = new ArrayList<>();
     if (condition instanceof And and) {
       all.addAll(conjuncts(and.left()));

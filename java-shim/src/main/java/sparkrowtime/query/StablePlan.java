@@ -14,11 +14,20 @@ import org.apache.spark.sql.internal.SQLConf;
  * above then keep rows by a column other than in the analyzed plan, and no bound is found for it.
  * RemoveRedundantAggregates leaves out an aggregation by sessions below a DISTINCT, and sessions are not merged.
  *
+ * <p>Nested pruning takes a field out of a struct below a join. The mark of a watermark, which the field has from
+ * the column that it was made of, then is on a column that the analyzed plan does not have: the join drops rows by
+ * it, or fails.
+ *
+ * <p>With the partitioning of a union's parts, an aggregation by the columns by which the parts are grouped, too, runs
+ * in their tasks, and RocksDB fails, since a task of it has one store.
+ *
  * <p>Law: a query has the same stateful operators in every batch, and they keep rows by columns of the
  * analyzed plan.
  */
 final class StablePlan {
   private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
+  private static final String NESTED_PRUNING = "spark.sql.optimizer.nestedSchemaPruning.enabled";
+  private static final String UNION_PARTITIONING = "spark.sql.unionOutputPartitioning";
   private static final List<String> CHANGING =
       List.of(
           "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
@@ -41,5 +50,7 @@ final class StablePlan {
       rules.add(before);
     }
     conf.setConfString(EXCLUDED, String.join(",", rules));
+    conf.setConfString(NESTED_PRUNING, "false");
+    conf.setConfString(UNION_PARTITIONING, "false");
   }
 }

@@ -42,7 +42,7 @@ public final class WatermarkNodes {
   public Map<EventTimeWatermark, Bound> bounds(ToLongFunction<BoundedStream> floors) {
     PlanBounds plan = new PlanBounds(definitions, floors);
     Map<EventTimeWatermark, Bound> bounds = new IdentityHashMap<>();
-    nodes.forEach(n -> bounds.put(n, plan.of(n.child()).get(n.eventTime())));
+    nodes.forEach(n -> bounds.put(n, plan.of(n)));
     return bounds;
   }
 

@@ -133,7 +133,9 @@ final class NativePlan {
     try {
       return MAPPER.readTree(json);
     } catch (JsonProcessingException e) {
-      throw new IllegalStateException("The Python side of a rowtime source must give JSON: " + json, e);
+      throw new IllegalStateException( // neither the text nor the cause, which quotes it: it has rows
+          "The Python side of a rowtime source gave " + json.length() + " characters that cannot be read as JSON: "
+              + e.getOriginalMessage());
     }
   }
 }

@@ -102,6 +102,7 @@ public class BoundedStream
 
   @Override
   public void setLatestSeenOffset(Offset offset) {
+    OffsetJson.requireOurs(offset.json());
     ShimMismatch.guarded(() -> BoundedQuery.running().install());
     if (stream instanceof AcceptsLatestSeenOffset accepts) {
       accepts.setLatestSeenOffset(offset);
@@ -155,6 +156,14 @@ public class BoundedStream
       answers.clear();
     }
     return answers.computeIfAbsent(question, q -> OffsetJson.floor(Planner.answer(() -> ask(stream, q)).json()));
+  }
+
+  /** Throws if bounds of this stream are about topics with other ids than those of now. */
+  public void requireTopics(Offset end, Map<String, String> ids) {
+    if (!ids.isEmpty()) {
+      String question = OffsetJson.topicIds(end.json(), ids);
+      Planner.run(() -> ask(stream, question));
+    }
   }
 
   /** Keeps the late rows of a batch of the topics, an Arrow stream, in the stream of bounds, if it does not have them. */
@@ -230,6 +239,7 @@ public class BoundedStream
 
   @Override
   public Offset deserializeOffset(String json) {
+    OffsetJson.requireOurs(json);
     return stream.deserializeOffset(json);
   }
 
@@ -260,6 +270,7 @@ public class BoundedStream
       }
       if (query != null) {
         ended(query, done);
+        query.close();
       }
     } finally {
       stream.stop();

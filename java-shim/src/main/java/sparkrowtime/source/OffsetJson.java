@@ -8,9 +8,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.support.Shown;
 
 /**
  * The JSON of a rowtime offset: an object with "floor", a whole number of microseconds or null. All
@@ -19,7 +21,27 @@ import sparkrowtime.support.ShimMismatch;
 public final class OffsetJson {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
+  private static final int MOST_SHOWN = 100;
+
   private OffsetJson() {}
+
+  /** Refuses an offset in a checkpoint that began with a source of another kind. */
+  static void requireOurs(String json) {
+    if (!isOurs(json)) {
+      throw new IllegalArgumentException(
+          "The checkpoint of this query began with another source: where it should have a position in a rowtime stream,"
+              + " it has " + json.substring(0, Math.min(json.length(), MOST_SHOWN)) + ". Its state and its output are"
+              + " of that source. Start the query with a new checkpointLocation and a new output.");
+    }
+  }
+
+  private static boolean isOurs(String json) {
+    try {
+      return MAPPER.readTree(json).has("stream");
+    } catch (JsonProcessingException e) {
+      return false;
+    }
+  }
 
   /** The floor, or {@link Bound#UNKNOWN_YET} if the stream has none. */
   public static long floor(String json) {
@@ -27,7 +49,7 @@ public final class OffsetJson {
     if (floor == null || !(floor.isNull() || floor.canConvertToLong() && floor.isIntegralNumber())) {
       throw new IllegalStateException(
           "The offset of a rowtime source must have \"floor\", an integer or null, but is "
-              + json
+              + Shown.of(json)
               + ". This checkpoint was not written by a rowtime source of this version.");
     }
     return floor.isNull() ? Bound.UNKNOWN_YET : EndOfTime.within(floor.asLong());
@@ -71,6 +93,21 @@ public final class OffsetJson {
     return node.toString();
   }
 
+  /** The names of the topics in the offsets of Spark's Kafka source. */
+  public static Set<String> namesOfTopics(String json) {
+    Set<String> names = new TreeSet<>();
+    topics(json).fieldNames().forEachRemaining(names::add);
+    return names;
+  }
+
+  /** The question whether bounds are about the topics that have these ids now. Never written to a log. */
+  static String topicIds(String json, Map<String, String> ids) {
+    ObjectNode node = parse(json).put("shim", "1");
+    ObjectNode now = node.putObject("topicIds");
+    ids.forEach(now::put);
+    return node.toString();
+  }
+
   /** The offsets of Spark's Kafka source: an object of topics, each with the next offset of its partitions. */
   public static ObjectNode topics(String json) {
     try {
@@ -78,7 +115,7 @@ public final class OffsetJson {
       topics.forEach(ends -> ((ObjectNode) ends).properties().forEach(OffsetJson::requireOffset));
       return topics;
     } catch (JsonProcessingException | RuntimeException e) {
-      throw new ShimMismatch("the offsets of Spark's Kafka source by topic and partition, not " + json, e);
+      throw new ShimMismatch("the offsets of Spark's Kafka source by topic and partition, not " + Shown.of(json), e);
     }
   }
 
@@ -149,7 +186,7 @@ public final class OffsetJson {
     try {
       return (ObjectNode) MAPPER.readTree(json);
     } catch (JsonProcessingException | ClassCastException e) {
-      throw new IllegalStateException("The offset of a rowtime source must be a JSON object: " + json, e);
+      throw new IllegalStateException("The offset of a rowtime source must be a JSON object: " + Shown.of(json), e);
     }
   }
 }

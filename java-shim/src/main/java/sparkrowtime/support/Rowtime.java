@@ -3,6 +3,7 @@ package sparkrowtime.support;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.TimestampType;
 
 /** The names and marks by which this library recognizes its own columns, and its switches. */
@@ -30,6 +31,11 @@ public final class Rowtime {
 
   /** Whether a column has Spark's mark of a watermark node. Renames and windows keep the mark. */
   public static boolean isWatermarked(Attribute a) {
-    return a.metadata().contains(EventTimeWatermark.delayKey());
+    return isWatermarked(a.metadata());
+  }
+
+  /** The same for a column or a field with this metadata. */
+  public static boolean isWatermarked(Metadata of) {
+    return of.contains(EventTimeWatermark.delayKey());
   }
 }

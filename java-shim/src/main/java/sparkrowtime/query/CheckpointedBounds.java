@@ -1,0 +1,140 @@
+package sparkrowtime.query;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.type.TypeReference;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
+import org.apache.spark.sql.streaming.OutputMode;
+import sparkrowtime.analysis.StatefulNodes;
+import sparkrowtime.bounds.Bound;
+import sparkrowtime.bounds.Columns;
+import sparkrowtime.bounds.PlanBounds;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
+
+/**
+ * What the bounds of a query's output were derived from when its checkpoint was created: the expression of each
+ * output column with a bound, and the conditions on times by which its joins free rows. Spark's checkpoint does
+ * not contain them. A query that is started again with other ones could output rows below what an earlier run
+ * has promised. They are in a file beside the offset log. Called once a run, in the query's thread.
+ *
+ * <p>Law: a column that has been promised keeps its derivation, also after a run without it. A new one is added.
+ */
+final class CheckpointedBounds {
+  private static final String FILE = "rowtime-bounds.json";
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+  private static final TypeReference<Map<String, String>> TEXTS = new TypeReference<>() {};
+  private static final String JOINS = "the comparisons of times in its joins";
+  private static final String NONE = "one without a bound";
+
+  private final Map<ExprId, Integer> sources;
+  private final Derivations derived;
+  private final Map<String, String> now = new TreeMap<>();
+
+  private CheckpointedBounds(LogicalPlan query) {
+    sources = sources(query);
+    derived = new Derivations(query, this::named, true);
+  }
+
+  static void check(MicroBatchExecution query) {
+    LogicalPlan plan = query.logicalPlan();
+    CheckpointedBounds bounds = new CheckpointedBounds(plan);
+    if (!query.outputMode().equals(OutputMode.Complete())) {
+      bounds.addOutput(plan.children().head(), PlanBounds.possible(plan));
+    }
+    Scala.list(plan.collect(Scala.only(LogicalPlan.class))).forEach(bounds::addJoin);
+    bounds.check(new CheckpointFile(query, FILE), query.offsetLog().getLatest().isEmpty());
+  }
+
+  private void check(CheckpointFile file, boolean isNew) {
+    try {
+      Map<String, String> before = MAPPER.readValue(file.first(isNew, written(Map.of())), TEXTS);
+      now.keySet().stream().filter(before::containsKey).forEach(what -> refuseOther(what, before.get(what), file));
+      Map<String, String> all = new TreeMap<>(now);
+      all.values().removeIf(NONE::equals);
+      all.putAll(before);
+      if (!all.equals(before)) {
+        file.replace(written(all));
+      }
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(file + " is not the JSON object that a query writes into it.", e);
+    }
+  }
+
+  private static String written(Map<String, String> texts) throws JsonProcessingException {
+    return MAPPER.writeValueAsString(texts);
+  }
+
+  private void refuseOther(String what, String before, CheckpointFile file) {
+    if (!before.equals(now.get(what))) {
+      throw new IllegalArgumentException(
+          "In this query " + what + ": " + now.get(what) + ", but its checkpoint was begun with " + before + ". The"
+              + " bounds of the output were derived from that, and rows of this query could lie below what was"
+              + " promised. Set the expression back, or start with a new checkpoint and a new output. (What the first"
+              + " run had is in " + file + ".)");
+    }
+  }
+
+  private void addOutput(LogicalPlan written, PlanBounds bounds) {
+    Columns columns = bounds.of(written);
+    OutputPaths.places(Scala.list(written.output()))
+        .forEach(path -> now.merge("the time " + path.name(), text(path, columns), (one, other) -> one + " and " + other));
+  }
+
+  private String text(OutputPaths.Path path, Columns columns) {
+    Bound bound = columns.get(path.column().exprId(), path.place());
+    boolean promised = bound != null && bound.isPromise();
+    return promised ? String.join(" or ", derived.texts(path.column(), path.place())) : NONE;
+  }
+
+  /** Spark makes a filter above a join a part of the join's condition. */
+  private void addJoin(LogicalPlan node) {
+    if (StatefulNodes.isStreamJoin(node)) {
+      now.merge(JOINS, conditions(Scala.orNull(((Join) node).condition())), CheckpointedBounds::and);
+    } else if (node instanceof Filter filter && node.exists(Scala.function(StatefulNodes::isStreamJoin))) {
+      now.merge(JOINS, conditions(filter.condition()), CheckpointedBounds::and);
+    }
+  }
+
+  private static String and(String one, String other) {
+    return one.isEmpty() || other.isEmpty() ? one + other : one + " AND " + other;
+  }
+
+  /** The parts of a condition that compare times. */
+  private String conditions(Expression condition) {
+    return SideEviction.conjuncts(condition).stream()
+        .filter(c -> Scala.list(c.references().toSeq()).stream().filter(Rowtime::isWatermarked).count() > 1)
+        .map(derived::text)
+        .sorted()
+        .collect(Collectors.joining(" AND "));
+  }
+
+  private static Map<ExprId, Integer> sources(LogicalPlan query) {
+    List<LogicalPlan> leaves =
+        Scala.list(query.collectLeaves()).stream().filter(LogicalPlan::isStreaming).toList();
+    Map<ExprId, Integer> sources = new HashMap<>();
+    for (int i = 0; i < leaves.size(); i++) {
+      for (Attribute a : Scala.list(leaves.get(i).output())) {
+        sources.put(a.exprId(), i + 1);
+      }
+    }
+    return sources;
+  }
+
+  private String named(Attribute column) {
+    boolean one = sources.values().stream().distinct().count() < 2;
+    Integer source = sources.get(column.exprId());
+    return one || source == null ? CheckpointedTimes.AS_READ : CheckpointedTimes.AS_READ + " of source " + source;
+  }
+}

@@ -1,0 +1,177 @@
+package sparkrowtime.query;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.analysis.SQLScalarFunction;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
+import org.apache.spark.sql.catalyst.expressions.With;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import sparkrowtime.analysis.JoinConditions;
+import sparkrowtime.bounds.Columns;
+import sparkrowtime.bounds.Definitions;
+import sparkrowtime.bounds.ExprBounds;
+import sparkrowtime.bounds.WindowBounds;
+import sparkrowtime.support.Scala;
+
+/**
+ * How the columns of a query are computed from those that its streams have, as texts for the files of a
+ * checkpoint.
+ *
+ * <p>Law: two runs of a query give the same texts. The names that the user gave do not count.
+ */
+final class Derivations {
+  /** The literals of every window: the names of its fields, and a start at the epoch. */
+  private static final Set<String> IN_ALL_WINDOWS = Set.of("'start'", "'end'", "0L", "0");
+
+  /** What each column is computed from. A column of a UNION, whose id is that of its first part, has several. */
+  private final Map<ExprId, List<Expression>> definitions = new HashMap<>();
+
+  private final Definitions withNames;
+  private final Function<Attribute, String> asRead;
+  private final boolean ofFields;
+
+  /**
+   * @param asRead the text of a column that is not computed in the query
+   * @param ofFields whether it matters which field of a struct is taken
+   */
+  Derivations(LogicalPlan plan, Function<Attribute, String> asRead, boolean ofFields) {
+    this.asRead = asRead;
+    this.ofFields = ofFields;
+    withNames = new Definitions(plan);
+    plan.foreach(Scala.each(this::define));
+  }
+
+  private void define(LogicalPlan node) {
+    Scala.list(node.expressions()).forEach(e -> e.foreach(Scala.each(this::define)));
+    LogicalPlan body = withNames.body(node);
+    if (body != null) {
+      define(node, body);
+    }
+    if (node instanceof Expand expand) {
+      for (int i = 0; i < expand.output().size(); i++) {
+        define(expand.output().apply(i), expand.projections().head().apply(i));
+      }
+    } else if (node instanceof Union union) {
+      Scala.list(union.children()).forEach(child -> define(union, child));
+    }
+  }
+
+  private void define(LogicalPlan node, LogicalPlan part) {
+    for (int i = 0; i < node.output().size(); i++) {
+      define(node.output().apply(i), part.output().apply(i));
+    }
+  }
+
+  /** A column that is only passed on has the id that it had below. */
+  private void define(Attribute column, Expression made) {
+    if (!(made instanceof Attribute same && same.exprId().equals(column.exprId()))) {
+      add(column.exprId(), made);
+    }
+  }
+
+  private void define(Object e) {
+    if (e instanceof Alias alias) {
+      add(alias.exprId(), alias.child());
+    }
+  }
+
+  private void add(ExprId id, Expression made) {
+    List<Expression> all = definitions.computeIfAbsent(id, any -> new ArrayList<>());
+    if (all.stream().noneMatch(made::semanticEquals)) {
+      all.add(made);
+    }
+  }
+
+  /** How a time, a column or one inside it, is computed. A column of a UNION has several texts. */
+  List<String> texts(Attribute column, List<Integer> place) {
+    return texts(column, place, Set.of());
+  }
+
+  /** An expression as SQL. Its columns are replaced by what they are computed from. */
+  String text(Expression e) {
+    return written(e, Set.of());
+  }
+
+  private List<String> texts(Attribute column, List<Integer> place, Set<ExprId> above) {
+    List<Expression> made = above.contains(column.exprId()) ? null : definitions.get(column.exprId());
+    if (made == null) {
+      return List.of(asRead.apply(column) + shown(place));
+    }
+    Set<ExprId> path = new HashSet<>(above);
+    path.add(column.exprId());
+    return made.stream().flatMap(e -> texts(e, place, path).stream()).distinct().sorted().toList();
+  }
+
+  private List<String> texts(Expression made, List<Integer> place, Set<ExprId> above) {
+    Expression e = ofFields ? ExprBounds.uncast(made) : made;
+    if (e instanceof Attribute column) {
+      return texts(column, place, above);
+    } else if (e instanceof Alias) {
+      return texts(e.children().head(), place, above);
+    } else if (e instanceof GetStructField field) {
+      return texts(field.child(), ofFields ? ExprBounds.within(field.ordinal(), place) : place, above);
+    }
+    List<PreciseTimestampConversion> read = WindowBounds.times(e);
+    if (!read.isEmpty()) {
+      List<String> times = texts(read.get(0).child(), Columns.WHOLE, above);
+      return times.stream().map(time -> sizes(e) + of(time) + shown(place)).toList();
+    }
+    return e instanceof CreateNamedStruct struct && !place.isEmpty()
+        ? texts(struct.valExprs().apply(place.get(0)), place.subList(1, place.size()), above)
+        : List.of(written(e, above) + shown(place));
+  }
+
+  private static String shown(List<Integer> place) {
+    return place.stream().map(field -> ", field " + field).collect(Collectors.joining());
+  }
+
+  /** The literals in the arithmetic of a window. */
+  private static String sizes(Expression window) {
+    return Scala.list(window.collect(Scala.only(Literal.class))).stream()
+        .map(Literal::sql)
+        .filter(sql -> !IN_ALL_WINDOWS.contains(sql))
+        .distinct()
+        .sorted()
+        .collect(Collectors.joining(", "));
+  }
+
+  private static String of(String time) {
+    return time.equals(CheckpointedTimes.AS_READ) ? "" : " of " + time;
+  }
+
+  private String written(Expression e, Set<ExprId> above) {
+    return e.transformUp(Scala.rewriting(part -> plain(part, above))).sql().replace("`", "");
+  }
+
+  private Expression plain(Expression e, Set<ExprId> above) {
+    boolean sameType = e instanceof Cast cast && cast.child().dataType().equals(cast.dataType());
+    if (sameType || e instanceof RuntimeReplaceable || e instanceof SQLScalarFunction) {
+      return e.children().head();  // of the others, SQL would show the columns as they were written, or a name only
+    }
+    if (ofFields && e instanceof With with) {
+      return JoinConditions.inlined(with);
+    }
+    return e instanceof Attribute column ? named(column, above) : e;
+  }
+
+  private Expression named(Attribute column, Set<ExprId> above) {
+    return column.withName(String.join(" or ", texts(column, Columns.WHOLE, above))).withQualifier(Scala.seq(List.of()));
+  }
+}

@@ -1,0 +1,152 @@
+"""Runs the jobs of `make test` or `make test-long`, two at a time; prints a line for each, and one for all.
+
+    .venv/bin/python scripts/run_tests.py {test,long} [JOB...]
+
+What a job says is in build/logs. Of a job that fails the failures are printed, and where the rest is.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+AT_ONCE = 2
+"""The jobs are made for two cores."""
+TESTS = {
+    "spark": ["spark/test_[!o]*.py"],
+    "streams": [
+        *("conformance", "crash", "golden", "hostile", "law7", "load", "documents", "test_examples.py"),
+        "spark/test_o*.py",
+    ],
+    "kafka": ["kafka", "cluster"],
+    "quick": [],
+    "store": ["store"],
+}
+"""The tests of each job, the longest job first. Folders that no job names are in the job ``quick``."""
+SELECTED = {"test": "not long", "long": "long or search"}
+SMALL = {
+    "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "30",
+}  # fmt: skip
+"""How much the tests with the mark ``search`` try in `make test`."""
+IN_MEMORY = ("quick", "store")
+"""Jobs whose files are in memory, where there is room, since a disk's syncs take most of their time. Only in
+`make test`: `make test-long` has all its files on the disk."""
+HANGING_SECONDS = "300"
+NO_TESTS = 5
+"""Pytest's exit code where nothing was selected."""
+CLOSING = re.compile(r"^=* ?(\d+ \w+.* in [\d.]+s[^=\n]*?) ?=*$", re.MULTILINE)
+FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$.*", re.MULTILINE | re.DOTALL)
+LAST_CHARACTERS = 5000
+
+
+class Job:
+    """A command, with a log of its own."""
+
+    def __init__(self, kind: str, name: str, command: list[str], **environment: str) -> None:
+        self.name, self._command, self._environment = name, command, environment
+        self.log = ROOT / "build" / "logs" / kind / f"{name}.log"
+        self.code, self._seconds = 0, 0.0
+
+    def run(self) -> "Job":
+        """Runs it, and prints its line."""
+        start = time.monotonic()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, **self._environment}
+        with self.log.open("wb") as log:
+            done = subprocess.run(self._command, cwd=ROOT, env=environment, stdout=log, stderr=log, check=False)
+        self.code, self._seconds = 0 if done.returncode == NO_TESTS else done.returncode, time.monotonic() - start
+        print(f"{self.name:13} {self.closing() or self._outcome()}", flush=True)
+        return self
+
+    def closing(self) -> str:
+        """The line with which pytest has ended; empty if there is none."""
+        return str(["", *CLOSING.findall(self._said())][-1]) if "pytest" in self._command else ""
+
+    def count(self, *words: str) -> int:
+        """How many tests the closing line has under these words."""
+        return sum(int(number) for number, word in re.findall(r"(\d+) (\w+)", self.closing()) if word in words)
+
+    def failures(self) -> str:
+        """What it says of its failures, or its last words; then where all is."""
+        found = FAILURES.search(self._said())
+        said = found[0] if found else self._said()[-LAST_CHARACTERS:]
+        return f"\n{said}\n{self.name} is red; all that it said is in {self.log.relative_to(ROOT)}"
+
+    def _outcome(self) -> str:
+        return f"{f'ended with exit code {self.code}' if self.code else 'done'} in {clock(self._seconds)}"
+
+    def _said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+def files(job: str) -> list[str]:
+    """The tests of a job, as arguments of pytest."""
+    tests = ROOT / "tests"
+    named = TESTS[job] or [place.name for place in tests.iterdir() if place.is_dir() and not _has_job(place.name)]
+    return sorted(str(path.relative_to(ROOT)) for name in named for path in tests.glob(name) if _has_tests(path))
+
+
+def prepared(kind: str) -> list[Job]:
+    """What needs no tests, or is needed by them."""
+    names = ("lint", "docs", ".venv/spark-classes.jsa") if kind == "test" else ()
+    return [Job(kind, Path(name).stem, ["make", "--no-print-directory", name]) for name in names]
+
+
+def tests(kind: str) -> list[Job]:
+    """The jobs of TESTS; in `make test-long` smoke tests on the oldest PySpark, too."""
+    return [_job(kind, name) for name in TESTS] + ([_oldest()] if kind == "long" else [])
+
+
+def main(kind: str, *names: str) -> int:
+    """Returns the exit code."""
+    os.environ.update({"PYTEST_TIMEOUT": HANGING_SECONDS, **(SMALL if kind == "test" else {})})
+    print(f"two jobs at a time; what they say is in build/logs/{kind}", flush=True)
+    start, done = time.monotonic(), []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for jobs in (prepared(kind), tests(kind)):
+            done += pool.map(Job.run, [job for job in jobs if not names or job.name in names])
+    red = [job for job in done if job.code]
+    print(*(job.failures() for job in red), sep="\n", end="\n" if red else "")
+    names_of_red = " and ".join(job.name for job in red) or "none"
+    print(f"{_total(done)}, {names_of_red} red, {clock(time.monotonic() - start)} minutes")
+    return bool(red)
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def _job(kind: str, name: str) -> Job:
+    command = [sys.executable, "-m", "pytest", "-m", SELECTED[kind], "--durations=20", *files(name)]
+    return Job(kind, name, command, **({"TMPDIR": _memory()} if kind == "test" and name in IN_MEMORY else {}))
+
+
+def _oldest() -> Job:
+    return Job("long", "oldest", [".venv-oldest/bin/python", "-m", "pytest", "-m", "smoke", "--durations=20", "tests"])
+
+
+def _total(jobs: list[Job]) -> str:
+    run = sum(job.count("passed", "failed", "error", "errors") for job in jobs)
+    return f"{len(jobs)} jobs, {run} tests, {sum(job.count('skipped') for job in jobs)} skipped"
+
+
+def _memory() -> str:
+    done = subprocess.run([ROOT / "scripts" / "memory-folder.sh"], capture_output=True, text=True, check=True)
+    return os.environ.get("TMPDIR") or done.stdout.strip()
+
+
+def _has_job(folder: str) -> bool:
+    return any(name.partition("/")[0] == folder for names in TESTS.values() for name in names)
+
+
+def _has_tests(path: Path) -> bool:
+    return path.is_file() or any(path.glob("test_*.py"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,17 @@
+"""The command ``rowtime adopt``."""
+
+import click
+
+from spark_rowtime.admin.adopt import adoptLocation
+
+
+@click.command()
+@click.argument("stream")
+def adopt(stream: str) -> None:
+    """Make the database of a stream the owner of its objects, after it has moved there for good.
+
+    A stream with a location keeps large rows as objects, which belong to the database that created it. A restored
+    backup, and a standby that has taken over, leave them alone until they adopt them; the former owner is refused then.
+    """
+    adoptLocation(stream)
+    click.echo(f"{stream}: this database owns the objects now")

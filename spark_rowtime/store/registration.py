@@ -1,0 +1,59 @@
+"""Registration: how a reader tells the stream which rows it has still to read. It needs no lock to go on."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.retention import SEEN_SECONDS
+
+LOG = logging.getLogger("spark_rowtime")
+RETRY_SECONDS = 1.0
+"""The least time between two attempts to register after one that failed."""
+
+
+class Registration:
+    """The registration of one reader under its name.
+
+    A position that cannot be registered just now, since another process keeps the stream locked or the disk is full,
+    is registered later, and a warning says so: the reader goes on. Retention then keeps more than it needs to.
+    """
+
+    def __init__(self, store: Store, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._name, self._clock = store, name, clock
+        self._kept: Position | None = None
+        self._kept_at, self._next_at = 0.0, float("-inf")
+        self._failing = False
+
+    @property
+    def due(self) -> bool:
+        """Whether the position is to be registered again, although it is the same."""
+        return self._failing or self._clock() - self._kept_at > SEEN_SECONDS
+
+    def keep(self, at: Position) -> None:
+        """Registers the position ``at``; the same one again only from time to time, to show that it is in use."""
+        now = self._clock()
+        if (at == self._kept and not self.due) or now < self._next_at:
+            return
+        try:
+            self._store.keep(self._name, at)
+        except StoreUnavailableError as error:
+            if error.values.get("lacks") == "privilege":
+                raise
+            self._failed(error)
+        else:
+            self._kept, self._kept_at, self._failing = at, now, False
+
+    def _failed(self, error: StoreUnavailableError) -> None:
+        self._next_at = self._clock() + RETRY_SECONDS
+        if not self._failing:
+            last = "no position" if self._kept is None else f"its position at seq {self._kept.seq}"
+            LOG.warning(
+                "Reader %r could not register how far it has read; it reads on, and tries again. Until then retention "
+                "knows %s of it from this run. %s",
+                self._name,
+                last,
+                error,
+            )
+        self._failing = True

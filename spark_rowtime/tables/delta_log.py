@@ -1,0 +1,75 @@
+"""Which commit of a Delta log the rows that a reader sees belong to, where the table was set back or replaced."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from spark_rowtime.errors import DataLostError
+from spark_rowtime.tables.properties import marked
+
+RESTORE, _WHOLE = "RESTORE", (None, "", "[]")
+"""The operation that sets a table back; what Spark and deltalake call the predicate of a write of all rows."""
+
+
+class InSight(NamedTuple):
+    """What a log tells of the rows that a reader sees.
+
+    ``properties`` are those of the last commit by spark-rowtime that led to them; empty without one. ``missing`` is the
+    version that would have to be looked at to know more; None where the log has all that is needed.
+    """
+
+    properties: dict[str, str]
+    missing: int | None
+
+
+def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) -> InSight:
+    """Walks back from ``version``; ``commits`` are the newest of the log, newest first.
+
+    A RESTORE leads to the version that it names: the commits between are there, but their rows are not. Raises
+    DataLostError where a position lies behind a commit after which nobody knows which rows are there.
+    """
+    wanted, replaced = version, None
+    for commit in commits:
+        if commit["version"] > wanted:
+            continue
+        if commit["version"] < wanted:
+            break
+        if found := marked(commit):
+            _require_not_replaced(target, replaced)
+            return InSight(found, None)
+        if wanted > 0:
+            replaced = replaced or (commit if _replaces(commit) else None)
+            wanted = _restored(target, commit) if commit.get("operation") == RESTORE else wanted - 1
+        else:
+            return InSight({}, None)
+    return InSight({}, wanted)
+
+
+def _restored(target: str, commit: Mapping[str, Any]) -> int:
+    version = commit.get("operationParameters", {}).get("version")
+    if version is not None:
+        return int(version)
+    raise DataLostError(
+        f"{target} was set back by RESTORE to a time (version {commit['version']} of its log), and the log does not "
+        "say which version that was; so the position and the bound of its rows are not known. Say it by number, which "
+        "changes no row if it is the same: RESTORE TABLE ... TO VERSION AS OF n.",
+        path=target,
+    )
+
+
+def _replaces(commit: Mapping[str, Any]) -> bool:
+    """Whether a commit by others put other rows in the place of all that were there."""
+    parameters = commit.get("operationParameters", {})
+    if "REPLACE TABLE" in str(commit.get("operation")):
+        return True
+    whole = parameters.get("predicate") in _WHOLE and parameters.get("isDynamicPartitionOverwrite") in (None, "false")
+    return commit.get("operation") == "WRITE" and parameters.get("mode") == "Overwrite" and whole
+
+
+def _require_not_replaced(target: str, commit: Mapping[str, Any] | None) -> None:
+    if commit is not None:
+        raise DataLostError(
+            f"Version {commit['version']} of {target} ({commit['operation']}) has replaced all rows since the last "
+            "drain or query. Whether the rows up to its position are among the new ones is not known. Drain into "
+            f"another table, or set this one back: RESTORE TABLE ... TO VERSION AS OF {commit['version'] - 1}.",
+            path=target,
+        )

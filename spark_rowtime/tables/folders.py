@@ -1,0 +1,69 @@
+"""The folder beside the periods of Parquet files: the drain's state, its lock, and unfinished files."""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.store.forks import Descriptor, no_fork
+from spark_rowtime.tables.periods import split_pattern
+
+FOLDER = "_rowtime"
+"""Its name. Spark and others skip such names."""
+STATE, _LOCK = "state.json", "lock"
+
+
+def read_root_state(target: str) -> dict[str, str]:
+    """Bound and position of the folders of a target, with or without a pattern."""
+    return read_state(Path(split_pattern(target.removeprefix("parquet:"))[0]))
+
+
+def read_state(root: Path) -> dict[str, str]:
+    """Bound and position of the folders below ``root``; empty if no drain has written there."""
+    try:
+        state: dict[str, str] = json.loads((root / FOLDER / STATE).read_text())
+    except FileNotFoundError:
+        return {}
+    return state
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Replaces a file: after a crash it has the old text or the new one."""
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    sync(new)
+    new.replace(file)
+    sync(file.parent)
+
+
+def locked(work: Path, target: str) -> Descriptor:
+    """Makes the folder, and returns the descriptor of its lock; StoreUnavailableError if another drain has it."""
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        with no_fork():
+            lock = Descriptor(os.open(work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+    except OSError as error:
+        raise StoreUnavailableError(f"{target} cannot be written: {error}", path=target) from error
+    try:
+        fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.pread(lock.fd, 100, 0).decode()
+        lock.close()
+        raise StoreUnavailableError(
+            f"Another drain writes to {target}: process {pid or '(starting)'}. End it first.",
+            path=target,
+            pid=pid,
+        ) from None
+    os.ftruncate(lock.fd, 0)
+    os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
+    return lock
+
+
+def sync(path: Path) -> None:
+    """Puts a file, or the entries of a folder, on the disk."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

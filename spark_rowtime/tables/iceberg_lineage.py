@@ -1,0 +1,97 @@
+"""Which snapshot of an Iceberg table has the position and the bound of the rows that a reader sees."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from spark_rowtime.errors import DataLostError
+from spark_rowtime.tables.properties import marked
+
+SNAPSHOT = "rowtime.snapshot"
+"""The table's property with the id of the snapshot that its other properties are of."""
+
+
+def in_sight(target: str, table: Any) -> dict[str, str]:
+    """The properties of the newest snapshot by spark-rowtime that led to the current one; empty without one.
+
+    A rollback leaves it behind with its rows. Ancestors that have expired are looked up in the table's older metadata
+    files; where those are gone, too, the table's properties count if they are of the one that is missing. Otherwise
+    raises DataLostError.
+    """
+    older, known = _older_metadata(table), _by_id(table.metadata)
+    lineage: set[int] = set()
+    at = table.metadata.current_snapshot_id
+    while at is not None:
+        found = marks(known[at]) if at in known else {}
+        while not found and _ends(known, at) and (metadata := next(older, None)) is not None:
+            known = _merged(known, _by_id(metadata))
+            found = marks(known[at]) if at in known else {}
+        if found:
+            return found
+        if at not in known:
+            return _of_properties(target, table, at)
+        lineage.add(at)
+        at = known[at].parent_snapshot_id
+    if lineage and marked(table.properties):
+        _require_set_back(target, lineage, known)
+    return {}
+
+
+def _ends(known: dict[int, Any], at: int) -> bool:
+    """Whether a snapshot has expired, or its parent is not known: PyIceberg takes the name of one that expires away."""
+    return at not in known or known[at].parent_snapshot_id is None
+
+
+def _merged(known: dict[int, Any], older: dict[int, Any]) -> dict[int, Any]:
+    """Both, with the form of each snapshot that names its parent."""
+    return {**older, **{at: s for at, s in known.items() if s.parent_snapshot_id is not None or at not in older}}
+
+
+def marks(snapshot: Any) -> dict[str, str]:
+    """The properties of spark-rowtime in a snapshot's summary; empty if others have made it."""
+    return marked(snapshot.summary.additional_properties) if snapshot.summary is not None else {}
+
+
+def _by_id(metadata: Any) -> dict[int, Any]:
+    return {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+
+
+def _older_metadata(table: Any) -> Iterator[Any]:
+    """The table's metadata before this one, newest first, as far as the files are there."""
+    from pyiceberg.serializers import FromInputFile  # noqa: PLC0415  (an extra)
+
+    for entry in reversed(table.metadata.metadata_log):
+        try:
+            yield FromInputFile.table_metadata(table.io.new_input(entry.metadata_file))
+        except FileNotFoundError:
+            continue
+
+
+def _of_properties(target: str, table: Any, missing: int) -> dict[str, str]:
+    found = marked(table.properties)
+    if not found or table.properties.get(SNAPSHOT) == str(missing):
+        return found
+    raise DataLostError(
+        f"Snapshots of {target} have expired, and with them the one with the position: the parent {missing} of those "
+        "that are left is not the last one of a drain or query. Which rows of the stream are there is not known. Drain "
+        "into a new table; let a drain run more often than snapshots expire.",
+        path=target,
+    )
+
+
+def _require_set_back(target: str, lineage: set[int], known: dict[int, Any]) -> None:
+    """Raises DataLostError unless a snapshot of a drain or query has an ancestor in ``lineage``.
+
+    If it has, the table was rolled back to a time before its first drain.
+    """
+    for snapshot in known.values():
+        at = snapshot.snapshot_id if marks(snapshot) else None
+        while at in known:
+            if at in lineage:
+                return
+            at = known[at].parent_snapshot_id
+    raise DataLostError(
+        f"A drain or query has written to {target}, but of the snapshots that led to its rows none that is left is one "
+        "of them: they have expired, or the rows were replaced. Which rows of the stream are there is not known. Drain "
+        "into a new table; let a drain run more often than snapshots expire.",
+        path=target,
+    )

@@ -1,0 +1,31 @@
+"""Which tests are long: `make test` leaves them to `make test-long`.
+
+- Those with the mark ``long``, at a test, a file (``pytestmark``) or a case (``pytest.param(..., marks=...)``).
+- In WITH_QUERIES, where a case takes a second or more: of a test with many cases those after the first. Where each case
+  is a promise of its own, the mark ``each`` keeps all of them short.
+
+So a new test is short by itself, in the job of its folder. A test with the mark ``search`` tries cases at random: it is
+short, and `make test-long` runs it again with its whole budget.
+"""
+
+from collections import Counter
+
+import pytest
+
+WITH_QUERIES = ("conformance", "crash", "kafka", "spark", "tables")
+"""Folders whose tests start queries, brokers or processes."""
+
+
+def mark_long(items: list[pytest.Item]) -> None:
+    """Gives the mark ``long`` to the cases that are long by the rule."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if not item.get_closest_marker("long"):
+            cases[test] += 1
+        if cases[test] > 1 and _has_long_cases(item):
+            item.add_marker(pytest.mark.long)
+
+
+def _has_long_cases(item: pytest.Item) -> bool:
+    return item.path.parent.name in WITH_QUERIES and not item.get_closest_marker("each")

@@ -1,0 +1,202 @@
+"""A location belongs to one database: a clone of it, such as a restored backup, removes and adds no objects there."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spark_rowtime.cli import main
+from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
+from spark_rowtime.store import adopt_location, check_store, create_store, delete_store, open_store
+from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.location import to_location
+from spark_rowtime.store.postgres.objects import OWNER_OBJECT
+from spark_rowtime.store.postgres.owner import KEPT_MARKS
+from spark_rowtime.store.steady_clock import Reading
+from tests.postgresserver import PostgresServer
+from tests.replica import PRIMARY, Replica
+from tests.store.streams import SCHEMA, Writer, place, read
+
+LARGE = 5000
+"""Rows of a train that is an object."""
+DAY = 86_400_000_000
+
+
+def large(start: int) -> range:
+    return range(start, start + LARGE)
+
+
+class Place:
+    """A stream with two objects, the first of which may be removed, in a database of its own."""
+
+    def __init__(self, server: PostgresServer, database: str, folder: Path) -> None:
+        self.server, self.database, self.folder = server, database, folder
+        server.execute(f"CREATE DATABASE {database}", database="postgres")
+        self.path = server.url("orders", database=database)
+        create_store(self.path, SCHEMA, StreamSettings(location=to_location(str(folder))))
+        with open_store(self.path) as store:
+            Writer(store, "a").send(large(10), large(10_000), floor=10 + LARGE)
+
+    def clone(self) -> str:
+        """The path of the stream in a copy of the database, as ``pg_restore`` makes it."""
+        name = f"{self.database}_clone"
+        self.server.execute(f"CREATE DATABASE {name} TEMPLATE {self.database}", database="postgres")
+        return self.server.url("orders", database=name)
+
+    def files(self) -> set[Path]:
+        """All objects in the folder."""
+        return {file for file in self.folder.rglob("*.arrow") if file.name != "schema.arrow"}
+
+
+@pytest.fixture
+def original(postgres: PostgresServer, request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return Place(postgres, f"owner{abs(hash(request.node.name))}", tmp_path / "objects")
+
+
+def later(store: Store, days: int) -> None:
+    """Puts the clock of a store forward."""
+    store.now, store.steady = lambda: (10_000 + days) * DAY, lambda: Reading("boot", (10_000 + days) * DAY)
+
+
+def test_gc_of_a_clone_removes_nothing_that_the_original_needs(original: Place) -> None:
+    clone, before = original.clone(), original.files()
+    with open_store(original.path) as store:
+        Writer(store, "b").send(large(20_000))  # for the clone an object that no commit names
+        for day in (0, 2):
+            with open_store(clone) as cloned, pytest.raises(StoreUnavailableError) as caught:
+                later(cloned, day)
+                cloned.gc(age=0, force=True)
+            assert caught.value.values["lacks"] == "location"
+            assert cloned.stream == store.stream
+            for said in (original.database, f"{original.database}_clone", "No object was removed", "rowtime adopt"):
+                assert said in str(caught.value)
+        assert before < original.files()
+        assert read(store) == [*large(10), *large(10_000), *large(20_000)]
+        assert store.gc(age=0).files == 1
+    assert check_store(original.path).damage == []
+
+
+def test_a_clone_adds_no_objects_that_the_original_would_remove(original: Place) -> None:
+    clone, before = original.clone(), original.files()
+    with open_store(clone) as cloned:
+        writer = Writer(cloned, "b")
+        writer.send([1])  # a small train is in the database
+        with pytest.raises(StoreUnavailableError, match=r"No object was written"):
+            writer.send(large(20_000))
+    assert original.files() == before
+
+
+def test_retention_of_a_clone_leaves_the_objects(original: Place, caplog: pytest.LogCaptureFixture) -> None:
+    settings = json.dumps({"location": f"file://{original.folder}", "retainBytes": 0})
+    merge = f"UPDATE rowtime.streams SET settings = (settings::jsonb || '{settings}'::jsonb)::text"
+    original.server.execute(merge, database=original.database)
+    clone, before = original.clone(), original.files()
+    with open_store(clone) as cloned:
+        Writer(cloned, "b").send([99_999], floor=99_999)
+        cloned.detach("a")
+        Writer(cloned, "c").send([100_000], floor=100_000)
+    assert original.files() == before
+    assert "do not belong to the database" in caplog.text
+
+
+def test_deleting_the_stream_of_a_clone_leaves_the_objects(original: Place, caplog: pytest.LogCaptureFixture) -> None:
+    clone, before = original.clone(), original.files()
+    with caplog.at_level(logging.WARNING):
+        delete_store(clone, force=True)
+    assert original.files() == before
+    assert "belong to another database" in caplog.text
+    delete_store(original.path, force=True)
+    assert original.files() == set()
+
+
+def test_a_clone_gets_a_location_of_its_own(original: Place, tmp_path: Path) -> None:
+    """The steps of the guide on PostgreSQL."""
+    clone, before, own = original.clone(), original.files(), tmp_path / "test"
+    commands = (
+        ["copy", clone, f"{clone}-own", "--location", str(own)],
+        ["delete", clone, "--force"],
+        ["detach", f"{clone}-own", "a"],
+        ["rename", f"{clone}-own", clone],
+        ["gc", clone, "--age", "0 s"],
+    )
+    for command in commands:
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, done.output
+    assert original.files() == before
+    with open_store(clone) as cloned, open_store(original.path) as store:
+        assert read(cloned, place(cloned.horizon().seq)) == list(large(10_000))
+        Writer(cloned, "b").send(large(30_000))
+        assert read(store) == [*large(10), *large(10_000)]
+
+
+def test_a_database_that_has_moved_adopts_the_location(original: Place) -> None:
+    """From then on the former owner is refused."""
+    clone = original.clone()
+    done = CliRunner().invoke(main, ["adopt", clone])
+    assert done.exit_code == 0, done.output
+    with open_store(clone) as moved:
+        Writer(moved, "b").send(large(20_000))
+        assert moved.gc(age=0).files == 1
+        assert read(moved, place(moved.horizon().seq)) == [*large(10_000), *large(20_000)]
+    with open_store(original.path) as store, pytest.raises(StoreUnavailableError, match="do not belong"):
+        store.gc(age=0)
+    with pytest.raises(InvalidOptionError, match="nothing to adopt"):
+        adopt_location("memory://owner")
+
+
+def test_a_copy_of_the_server_is_recognised_by_what_it_does_not_know(original: Place) -> None:
+    """A copy of a disk has every name of the original. The original marks the location anew with each gc."""
+    with open_store(original.path) as store:
+        memory = "SELECT * FROM rowtime.unnamed_objects WHERE state = 'owner'"
+        (before,) = original.server.execute(memory, database=original.database)
+        for _ in range(KEPT_MARKS + 3):
+            store.gc()
+        assert len(original.server.execute(memory, database=original.database)) == KEPT_MARKS
+        store._connection.rows(("DELETE FROM rowtime.unnamed_objects WHERE state = 'owner'", ()))
+        store._connection.rows(("INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, %s, %s)", before))
+        with pytest.raises(StoreUnavailableError, match="has written it since this copy of the database was made"):
+            store.gc(age=0)
+    assert len(original.files()) == 2
+
+
+def test_a_location_without_its_mark(original: Place) -> None:
+    """One that was restored without it is adopted by hand; one of an older version is marked by the first gc."""
+    (mark,) = original.folder.rglob(OWNER_OBJECT)
+    mark.unlink()
+    with open_store(original.path) as store:
+        with pytest.raises(StoreUnavailableError, match="the mark there is gone"):
+            store.gc(age=0)
+        store._connection.rows(("DELETE FROM rowtime.unnamed_objects WHERE state = 'owner'", ()))
+        assert store.gc(age=0).files == 1
+        assert mark.exists()
+        mark.write_text("{")
+        with pytest.raises(StoreUnavailableError, match="do not belong"):
+            store.gc(age=0)
+
+
+def test_a_restored_server_and_a_standby_that_has_taken_over(postgres: PostgresServer, tmp_path: Path) -> None:
+    """They begin a timeline of their own. A standby's sinks go on; its objects are removed once it has adopted them."""
+    primary = PostgresServer(postgres._programs)
+    try:
+        primary.stop()
+        primary.start(**{**PRIMARY, "synchronous_standby_names": ""})
+        original = Place(primary, "shop", tmp_path / "objects")
+        restored = Replica(postgres._programs, primary)
+        try:
+            restored.start(**{**PRIMARY, "synchronous_standby_names": ""})
+            restored.promote()
+            restored.execute("CHECKPOINT")
+            path = restored.url("orders", database="shop")
+            with open_store(path) as store:
+                with pytest.raises(StoreUnavailableError, match=r"timeline 1, and this is .* timeline 2"):
+                    store.gc(age=0)
+                assert len(original.files()) == 2
+                Writer(store, "b").send(large(20_000))
+                store.adopt()
+                assert store.gc(age=0).files == 1
+        finally:
+            restored.remove()
+    finally:
+        primary.remove()

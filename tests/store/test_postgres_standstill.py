@@ -1,0 +1,195 @@
+"""A client that stands still, at whatever message, keeps the others waiting for a few seconds, and loses nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.store import check_store, create_store, open_store
+from spark_rowtime.store.base import Rejected, StreamSettings
+from spark_rowtime.store.postgres.check import check
+from spark_rowtime.store.postgres.connection import WAIT_SECONDS
+from tests.postgresserver import PostgresServer
+from tests.store.standstill import EXECUTE, QUERY, SYNC, Standstill, Stop
+from tests.store.streams import SCHEMA, Writer, batch, place
+
+YEAR = 31_536_000_000_000
+LARGE = range(11, 5000)
+"""The times of a train that is too large for a message with the lock."""
+PREPARED = 8
+"""So many flushes until the client library sends the same messages for each."""
+SENDER = """
+import sys
+import spark_rowtime as rt
+sink = rt.openSink(sys.argv[1], producer="still", linger="1 hour")
+for line in sys.stdin:
+    sink.sendRow(("2026-01-05T10:00Z", "a"))
+    sink.flush()
+    print("flushed", flush=True)
+"""
+
+
+@dataclass
+class Client:
+    """A process with a sink, whose messages pass a proxy."""
+
+    process: subprocess.Popen[str]
+    proxy: Standstill
+
+    def flush(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("flush\n")
+        self.process.stdin.flush()
+
+    def flushed(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+
+@pytest.fixture
+def client(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Callable[[str], Client]]:
+    made: list[Client] = []
+
+    def make(name: str) -> Client:
+        proxy = Standstill(postgres.port, lambda: os.kill(made[0].process.pid, signal.SIGSTOP))
+        path = postgres.url(name, port=proxy.port) + Standstill.OPTIONS
+        command = [sys.executable, "-c", SENDER, path]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        made.append(Client(process, proxy))
+        return made[0]
+
+    yield make
+    for one in made:
+        one.process.kill()
+        one.process.wait()
+        one.proxy.close()
+
+
+def test_a_process_that_is_stopped_between_its_two_round_trips(
+    postgres: PostgresServer, client: Callable[[str], Client]
+) -> None:
+    """Its transaction holds the stream's lock. The server ends it, and the process goes on where it was."""
+    path = postgres.url("stopped")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, k STRING", maxLag="1 day")
+    other, still = rt.openSink(path, producer="other", linger="1 hour"), client("stopped")
+    for _ in range(PREPARED):
+        still.proxy.watch()
+        still.flush()
+        assert still.flushed() == "flushed\n"
+    assert still.proxy.seen[-2:] == [QUERY, QUERY]
+    still.proxy.watch((len(still.proxy.seen) - 1, False))
+    still.flush()
+    assert still.proxy.stopped.wait(WAIT_SECONDS)
+    started = time.monotonic()
+    other.sendRow(("2026-01-05T11:00Z", "b"))
+    other.flush()
+    assert time.monotonic() - started < WAIT_SECONDS
+    os.kill(still.process.pid, signal.SIGCONT)
+    still.proxy.go_on()
+    assert still.flushed() == "flushed\n"
+    other.close()
+    with rt.openReader(path, order="arrival") as reader:
+        assert [k for train in reader for k in train.rows.column("k").to_pylist()] == ["a"] * PREPARED + ["b", "a"]
+    assert check_store(path).damage == []
+
+
+class Stalled:
+    """Two producers of a stream; a proxy may let the client of one stand still. Each is at the time 10."""
+
+    def __init__(self, postgres: PostgresServer, name: str, location: str | None = None) -> None:
+        self.proxy = Standstill(postgres.port)
+        self.path = postgres.url(name)
+        create_store(self.path, SCHEMA, StreamSettings(idleTimeout=YEAR, location=location))
+        self.direct = open_store(self.path)
+        self.store = open_store(postgres.url(name, port=self.proxy.port) + Standstill.OPTIONS)
+        self.other, self.writer = Writer(self.direct, "other"), Writer(self.store, "a")
+        self.other.send([10], floor=10)
+        self.writer.send([10], floor=10)
+
+    def messages(self, call: "Call") -> list[str]:
+        """What a call sends."""
+        self.proxy.watch()
+        call(self)
+        return self.proxy.seen
+
+    def seconds_of_the_other(self, call: "Call", stop: Stop) -> float:
+        """How long another producer's commit takes while the client stands still."""
+        self.proxy.watch(stop)
+        with ThreadPoolExecutor(1) as thread:
+            made = thread.submit(call, self)
+            assert self.proxy.stopped.wait(WAIT_SECONDS), (stop, self.proxy.seen)
+            started = time.monotonic()
+            try:
+                self.other.send([100], floor=100)
+                return time.monotonic() - started
+            finally:
+                self.proxy.go_on()
+                made.result()
+
+    def close(self) -> None:
+        self.store.close()
+        self.direct.close()
+        self.proxy.close()
+
+
+Call = Callable[[Stalled], Any]
+CALLS: dict[str, Call] = {
+    "attach": lambda it: it.store.attach("third", "third", "{}", YEAR),
+    "take over": lambda it: it.store.attach("a", "another", "{}"),
+    "plain commit": lambda it: it.writer.send([20]),
+    "commit of two trains": lambda it: it.writer.send([20], [21]),
+    "commit of large trains": lambda it: it.writer.send(LARGE, LARGE),
+    "commit of late rows": lambda it: it.writer.send([1, 20]),
+    "commit of rejected rows": lambda it: it.writer.send(late=LARGE),
+    "bound": lambda it: it.writer.send(floor=30),
+    "rejected rows": lambda it: it.store.reject("late", 1, (Rejected("late", None, batch(*LARGE)),)),
+    "renew": lambda it: it.store.renew("a", it.writer.epoch),
+    "renew all": lambda it: it.store.renew_all([("a", it.writer.epoch)]),
+    "leave": lambda it: it.writer.leave(),
+    "detach": lambda it: it.store.detach("a"),
+    "keep": lambda it: it.store.keep("reader", place(1)),
+    "gc": lambda it: it.store.gc(age=0),
+}
+
+
+def stops(messages: list[str]) -> Iterator[Stop]:
+    """Where a client may stop: behind each message, and within it.
+
+    One statement outside of a transaction is several messages, which the client library sends at once. So no client
+    stops between the last two of them.
+    """
+    for number, kind in enumerate(messages, 1):
+        if kind != SYNC:
+            yield number, True
+        if kind != EXECUTE:
+            yield number, False
+
+
+GROUPS = {
+    "commits": [name for name in CALLS if "commit" in name or name == "bound"],
+    "others": [name for name in CALLS if "commit" not in name and name != "bound"],
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_wherever_a_client_stands_still_another_goes_on(postgres: PostgresServer, group: str) -> None:
+    """All at once, as each takes some seconds."""
+    tried = {name: Stalled(postgres, f"still/{name}") for name in GROUPS[group]}
+    places = [(name, stop) for name, one in tried.items() for stop in stops(one.messages(CALLS[name]))]
+    stalled = [Stalled(postgres, f"still/{name}/{number}") for number, (name, _) in enumerate(places)]
+    with ThreadPoolExecutor(len(places)) as threads:
+        took = list(threads.map(lambda it, at: it.seconds_of_the_other(CALLS[at[0]], at[1]), stalled, places))
+    assert max(took) < WAIT_SECONDS, dict(zip(places, took, strict=True))
+    for (name, stop), one in zip(places, stalled, strict=True):
+        assert check(one.direct).damage == []
+        assert one.direct.head().rows == tried[name].direct.head().rows + 1, (name, stop)
+    for one in (*tried.values(), *stalled):
+        one.close()

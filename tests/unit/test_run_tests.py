@@ -1,0 +1,82 @@
+"""What `make test` prints: a line for each job as pytest ends it, one for all, and the failures alone."""
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GREEN = "import pytest\ndef test_a(): print('noise')\n@pytest.mark.skip\ndef test_b(): pass\n"
+RED = "def test_c():\n    assert 1 == 2, 'told'\ndef test_d(missing): pass\ndef test_e(): print('noise')\n"
+
+
+class Runner:
+    """The script, with other jobs and a folder of its own for their logs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._names = folder, runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
+        self._names["main"].__globals__.update(
+            ROOT=folder, prepared=lambda _: [], tests=lambda _: self.jobs, _oldest=None
+        )
+        self.jobs: list[Any] = []
+        self.budgets = self._names["SMALL"]
+
+    def add(self, name: str, tests: str, *arguments: str) -> None:
+        """A job with one file of tests, in a process with pytest's own settings."""
+        (self._folder / f"test_{name}.py").write_text(tests)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py", *arguments]
+        self.jobs.append(self._names["Job"]("test", name, command))
+
+    def add_command(self, name: str, program: str) -> None:
+        self.jobs.append(self._names["Job"]("test", name, [sys.executable, "-c", program]))
+
+    def main(self, *names: str) -> int:
+        return int(self._names["main"]("test", *names))
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    made = Runner(tmp_path)
+    for name in ("PYTEST_TIMEOUT", *made.budgets):
+        monkeypatch.setenv(name, "1")  # main sets them; they are put back
+    return made
+
+
+def test_green_jobs_are_a_line_each(runner: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    runner.add("one", GREEN)
+    runner.add("nothing", GREEN, "-m", "no_such_mark")
+    runner.add_command("lint", "print('noise')")
+    assert runner.main() == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    lines.sort()
+    assert first == "two jobs at a time; what they say is in build/logs/test"
+    assert [line.split()[0] for line in lines] == ["3", "lint", "nothing", "one"]
+    assert lines[0].startswith("3 jobs, 1 tests, 1 skipped, none red, ")
+    assert lines[3].startswith("one           1 passed, 1 skipped in ")
+
+
+def test_of_a_red_job_the_failures_are_printed_and_where_the_rest_is(
+    runner: Runner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.add("bad", RED)
+    runner.add("one", GREEN)
+    runner.add_command("gone", "import os; print('last words', flush=True); os._exit(9)")
+    assert runner.main() == 1
+    said = capsys.readouterr().out
+    assert "bad           1 failed, 1 passed, 1 error in " in said
+    assert "AssertionError: told" in said
+    assert "fixture 'missing' not found" in said
+    assert "bad is red; all that it said is in build/logs/test/bad.log" in said
+    assert "gone          ended with exit code 9 in " in said
+    assert "last words\n\ngone is red" in said
+    assert "noise" not in said
+    assert said.splitlines()[-1].startswith("3 jobs, 4 tests, 1 skipped, bad and gone red, ")
+
+
+def test_a_job_by_its_name(runner: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    runner.add("bad", RED)
+    runner.add_command("lint", "print('noise')")
+    assert runner.main("lint") == 0
+    assert "bad" not in capsys.readouterr().out

@@ -1,0 +1,72 @@
+"""`make test` and `make test-long` together run every test, and each file is in one job."""
+
+import runpy
+from collections import Counter
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.selection import WITH_QUERIES, mark_long
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def runner() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
+
+
+def test_every_file_is_in_one_job(runner: dict[str, Any]) -> None:
+    jobs = Counter(
+        file
+        for job in runner["TESTS"]
+        for named in runner["files"](job)
+        for file in ([ROOT / named] if named.endswith(".py") else (ROOT / named).rglob("test_*.py"))
+    )
+    assert set(jobs) == set((ROOT / "tests").rglob("test_*.py"))
+    assert set(jobs.values()) == {1}
+
+
+def test_every_test_is_in_one_of_the_two_and_only_searches_are_in_both(runner: dict[str, Any]) -> None:
+    """Whatever marks a test has."""
+    for long, search in product((False, True), repeat=2):
+        marks = {"long": long, "search": search}
+        short, later = (eval(runner["SELECTED"][kind], marks) for kind in ("test", "long"))
+        assert (short, later) == (not long, long or search)
+
+
+def test_folders_with_queries_are_there() -> None:
+    assert all(any((ROOT / "tests" / folder).glob("test_*.py")) for folder in WITH_QUERIES)
+
+
+@pytest.mark.parametrize(
+    ("folder", "marked", "short"),
+    [
+        ("spark", {}, ["f[a]", "g"]),
+        ("unit", {}, ["f[a]", "f[b]", "f[c]", "g"]),
+        ("spark", {"f[a]": "long"}, ["f[b]", "g"]),
+        ("spark", {"f[a]": "each", "f[b]": "each", "f[c]": "each"}, ["f[a]", "f[b]", "f[c]", "g"]),
+        ("spark", {"g": "long"}, ["f[a]"]),
+    ],
+)
+def test_of_many_cases_with_queries_the_first_is_short(folder: str, marked: dict[str, str], short: list[str]) -> None:
+    tests = [Item(folder, name, marked.get(name)) for name in ("f[a]", "f[b]", "f[c]", "g")]
+    mark_long(tests)  # type: ignore[arg-type]
+    assert [test.nodeid.rpartition(":")[2] for test in tests if "long" not in test.marks] == short
+
+
+class Item:
+    """What mark_long sees of a test."""
+
+    def __init__(self, folder: str, name: str, mark: str | None) -> None:
+        self.nodeid, self.marks = f"tests/{folder}/test_x.py::{name}", {mark} - {None}
+        self.path = ROOT / "tests" / folder / "test_x.py"
+
+    def get_closest_marker(self, name: str) -> Any:
+        return SimpleNamespace(name=name) if name in self.marks else None
+
+    def add_marker(self, mark: Any) -> None:
+        self.marks.add(mark.name)
