@@ -1,5 +1,6 @@
 """Adapters whose rows are a function of the step, a consumer, and writers without checkpoints: all to be killed."""
 
+import ctypes
 import json
 import os
 import random
@@ -20,6 +21,7 @@ SECOND = 1_000_000
 QUIET = "1 hour"
 FEW_ROWS_BYTES = 250
 """A train of ``pour`` with a handful of rows has fewer bytes."""
+_PR_SET_PDEATHSIG = 1
 steps = 0
 """How many steps a feed has; set in the process that hosts it."""
 told: Callable[[int], object] = lambda _: None  # noqa: E731
@@ -217,6 +219,20 @@ def pour(pipe: Any, path: str, name: str, generation: int, calls: int = 1_000_00
             if dice.random() < 0.1:
                 sink.flush()
                 pipe.send((rows, sink.getRowtimeBound().floor))
+
+
+def pour_in_child(pipe: Any, path: str, name: str, generation: int) -> None:
+    """The same in a forked child, while the parent reads a few trains and then closes its reader. They die together."""
+    reader, parent = rt.openReader(path, order="arrival", follow=True), os.getpid()
+    if not os.fork():
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            pour(pipe, path, name, generation)
+        os._exit(0)
+    for _ in range(generation % 5):
+        reader.read(timeout=1)
+    reader.close()
+    os.wait()
 
 
 def pour_objects(pipe: Any, environment: dict[str, str], *arguments: Any) -> None:

@@ -5,6 +5,7 @@ A few times in CI, ROWTIME_KILLS times by the command
 """
 
 import random
+import sys
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.disorder import declared
-from spark_rowtime.store import open_store
+from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.base import Store
 from tests.crash import feeds
 from tests.crash.checks import PATIENCE, check_log, kill_at_random, numbers
@@ -25,6 +26,7 @@ from tests.crash.victims import KILLED, Victim, how_many
 from tests.s3server import environment
 
 FEW, FEW_WITH_OBJECTS = 8, 2
+WRITERS = ("a", "b", "c")
 
 
 @pytest.mark.each
@@ -35,18 +37,46 @@ def test_writers_killed_at_random_moments(
     """Three producers at once, grouped by linger; what a flush has acknowledged is there, the rest by whole calls."""
     folder = placed(tmp_path / "streams", place)
     path, location = stream_in(folder, "s"), location_of(folder)
-    names, dice, line = ["a", "b", "c"], random.Random(3), tally(f"kill -9 of one of 3 writers{PLACES[place]}")
-    store = new_stream(path, *names, location=location)
+    dice, line = random.Random(3), tally(f"kill -9 of one of 3 writers{PLACES[place]}")
+    store = new_stream(path, *WRITERS, location=location)
 
     def started(name: str, generation: int) -> Victim:
         if location is None:
             return Victim(feeds.pour, path, name, generation)
         return Victim(feeds.pour_objects, environment(), path, name, generation)
 
-    pouring = {name: (0, started(name, 0)) for name in names}
+    flushed = killed_one_by_one(store, started, how_many(FEW if location is None else FEW_WITH_OBJECTS), dice, line)
+    check_calls(store, flushed, line)
+    check_log(store)
+    if location is not None:
+        before, orphans = numbers(store), remove_orphans(path)
+        print(f"{orphans} objects that no commit had named were removed")
+        assert named_objects(store)
+        line.account(numbers(store), before, before)
+    store.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the child does not die with its parent")
+def test_forked_writers_killed_at_random_moments(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    """Each is a child of a process that had the stream open when it forked, and closed it while the child wrote."""
+    path, line = str(tmp_path / "s"), tally("kill -9 of one of 3 forked writers and its parent")
+    store = new_stream(path, *WRITERS)
+    flushed = killed_one_by_one(
+        store, lambda *who: Victim(feeds.pour_in_child, path, *who), how_many(FEW), random.Random(4), line
+    )
+    check_calls(store, flushed, line)
+    check_log(store)
+    store.close()
+    assert check_store(path).damage == []
+
+
+def killed_one_by_one(
+    store: Store, started: Callable[[str, int], Victim], kills: int, dice: random.Random, line: Tally
+) -> dict[tuple[str, int], int]:
+    """Kills writers, and starts others in their places; returns by writer and generation what was flushed."""
+    pouring = {name: (0, started(name, 0)) for name in WRITERS}
     flushed: dict[tuple[str, int], int] = {}
-    kills = how_many(FEW if location is None else FEW_WITH_OBJECTS)
-    for turn in range(kills + len(names)):
+    for turn in range(kills + len(WRITERS)):
         name = dice.choice(sorted(pouring))
         generation, victim = pouring.pop(name)
         assert kill_at_random(victim, dice)
@@ -56,14 +86,7 @@ def test_writers_killed_at_random_moments(
         assert floor is None or known.floor >= floor
         if turn < kills:
             pouring[name] = generation + 1, started(name, generation + 1)
-    check_calls(store, flushed, line)
-    check_log(store)
-    if location is not None:
-        before, orphans = numbers(store), remove_orphans(path)
-        print(f"{orphans} objects that no commit had named were removed")
-        assert named_objects(store)
-        line.account(numbers(store), before, before)
-    store.close()
+    return flushed
 
 
 def new_stream(path: str, *names: str, **settings: Any) -> Store:

@@ -123,8 +123,8 @@ def open_local(
     require_local_disk(place)
     try:
         require_stream(place)
-        with no_fork():
-            lock = threading.RLock()
+        lock = threading.RLock()
+        with no_fork(), lock:  # a fork that waits no longer must not close the connection
             catalog = Catalog(place / CATALOG, durability, busy_timeout, lock)
             try:
                 return LocalStore(str(place), catalog, Guard(str(place), lock), durability, now, steady, pause)
