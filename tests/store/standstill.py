@@ -27,12 +27,13 @@ class Standstill:
         self.seen: list[str] = []
         """The types of the messages since ``watch``."""
         self._stop: Stop | None = None
+        self._within: bytes | None = None
         self.stopped, self._goes_on = threading.Event(), threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def watch(self, stop: Stop | None = None) -> None:
-        """Notes the messages from now on, and stops at one of them."""
-        self.seen, self._stop = [], stop
+    def watch(self, stop: Stop | None = None, within: bytes | None = None) -> None:
+        """Notes the messages from now on, and stops at one of them, or in the middle of the first with that text."""
+        self.seen, self._stop, self._within = [], stop, within
 
     def go_on(self) -> None:
         self._stop = None
@@ -58,6 +59,8 @@ class Standstill:
             while True:
                 message = _message(client, 1)
                 self.seen.append(chr(message[0]))
+                if self._within is not None and self._within in message:
+                    self._stop, self._within = (len(self.seen), True), None
                 if self._stop is not None and len(self.seen) == self._stop[0]:
                     whole = len(message) // 2 if self._stop[1] else len(message)
                     server.sendall(message[:whole])

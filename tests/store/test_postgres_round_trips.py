@@ -170,7 +170,7 @@ def test_a_reader_registers_before_or_after_a_removal_not_within(postgres: Postg
         writer = Writer(store, "a")
         for second in range(1, 4):
             writer.send([second], floor=second + 1)
-        proxy.watch((5, True))  # it has read who needs what, and removes what nobody needs
+        proxy.watch(within=b"DELETE FROM rowtime.trains")  # it has read who needs what, and removes what nobody needs
         with ThreadPoolExecutor(2) as threads:
             removal = threads.submit(lambda: collector.gc(age=0))
             assert proxy.stopped.wait(WAIT_SECONDS)
