@@ -1,12 +1,14 @@
 """A Delta Lake table, through the library ``deltalake``."""
 
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
 from spark_rowtime.errors import DataLostError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.tables.delta_log import RESTORE, in_sight
-from spark_rowtime.tables.properties import BATCH, QUERY
+from spark_rowtime.tables.outcome import settled
+from spark_rowtime.tables.properties import BATCH, COMMIT, QUERY
 from spark_rowtime.tables.table import Table, require_names, require_same
 from spark_rowtime.types.extras import import_extra
 
@@ -54,10 +56,10 @@ class DeltaTable(Table):
         """Whether the table no longer knows the bound and the batch of its last commit."""
         return self._forgotten
 
-    def _opened(self) -> Any:
-        """The table as it is now."""
+    def _opened(self, version: int | None = None) -> Any:
+        """The table as it is now, or as it was at a version."""
         try:
-            return self._library.DeltaTable(self._path)
+            return self._library.DeltaTable(self._path, version)
         except self._library.exceptions.TableNotFoundError as error:
             raise _unavailable(self.target, error) from error
 
@@ -83,17 +85,35 @@ class DeltaTable(Table):
         transaction = library.Transaction(_DRAIN, self._commits(table) + 1)
         if QUERY in properties:
             transaction = library.Transaction(_application(properties[QUERY]), int(properties[BATCH]))
-        commit = library.CommitProperties(
-            custom_metadata=properties, app_transactions=[transaction], max_commit_retries=0
-        )
+        own, fresh = {**properties, COMMIT: uuid4().hex}, [table]
+        commit = library.CommitProperties(custom_metadata=own, app_transactions=[transaction], max_commit_retries=0)
         try:
-            library.write_deltalake(table, rows, mode="append", commit_properties=commit)
+            self._table = settled(
+                self.target,
+                lambda: self._written(fresh.pop() if fresh else self._opened(self._table.version()), rows, commit),
+                lambda: self._found(own[COMMIT]),
+                refused=library.exceptions.CommitFailedError,
+                lost=(library.exceptions.DeltaError, OSError),
+            )
         except library.exceptions.CommitFailedError:
             return False
-        except (library.exceptions.DeltaError, OSError) as error:
-            raise _unavailable(self.target, error) from error
-        self._table = table  # not the one before: with each commit through one object, the next one takes longer
         return True
+
+    def _written(self, table: Any, rows: pa.Table, commit: Any) -> Any:
+        """Writes on top of a table as it was opened, which no commit was made through yet; returns it.
+
+        With each commit through one object, the next one takes longer.
+        """
+        self._library.write_deltalake(table, rows, mode="append", commit_properties=commit)
+        return table
+
+    def _found(self, mark: str) -> Any:
+        """The table with the commit on top of the version that was loaded, if that has this mark; None if not."""
+        now, version = self._opened(), self._table.version() + 1
+        if now.metadata().id != self._id or now.version() < version:
+            return None
+        commit = now.history(now.version() - version + 1)[-1]
+        return self._opened(version) if commit.get(COMMIT) == mark and commit["version"] == version else None
 
     def _reload(self) -> dict[str, str]:
         self._table = self._opened()

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.store.forks import no_fork, was_interrupted
+from spark_rowtime.tables.iceberg_commit import AskingCatalog
 from spark_rowtime.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
 from spark_rowtime.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
 from spark_rowtime.tables.properties import BATCH, QUERY
@@ -101,7 +102,7 @@ class IcebergTable(Table):
 
         table, wide = self._table, _widened(rows.schema)
         table.metadata.properties[_RETRIES] = "0"  # here only: a retry within the library would pass another drain by
-        before = table.metadata
+        table.catalog, before = AskingCatalog(self._catalog, self.target), table.metadata
         expired = outdated(before, int(self.now() * 1000))
         try:
             with no_fork(self._kept), table.transaction() as transaction:
@@ -116,6 +117,8 @@ class IcebergTable(Table):
         except OSError as error:
             raise _unavailable(self.target, error) from error
         remove_files(expired, before, table)
+        if str(table.metadata.current_snapshot_id) != snapshot:
+            table.metadata = before  # another commit is on top already: the next one is refused, and looks whose it is
         return True
 
     def _reload(self) -> dict[str, str]:

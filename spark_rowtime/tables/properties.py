@@ -9,6 +9,8 @@ BOUND, STRICT, POSITION = "rowtime.bound", "rowtime.strict", "rowtime.position"
 """The bound's time in ISO 8601, "true" or "false", and the reader's position, as ``RowReader.position`` returns it."""
 QUERY, BATCH = "rowtime.query", "rowtime.batch"
 """The id of the Spark query that made the commit, and the number of its batch."""
+COMMIT = "rowtime.commit"
+"""A mark of a commit into a Delta table, different for each, by which its writer knows it where the answer was lost."""
 KEYS = (BOUND, STRICT, POSITION, QUERY, BATCH)
 MARKS = (POSITION, QUERY)
 """Each commit that spark-rowtime makes has one of these."""
