@@ -505,7 +505,7 @@ class MessageNotReadyError(RowtimeError):
     """A decoder of your own raises it where it cannot say just now what a message is, as when a service is away.
 
     The feed decodes that message again, after a pause that grows to 30 seconds. Until then the partition waits; others
-    go on.
+    go on. ``values`` are those that the decoder gives.
 
     Example:
         >>> import spark_rowtime as rt

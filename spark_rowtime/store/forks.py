@@ -6,6 +6,7 @@ parent's. A fork waits for what is just being opened or used, at most ``PATIENCE
 """
 
 import ctypes
+import fcntl
 import os
 import sys
 import threading
@@ -132,9 +133,13 @@ class Descriptor:
         close_in_children(self)
 
     def close(self) -> None:
-        """Closes it, if it is open."""
+        """Closes it, if it is open. Its lock ends at once, also while a child that was just forked has it open."""
+        if self.fd >= 0:
+            fcntl.flock(self.fd, fcntl.LOCK_UN)
+        self.close_inherited()
+
+    def close_inherited(self) -> None:
+        """Closes it, if it is open, and leaves the lock to the process that took it."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
-
-    close_inherited = close
