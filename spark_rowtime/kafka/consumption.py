@@ -118,10 +118,10 @@ class Consumption:
         self._go_on(now)
 
     def _take(self, part: Part, messages: list[Any]) -> None:
-        """Sends the rows of messages, and clears the list."""
-        if messages:
+        """Sends the rows of messages, unless the partition waits for one before them, and clears the list."""
+        if messages and part not in self._waiting:
             self._guarded(part, methodcaller("take", messages))
-            messages.clear()
+        messages.clear()
 
     def _flush(self, feeds: Iterable[PartitionFeed]) -> None:
         for feed in list(feeds):
