@@ -1,16 +1,16 @@
 """Consumption: reads the partitions that Kafka assigns to this host, and hands them over when Kafka takes them."""
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from operator import methodcaller
 from typing import Any
 
-from spark_rowtime.errors import DataLostError, MessageNotReadyError, ProducerFencedError, RowtimeError
+from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, Told, library, made, unavailable
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
+from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
@@ -30,8 +30,6 @@ CONTEST_SECONDS = 120.0
 """If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
 DOWN_SECONDS = 30.0
 """How long all brokers may be away before the feed fails."""
-_TRUNCATED = re.compile(r"truncation.*broker end offset is (\d+)")
-"""How the client tells by the leaders' epochs that a partition was truncated, and where."""
 _PASSING = (
     *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD"),
     *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE"),
@@ -262,19 +260,11 @@ class Consumption:
         """The broker does not have what the feed has read, or has other messages there, or the topic is another one."""
         self._require_same(part.topic, self._topics.find(part.topic))
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
-        lost, on_at = _lost(feed.next, start, end, _truncated_at(error))
-        text = f"Messages of partition {part.number} of topic {part.topic!r} are lost: {lost}"
+        lost = LostMessages(part, feed.next, start, end, error.str())
         if not self._skips_lost:
-            raise DataLostError(
-                f"{text}. The stream has the partition up to offset {feed.next}. Raise the topic's retention, and "
-                "leave unclean.leader.election.enable at false. Give lost='skip' to go on at offset "
-                f"{on_at}, without them.",
-                asked=feed.next,
-                horizon=start,
-                last=end,
-            )
-        LOG.warning("%s. The stream goes on at offset %s.", text, on_at)
-        feed.go_on_at(on_at)
+            raise lost.error
+        LOG.warning("%s. The stream goes on at offset %s.", lost, lost.on_at)
+        feed.go_on_at(lost.on_at)
         self._read_on(feed)
 
     def _read_on(self, feed: PartitionFeed) -> None:
@@ -320,19 +310,3 @@ class Consumption:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
-
-
-def _truncated_at(error: Any) -> int | None:
-    """The offset from which on a partition has other messages than those that were read; None: that is not known."""
-    found = _TRUNCATED.search(error.str())
-    return int(found[1]) if found else None
-
-
-def _lost(read: int, start: int, end: int, truncated_at: int | None) -> tuple[str, int]:
-    """What is lost of a partition that was read up to an offset, and where to go on."""
-    if read < start:
-        return f"offsets {read} to {start - 1} are no longer there (retention has removed them)", start
-    if truncated_at is not None:
-        what = f"offsets {truncated_at} to {read - 1} were truncated, and what is there now are other messages"
-        return f"{what} (an unclean election)", truncated_at
-    return f"it ends at offset {end} now, so offsets before {read} were truncated (an unclean election)", end
