@@ -14,6 +14,7 @@ from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
+from spark_rowtime.kafka.waits import Waits
 
 BATCH_MESSAGES = 20_000
 POLL_SECONDS = 0.05
@@ -24,8 +25,6 @@ TOPIC_LOOK_SECONDS = 30.0
 """Seconds between two looks whether the topics are still those that they were."""
 SETTLE_SECONDS = 15.0
 """How long a host that was fenced waits for Kafka to take the partition from it. Longer than a session's timeout."""
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
-"""How long a partition waits before a message is decoded again for which its decoder was not ready."""
 CONTEST_SECONDS = 120.0
 """If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
 DOWN_SECONDS = 30.0
@@ -64,10 +63,7 @@ class Consumption:
         self._fenced: dict[Part, float] = {}
         self._taken_back: dict[Part, float] = {}
         """When this host took each partition back."""
-        self._pauses: dict[Part, tuple[int | None, float]] = {}
-        """Of partitions that have waited: for which offset, and how many seconds."""
-        self._waiting: dict[Part, float] = {}
-        """When each partition goes on that waits until its next message can be decoded."""
+        self._waits = Waits()
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
@@ -117,7 +113,7 @@ class Consumption:
 
     def _take(self, part: Part, messages: list[Any]) -> None:
         """Sends the rows of messages, unless the partition waits for one before them, and clears the list."""
-        if messages and part not in self._waiting:
+        if messages and part not in self._waits:
             self._guarded(part, methodcaller("take", messages))
         messages.clear()
 
@@ -142,25 +138,14 @@ class Consumption:
             self._fenced[part] = time.monotonic()
 
     def _wait(self, part: Part, feed: PartitionFeed, error: MessageNotReadyError) -> None:
-        """Lets a partition wait whose next message cannot be decoded just now. The pauses grow until it goes on."""
-        offset, pause = self._pauses.get(part, (None, 0.0))
-        pause = min(pause * 2, LONGEST_PAUSE_SECONDS) if offset == feed.next else FIRST_PAUSE_SECONDS
-        self._pauses[part] = feed.next, pause
-        self._waiting[part] = time.monotonic() + pause
+        """Lets a partition wait whose next message cannot be decoded just now."""
+        self._waits.begin(feed, time.monotonic(), error)
         feed.end = None
         self._consumer.pause([self._kafka.TopicPartition(*part)])
-        LOG.warning(
-            "The message at offset %s of %s cannot be decoded just now; it is tried again in %s s: %s",
-            feed.next,
-            part.producer,
-            pause,
-            error,
-        )
 
     def _go_on(self, now: float) -> None:
         """Reads the partitions whose pause has passed again from the message for which they wait."""
-        for part in [part for part, until in self._waiting.items() if now >= until]:
-            del self._waiting[part]
+        for part in self._waits.end(now):
             self._consumer.resume([self._kafka.TopicPartition(*part)])
             self._read_on(self._feeds[part])
 
@@ -172,7 +157,7 @@ class Consumption:
         return self._done()
 
     def _done(self) -> bool:
-        if not self._until_end or self._fenced or self._waiting:
+        if not self._until_end or self._fenced or self._waits:
             return False
         if not self._feeds:  # other hosts have all partitions
             return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
@@ -217,9 +202,9 @@ class Consumption:
             self._let_go(Part(partition.topic, partition.partition))
 
     def _let_go(self, part: Part) -> None:
-        for kept in (self._fenced, self._pauses, self._waiting):
+        for kept in (self._fenced, self._taken_back):
             kept.pop(part, None)
-        self._taken_back.pop(part, None)
+        self._waits.forget(part)
         feed = self._feeds.pop(part, None)
         if feed is not None:
             self._left_at[part] = feed.next
@@ -243,7 +228,7 @@ class Consumption:
         error, codes = message.error(), self._kafka.KafkaError
         feed = self._feeds.get(part)
         if error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the client's own name)
-            if feed is not None and part not in self._waiting:
+            if feed is not None and part not in self._waits:
                 feed.end = message.offset()
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
             self._guarded(part, PartitionFeed.flush)  # nobody can read again what came before

@@ -14,6 +14,7 @@ from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topics import Part, TopicState
+from spark_rowtime.kafka.waits import FIRST_PAUSE_SECONDS
 from tests.kafka.feeds import SCHEMA, START, numbers
 from tests.sparksession import wait_for
 
@@ -266,7 +267,7 @@ def test_what_came_behind_an_end_is_not_taken_before_a_message_that_waits(
         yield ASSIGNED
         yield [Message(0), Message(1), Message(2, "_PARTITION_EOF"), Message(2)]
         yield [Message(3)]
-        yield clock.passes(consumption.FIRST_PAUSE_SECONDS)
+        yield clock.passes(FIRST_PAUSE_SECONDS)
         yield [Message(1), Message(2), Message(3)]
 
     assert read(tmp_path / "s", Brokers(0, 4), answers(), monkeypatch, decode) == [0, 1, 2, 3]
