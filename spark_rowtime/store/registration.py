@@ -45,6 +45,11 @@ class Registration:
         else:
             self._kept, self._kept_at, self._failing = at, now, False
 
+    def require(self, at: Position) -> None:
+        """Registers the position ``at`` if it is not; raises StoreUnavailableError where it cannot be just now."""
+        if at != self._kept:
+            self._store.keep(self._name, at)
+
     def _failed(self, error: StoreUnavailableError) -> None:
         self._next_at = self._clock() + RETRY_SECONDS
         if not self._failing:
