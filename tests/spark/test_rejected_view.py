@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,23 +173,37 @@ def offsets_of(pipe: Pipe) -> str:
     return (log / str(max(int(file.name) for file in log.iterdir() if file.name.isdigit()))).read_text()
 
 
-def test_what_a_topic_is_late_by_has_no_end(pipe: Pipe) -> None:
-    """Rows of a topic beside a stream of bounds may be rejected whenever; a query that ended on the others says so."""
-    path = pipe.create("s", "x INT")
-    with opened(path, "Berlin", onLate="reject") as sink:
-        send(sink, ("10:00", 1), ("9:30", 2))
-        sink.close(complete=True)
-    options = Options({"path": path, "view": "rejected"}, READ)
-    reader = RejectedStreamReader(options, 9)
-    last = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+def test_what_a_topic_rejects_has_no_end(tmp_path: Path) -> None:
+    """Rows of a topic beside a stream of bounds may be rejected whenever. A query that was told of an end says so."""
+    path = ended(tmp_path / "s")
+    first, last = ends(path)
     assert last["floor"] == END
     with closing(open_store(path)) as store:
-        late = next(iter(store.rejections())).rejected
-        store.reject("spark-topic", 1, (late,))
+        store.reject("spark-topic", 1, (next(iter(store.rejections())).rejected,))
     with pytest.raises(rt.StreamCompleteError, match="has rejected further rows since"):
-        reader.latestOffset(last, reader.getDefaultReadLimit())
-    assert "floor" not in reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
-    reader.stop()
+        ends(path, last)
+    assert "floor" not in ends(path, first)[1]
+    assert "floor" not in ends(ended(tmp_path / "cuts", cut={"orders": {0: 3}}))[1]
+
+
+def ended(folder: Path, **cut: Any) -> str:
+    """A stream that is complete, with a late row."""
+    rt.createStream(str(folder), "rowtime TIMESTAMP NOT NULL, x INT")
+    with opened(folder, "Berlin", onLate="reject") as sink:
+        send(sink, ("10:00", 1), ("9:30", 2))
+        sink.sendRowtimeBound(at("11:00"), **cut)
+        sink.close(complete=True)
+    return str(folder)
+
+
+def ends(path: str, start: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The offset where a batch of the view begins, and its end."""
+    reader = RejectedStreamReader(Options({"path": path, "view": "rejected"}, READ), 9)
+    try:
+        begin = start or reader.initialOffset()
+        return begin, reader.latestOffset(begin, reader.getDefaultReadLimit())
+    finally:
+        reader.stop()
 
 
 @pytest.mark.parametrize(
