@@ -392,13 +392,14 @@ class StoreUnavailableError(RowtimeError):
 
 
 class DataLostError(RowtimeError):
-    """Rows that a reader or a query still needs, or that a sink had committed, are no longer in the stream.
+    """Rows that a reader or a query still needs, or that a sink had committed, are no longer in the stream or table.
 
-    The cause is retention, a deleted stream, or an older copy of it. The message says what is left.
+    The cause is retention, a deleted stream, an older copy of it, or a table that was set back. The message says what
+    is left.
 
     ``values`` has those of these that the message is about:
 
-    - ``path``: the path of the stream.
+    - ``path``: the path of the stream, or the table.
     - ``asked``: the sequence number that was asked for; of a sink, the number of its commit.
     - ``last``: the last sequence number that the stream has; of a sink, the number of its producer's last commit there.
     - ``producer``: the producer of the sink.
@@ -505,7 +506,7 @@ class MessageNotReadyError(RowtimeError):
     """A decoder of your own raises it where it cannot say just now what a message is, as when a service is away.
 
     The feed decodes that message again, after a pause that grows to 30 seconds. Until then the partition waits; others
-    go on.
+    go on. ``values`` are those that the decoder gives.
 
     Example:
         >>> import spark_rowtime as rt

@@ -17,6 +17,7 @@ from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, Produce
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.location import to_location
+from spark_rowtime.store.query_account import query_names
 from spark_rowtime.store.retention import checkpoint_gone, lost
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.html import html_facts, html_table
@@ -51,6 +52,8 @@ class ProducerDescription:
         weakestKeys: The weakest of these values, at most three, each with its bound.
         cut: Of a producer whose rows are in Kafka topics, by topic and partition the offset after the last message that
             its bounds follow; None for any other.
+        query: The queryName of the Spark query that writes as this producer, which is called ``spark-`` and the
+            query's id; None for any other.
 
     ``seen``, ``sent``, ``lease`` and ``leaseLeft`` are not compared by ``==``, since they change with the time.
     """
@@ -69,6 +72,7 @@ class ProducerDescription:
     keys: int = 0
     weakestKeys: tuple[tuple[Any, RowtimeBound], ...] = ()
     cut: Mapping[str, Mapping[int, int]] | None = None
+    query: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,8 +454,11 @@ def describeStream(path: str) -> StreamInfo:
 def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:
     now, seen = store.now(), store.last_seen()  # in this order, so that nobody was seen in the future
     cuts = {info.name: merged(store.last_cuts(info.name)) for info in infos} if store.has_cuts() else {}
+    queries = query_names(store)
     return tuple(
-        _producer(store, info, seen[info.name], now, cuts.get(info.name)) for info in infos if info.name in seen
+        replace(_producer(store, info, seen[info.name], now, cuts.get(info.name)), query=queries.get(info.name))
+        for info in infos
+        if info.name in seen
     )
 
 

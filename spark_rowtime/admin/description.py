@@ -65,6 +65,7 @@ def _producer_json(producer: ProducerDescription) -> dict[str, Any]:
         "keys": producer.keys,
         "cut": producer.cut,
         "weakestKeys": weakest,
+        "query": producer.query,
     }
 
 

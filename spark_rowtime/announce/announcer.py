@@ -97,7 +97,8 @@ def announceTo(
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
         InvalidOptionError: An argument has a value that cannot be used.
-        StoreUnavailableError: Another announcer with this name runs on the stream.
+        StoreUnavailableError: Another announcer with this name runs on the stream; or the position cannot be stored at
+            the end of a run. The next one then announces again what this one has announced since it was stored last.
         AnnouncementError: The target has refused a call, or has not taken it after all repetitions.
         ExtraNotInstalledError: The target needs the pip extra ``announce``.
         Exception: Whatever a function raises. Its period is announced again by the next run.
@@ -186,6 +187,7 @@ class _Announcer:
                 self._progress.announced(span, head)
                 yield period
             if not follow or (head.floor is not None and head.floor >= END):
+                self._progress.finish()
                 return
             self._progress.seen()
             self._store.wait(head.seq, EXPIRY_CHECK_SECONDS)

@@ -66,11 +66,16 @@ class Progress:
         if self._registration.due:
             self._keep(self._store.head().seq)
 
+    def finish(self) -> None:
+        """Nobody announces more in this run: raises StoreUnavailableError if its position cannot be registered."""
+        self._registration.require(self._position)
+
     def _keep(self, last: int) -> None:
         """Registers the position: of the log up to seq ``last``, the rows before the next period are read."""
         seq = self._store.horizon().seq if self._next is None else last
         cut = None if self._next is None else self._next + self._shift
-        self._registration.keep(Position(seq, cut, None))
+        self._position = Position(seq, cut, None)
+        self._registration.keep(self._position)
 
     def _limit(self, head: Head) -> int | None:
         """The moment up to which the stream is complete; None while there is none.

@@ -102,6 +102,7 @@ def _notes(producer: ProducerDescription, holds: bool, now: datetime) -> list[st
         return []
     silence = now - producer.sent
     return [
+        *([f"query {producer.query}"] if producer.query else []),
         *([f"has sent nothing for {duration(silence)}"] if holds and silence >= SILENT else []),
         *([f"taken over or reopened: epoch {producer.epoch}"] if producer.epoch > 1 else []),
         *([f"checkpoint {producer.checkpoint!r}"] if producer.checkpoint is not None else []),

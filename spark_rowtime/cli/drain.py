@@ -34,7 +34,7 @@ from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSi
 @click.command()
 @click.argument("stream")
 @click.argument(
-    "target", metavar="MODULE:CLASS|delta:PATH|iceberg:CATALOG.TABLE|parquet:PATTERN|kafka://HOST:PORT/TOPIC"
+    "target", metavar="MODULE:CLASS|delta:PATH|iceberg:CATALOG.NAMESPACE.TABLE|parquet:PATTERN|kafka://HOST:PORT/TOPIC"
 )
 @click.option("--follow", "-f", is_flag=True, help="Wait for more at the end of the stream.")
 @click.option("--order", type=click.Choice(["rowtime", "arrival"]), default="rowtime", show_default=True)
@@ -44,7 +44,11 @@ from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSi
     "--every",
     help=f"Into a table or a topic: the interval between two commits.  [default: {EVERY}; a topic: {topic.EVERY}]",
 )
-@click.option("--bounds-every", help=f"Into a table: that of commits with a bound alone.  [default: {BOUNDS_EVERY}]")
+@click.option(
+    "--bounds-every",
+    help=f"Into a table: the least interval between a commit and one that has a bound, but no rows.  "
+    f"[default: {BOUNDS_EVERY}]",
+)
 @click.option(
     "--max-rows",
     type=click.IntRange(1),
@@ -63,7 +67,11 @@ from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSi
     "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One more such setting; {env:NAME} is a variable."
 )
 @click.option("--positions", help=f"The topic that keeps the positions of drains.  [default: {POSITIONS}]")
-@click.option("--anew", is_flag=True, help="A topic that was deleted and made anew gets the stream from its beginning.")
+@click.option(
+    "--anew",
+    is_flag=True,
+    help="A topic that was made anew, or whose position is elsewhere, gets the stream from its beginning.",
+)
 def drain(
     *,
     stream: str,

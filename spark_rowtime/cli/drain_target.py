@@ -7,6 +7,8 @@ from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.tables.open import FORMATS
 
 _CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
+_DOTTED = re.compile(r"([^\W\d][\w.]*)\.([A-Z]\w*)")
+"""The name of a class with a dot before it, as Python writes it."""
 _TABLES = {**{name: name for name in FORMATS}, "deltalake": "delta", "delta-lake": "delta", "delta_lake": "delta"}
 """The formats, by what they are called instead."""
 _PERIODS = "date=%Y-%m-%d/hour=%H"
@@ -38,6 +40,8 @@ def _as_place(kind: str, place: str, target: str) -> str | None:
     """What is meant by a path, a URL or a stream."""
     if kind in ("memory", "postgresql", "postgres") or _is_stream(target):
         return "A stream is copied with `rowtime copy`, or with reader.drainTo(openSink(...)) in Python."
+    if dotted := _DOTTED.fullmatch(target):
+        return f"Did you mean {dotted[1]}:{dotted[2]}?"
     path = re.sub("^//(?=/)", "", place) if kind == "file" else target
     if (Path(path) / "_delta_log").is_dir():
         return f"Did you mean delta:{path}?"

@@ -125,16 +125,17 @@ def _no_account(query: str) -> Finding:
 
 
 def _without_bounds(account: QueryAccount) -> Finding:
-    """Of a query that has no source with bounds: it reads views of streams, or has told of no source."""
+    """Of a query that has no source with bounds: it reads the late rows of streams, or has told of no source."""
     paths = [source.path for source in account.sources if source.path is not None]
     if not paths:
         return _no_account(account.shown)
     return Finding(
         Cause.ORDINARY_SOURCE,
         account.shown,
-        f"Query {account.shown!r} reads the late rows of {paths[0]} (view=rejected), which have no bound, so its "
-        "output has none.",
-        f"Read its output in order of arrival. Whether an hour is complete, {paths[0]} tells.",
+        f"Query {account.shown!r} reads the late rows of {paths[0]} (view=rejected), which have no bound until "
+        "that stream is complete, so its output has none.",
+        f"Read its output in order of arrival, or close all producers of {paths[0]} with complete=True when they have "
+        f"ended. Whether an hour is complete, {paths[0]} tells.",
     )
 
 

@@ -11,6 +11,9 @@ from spark_rowtime.store.base import Store
 from spark_rowtime.store.query_account import FAILED, STOPPED, QueryAccount, QueryOperator, QuerySource
 from spark_rowtime.types.timestamps import END, show_micros, to_interval
 
+JOIN = "symmetricHashJoin"
+"""What Spark calls a join of streams."""
+
 
 @dataclass(frozen=True)
 class QueryState:
@@ -44,8 +47,12 @@ class QueryState:
 
     @property
     def _waiting(self) -> list[QueryOperator]:
-        """The operators whose rows come out when a window, a session or a raw time is complete."""
-        return [o for o in self.account.operators if o.window is not None or o.done is not None]
+        """The operators whose rows come out when a window, a session or a raw time is complete.
+
+        The output of a join follows the rows that it keeps, to the microsecond.
+        """
+        found = [o for o in self.account.operators if o.window is not None or o.done is not None]
+        return [] if any(o.name == JOIN for o in found) else found
 
     @property
     def _marks(self) -> list[int]:

@@ -20,6 +20,14 @@ from spark_rowtime.types.extras import import_extra
 
 REQUEST_SECONDS = 30.0
 """How long the brokers may take to answer."""
+_READING = {
+    "group.id": "rowtime-positions",  # the client wants one; no group is joined
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "earliest",
+    "fetch.wait.max.ms": 10,
+}
 _POLL_SECONDS = 0.05
 """The pause between two looks whether a topic that was just made is there."""
 
@@ -49,6 +57,10 @@ class Cluster:
                 "librdkafka: https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md.",
                 option="options",
             ) from None
+
+    def reader(self) -> Any:
+        """A consumer of committed messages that joins no group, and is told the ends of partitions."""
+        return self.client(self.library.Consumer, _READING)
 
     def make(self, name: str, partitions: int, settings: Mapping[str, str]) -> TopicState:
         """Makes a topic, if no other process does so at the same time, and waits until it is there."""

@@ -1,19 +1,20 @@
 """Consumption: reads the partitions that Kafka assigns to this host, and hands them over when Kafka takes them."""
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from operator import methodcaller
 from typing import Any
 
-from spark_rowtime.errors import DataLostError, MessageNotReadyError, ProducerFencedError, RowtimeError
+from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, Told, library, made, unavailable
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
+from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
+from spark_rowtime.kafka.waits import Waits
 
 BATCH_MESSAGES = 20_000
 POLL_SECONDS = 0.05
@@ -24,14 +25,10 @@ TOPIC_LOOK_SECONDS = 30.0
 """Seconds between two looks whether the topics are still those that they were."""
 SETTLE_SECONDS = 15.0
 """How long a host that was fenced waits for Kafka to take the partition from it. Longer than a session's timeout."""
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
-"""How long a partition waits before a message is decoded again for which its decoder was not ready."""
 CONTEST_SECONDS = 120.0
 """If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
 DOWN_SECONDS = 30.0
 """How long all brokers may be away before the feed fails."""
-_TRUNCATED = re.compile(r"truncation.*broker end offset is (\d+)")
-"""How the client tells by the leaders' epochs that a partition was truncated, and where."""
 _PASSING = (
     *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD"),
     *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE"),
@@ -66,10 +63,7 @@ class Consumption:
         self._fenced: dict[Part, float] = {}
         self._taken_back: dict[Part, float] = {}
         """When this host took each partition back."""
-        self._pauses: dict[Part, tuple[int | None, float]] = {}
-        """Of partitions that have waited: for which offset, and how many seconds."""
-        self._waiting: dict[Part, float] = {}
-        """When each partition goes on that waits until its next message can be decoded."""
+        self._waits = Waits()
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
@@ -118,10 +112,10 @@ class Consumption:
         self._go_on(now)
 
     def _take(self, part: Part, messages: list[Any]) -> None:
-        """Sends the rows of messages, and clears the list."""
-        if messages:
+        """Sends the rows of messages, unless the partition waits for one before them, and clears the list."""
+        if messages and part not in self._waits:
             self._guarded(part, methodcaller("take", messages))
-            messages.clear()
+        messages.clear()
 
     def _flush(self, feeds: Iterable[PartitionFeed]) -> None:
         for feed in list(feeds):
@@ -144,25 +138,14 @@ class Consumption:
             self._fenced[part] = time.monotonic()
 
     def _wait(self, part: Part, feed: PartitionFeed, error: MessageNotReadyError) -> None:
-        """Lets a partition wait whose next message cannot be decoded just now. The pauses grow until it goes on."""
-        offset, pause = self._pauses.get(part, (None, 0.0))
-        pause = min(pause * 2, LONGEST_PAUSE_SECONDS) if offset == feed.next else FIRST_PAUSE_SECONDS
-        self._pauses[part] = feed.next, pause
-        self._waiting[part] = time.monotonic() + pause
+        """Lets a partition wait whose next message cannot be decoded just now."""
+        self._waits.begin(feed, time.monotonic(), error)
         feed.end = None
         self._consumer.pause([self._kafka.TopicPartition(*part)])
-        LOG.warning(
-            "The message at offset %s of %s cannot be decoded just now; it is tried again in %s s: %s",
-            feed.next,
-            part.producer,
-            pause,
-            error,
-        )
 
     def _go_on(self, now: float) -> None:
         """Reads the partitions whose pause has passed again from the message for which they wait."""
-        for part in [part for part, until in self._waiting.items() if now >= until]:
-            del self._waiting[part]
+        for part in self._waits.end(now):
             self._consumer.resume([self._kafka.TopicPartition(*part)])
             self._read_on(self._feeds[part])
 
@@ -174,7 +157,7 @@ class Consumption:
         return self._done()
 
     def _done(self) -> bool:
-        if not self._until_end or self._fenced or self._waiting:
+        if not self._until_end or self._fenced or self._waits:
             return False
         if not self._feeds:  # other hosts have all partitions
             return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
@@ -219,9 +202,9 @@ class Consumption:
             self._let_go(Part(partition.topic, partition.partition))
 
     def _let_go(self, part: Part) -> None:
-        for kept in (self._fenced, self._pauses, self._waiting):
+        for kept in (self._fenced, self._taken_back):
             kept.pop(part, None)
-        self._taken_back.pop(part, None)
+        self._waits.forget(part)
         feed = self._feeds.pop(part, None)
         if feed is not None:
             self._left_at[part] = feed.next
@@ -245,7 +228,7 @@ class Consumption:
         error, codes = message.error(), self._kafka.KafkaError
         feed = self._feeds.get(part)
         if error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the client's own name)
-            if feed is not None and part not in self._waiting:
+            if feed is not None and part not in self._waits:
                 feed.end = message.offset()
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
             self._guarded(part, PartitionFeed.flush)  # nobody can read again what came before
@@ -262,19 +245,11 @@ class Consumption:
         """The broker does not have what the feed has read, or has other messages there, or the topic is another one."""
         self._require_same(part.topic, self._topics.find(part.topic))
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
-        lost, on_at = _lost(feed.next, start, end, _truncated_at(error))
-        text = f"Messages of partition {part.number} of topic {part.topic!r} are lost: {lost}"
+        lost = LostMessages(part, feed.next, start, end, error.str())
         if not self._skips_lost:
-            raise DataLostError(
-                f"{text}. The stream has the partition up to offset {feed.next}. Raise the topic's retention, and "
-                "leave unclean.leader.election.enable at false. Give lost='skip' to go on at offset "
-                f"{on_at}, without them.",
-                asked=feed.next,
-                horizon=start,
-                last=end,
-            )
-        LOG.warning("%s. The stream goes on at offset %s.", text, on_at)
-        feed.go_on_at(on_at)
+            raise lost.error
+        LOG.warning("%s. The stream goes on at offset %s.", lost, lost.on_at)
+        feed.go_on_at(lost.on_at)
         self._read_on(feed)
 
     def _read_on(self, feed: PartitionFeed) -> None:
@@ -320,19 +295,3 @@ class Consumption:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
-
-
-def _truncated_at(error: Any) -> int | None:
-    """The offset from which on a partition has other messages than those that were read; None: that is not known."""
-    found = _TRUNCATED.search(error.str())
-    return int(found[1]) if found else None
-
-
-def _lost(read: int, start: int, end: int, truncated_at: int | None) -> tuple[str, int]:
-    """What is lost of a partition that was read up to an offset, and where to go on."""
-    if read < start:
-        return f"offsets {read} to {start - 1} are no longer there (retention has removed them)", start
-    if truncated_at is not None:
-        what = f"offsets {truncated_at} to {read - 1} were truncated, and what is there now are other messages"
-        return f"{what} (an unclean election)", truncated_at
-    return f"it ends at offset {end} now, so offsets before {read} were truncated (an unclean election)", end

@@ -8,19 +8,11 @@ from spark_rowtime.tables.properties import BOUND
 
 LAST_MESSAGES = 1_000
 """How many offsets at the end of each partition are looked at: a drain puts a new bound behind its rows in each."""
-_READING = {
-    "group.id": "rowtime-positions",  # the client wants one; no group is joined
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "isolation.level": "read_committed",
-    "auto.offset.reset": "earliest",
-    "fetch.wait.max.ms": 10,
-}
 
 
 def has_bounds(cluster: Cluster, topic: TopicState) -> bool:
     """Whether one of the last messages of a partition is the bound of a drain. Without the right to read: False."""
-    consumer = cluster.client(cluster.library.Consumer, _READING)
+    consumer = cluster.reader()
     try:
         parts = [part for n in range(topic.partitions) if (part := _last_part(cluster, consumer, topic.name, n))]
         if parts:

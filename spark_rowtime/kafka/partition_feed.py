@@ -82,12 +82,9 @@ class PartitionFeed:
             except MessageNotReadyError:
                 self._send(given)
                 raise
-            found = Bounded(None, found) if isinstance(found, RowtimeBound) else found
-            if isinstance(found, Bounded):
-                self._send([*given, (message, found.rows)])
-                given.clear()
-                self._note_no_row(message, found.no_row)
-                self.promise(found.bound)
+            if isinstance(found, Bounded | RowtimeBound):
+                bounded = found if isinstance(found, Bounded) else Bounded(None, found)
+                self._send_with_bound(given, message, bounded)
             else:
                 given.append((message, found))
         self._send(given)
@@ -139,6 +136,13 @@ class PartitionFeed:
         self._rows += len(rows)
         self._took(given[-1][0])
         given.clear()
+
+    def _send_with_bound(self, given: list[tuple[Any, Any]], message: Any, found: Bounded) -> None:
+        """Sends the rows of messages and of the one that is a bound, then the bound, and clears the list."""
+        given.append((message, found.rows))
+        self._send(given)
+        self._note_no_row(message, found.no_row)
+        self.promise(found.bound)
 
     def _send_each(self, given: list[tuple[Any, Any]]) -> None:
         """Sends the rows of one message after the other, since the sink has refused a row of some message."""

@@ -18,14 +18,6 @@ POSITIONS = "rowtime-positions"
 CLEANUP = "cleanup.policy"
 _SETTINGS = {CLEANUP: "compact", "segment.bytes": str(16 << 20), "segment.ms": str(24 * 3_600_000)}
 """Small segments, since the last one is not compacted."""
-_READING = {
-    "group.id": "rowtime-positions",  # the client wants one; no group is joined
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "isolation.level": "read_committed",
-    "auto.offset.reset": "earliest",
-    "fetch.wait.max.ms": 10,
-}
 _TOPIC, _ID, _PARTITIONS = "topic", "topicId", "partitions"
 _BATCH_MESSAGES, _STEP_SECONDS = 10_000, 0.02
 """How much one call of the consumer takes, and how long it waits for more."""
@@ -92,7 +84,7 @@ class Positions:
     def _last(self, key: bytes, end: int) -> bytes | None:
         """The value of the last committed message of a key before the offset ``end``."""
         library, last = self._cluster.library, None
-        consumer = self._cluster.client(library.Consumer, _READING)
+        consumer = self._cluster.reader()
         try:
             consumer.assign([library.TopicPartition(self.name, 0, 0)])
             reached, since, logged = 0, time.monotonic(), False

@@ -88,8 +88,8 @@ def openTopicSink(
         options: Options of Kafka's client under their own names, such as ``{"security.protocol": "SSL"}``.
             ``{env:NAME}`` in a value stands for an environment variable.
         positions: The compacted topic that keeps the positions of drains; it is made if there is none.
-        anew: If True, a topic that was deleted and made anew gets the stream from its beginning; otherwise that is an
-            error.
+        anew: If True, a topic that was deleted and made anew, or that has the bounds of a drain which keeps its
+            positions elsewhere, gets the stream from its beginning; otherwise that is an error.
 
     Returns:
         The sink; it is a context manager that closes itself.

@@ -8,7 +8,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder, InOrderPer
 from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 from spark_rowtime.bounds.train import Timed
-from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.errors import RowtimeError, StoreUnavailableError
 from spark_rowtime.producer.cut_trail import CutTrail
 from spark_rowtime.producer.floors import Floors
 from spark_rowtime.producer.interrupt_guard import InterruptGuard
@@ -293,7 +293,7 @@ class Outbox:
         """Whether somebody has closed the producer, or a newer sink has it. False where the store does not tell."""
         try:
             stored = self._store.producer(self.producer)
-        except StoreUnavailableError:
+        except RowtimeError:
             return False
         return stored is None or stored.epoch != self._epoch or stored.status in (Status.LEFT, Status.COMPLETE)
 

@@ -82,7 +82,6 @@ class RowReader:
         refuse_in_forks(self, "reader", "_lock")
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
-        self._kept_at = 0.0
         self._closed = self._hasSaid = False
         text = start if isinstance(start, str) else ""
         if text == "latest":

@@ -1,4 +1,7 @@
-"""The streaming read of view=rejected: the rejections between two numbers, as an ordinary source without a bound."""
+"""The streaming read of view=rejected: the rejections between two numbers.
+
+A late row may have any rowtime, so there is no bound until the stream is complete; then no row follows.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -8,13 +11,16 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from spark_rowtime.errors import DataLostError, InvalidOptionError
+from spark_rowtime.errors import DataLostError, InvalidOptionError, StreamCompleteError
 from spark_rowtime.spark.directory_mark import DirectoryMark
+from spark_rowtime.spark.news import NewsOfStreams
+from spark_rowtime.spark.offset import ENDED, NEWS, PLAN
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.store import in_database, open_store
-from spark_rowtime.store.base import Rejection, Store
+from spark_rowtime.store.base import REJECTS_ONLY, Rejection, Store
 from spark_rowtime.store.views import rejected_table
+from spark_rowtime.types.timestamps import END
 
 NOT_OF_REJECTIONS = ("order", "hold", "punctuate")
 """Options that concern the bound of a stream, which its rejections do not have."""
@@ -26,6 +32,9 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
     Law: an offset is the number of a rejection; the rejections up to it never change. So a batch that is run again gets
     the same rows, or a DataLostError if some of them have been removed. ``columns`` is the number of columns that the
     query reads; it stays while the query runs, also if columns are added to the stream.
+
+    The offset of the last rejection of a stream that is complete has END as its floor, for the extension. Other
+    offsets have no floor.
     """
 
     def __init__(self, options: Options, columns: int) -> None:
@@ -33,7 +42,13 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
         self._path, self._from_latest = options.path, options.from_latest
         self._max_rows, self._max_bytes = options.count("maxRowsPerTrigger"), options.count("maxBytesPerTrigger")
         self._target: int | None = None
+        self._seen: dict[str, Any] = {}
+        self._news: NewsOfStreams | None = None
         _check(options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The tasks only read."""
+        return {**self.__dict__, "_news": None}
 
     @cached_property
     def _store(self) -> Store:
@@ -47,13 +62,42 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
         return self._offset(first.number - 1 if first else 0)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger."""
-        after, end = self._number(start), self._store.rejections_end()
+        """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger.
+
+        It also answers the extension's questions, which have a key that no logged offset has.
+        """
+        if NEWS in start:
+            return {"news": self._has_news(start[NEWS]["seconds"], start[NEWS]["streams"])}
+        if PLAN in start or ENDED in start:
+            return {}
+        self._seen = self._newest()
+        after, end = self._number(start), self._number(self._seen)
         self._require_there(after, end)
+        self._require_none_after_the_end(start, end)
         end = end if self._target is None else min(end, self._target)
-        if isinstance(limit, ReadAllAvailable) or (self._max_rows is None and self._max_bytes is None):
-            return self._offset(max(after, end))
-        return self._offset(self._limited(after, end))
+        unlimited = isinstance(limit, ReadAllAvailable) or (self._max_rows is None and self._max_bytes is None)
+        reached = max(after, end) if unlimited else self._limited(after, end)
+        return self._seen if reached == self._number(self._seen) else self._offset(reached)
+
+    def _newest(self) -> dict[str, Any]:
+        """The offset of the newest rejection. Whether the stream has ended is asked first: then none follows."""
+        ended = self._has_ended()
+        return self._offset(self._store.rejections_end()) | ({"floor": END} if ended else {})
+
+    def _has_ended(self) -> bool:
+        """Whether no row can be rejected any more. Bounds beside topics do not end: a topic goes on as it likes."""
+        if (self._store.head().floor or 0) < END or self._store.has_cuts():
+            return False
+        return all(producer.checkpoint != REJECTS_ONLY for producer in self._store.producers())
+
+    def _has_news(self, seconds: float, beside: Sequence[str]) -> bool:
+        """The question NEWS: whether there is more than the last answer knew, or other streams have events."""
+        if beside and self._news is None:
+            self._news = NewsOfStreams([self._path, *beside])
+        if self._news is not None:
+            return self._news.wait(seconds) or self._newest() != self._seen
+        self._store.wait(self._store.head().seq, seconds)
+        return self._newest() != self._seen
 
     def _limited(self, after: int, end: int) -> int:
         """Returns the number of the rejection that reaches a limit. The limits are soft: a rejection is not divided."""
@@ -75,7 +119,7 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """Returns the number of the newest rejection, for the query's progress."""
-        return self._offset(self._store.rejections_end())
+        return self._newest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Called for each batch that is not empty, also for one that is run again after a restart."""
@@ -105,6 +149,8 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
 
     def stop(self) -> None:
         """Called once, when the query ends."""
+        if self._news is not None:
+            self._news.close()
         if "_store" in self.__dict__:
             self._store.close()
 
@@ -129,6 +175,15 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
                 path=self._path,
                 asked=number,
                 last=end,
+            )
+
+    def _require_none_after_the_end(self, start: dict[str, Any], end: int) -> None:
+        if start.get("floor") is not None and end > self._number(start):
+            raise StreamCompleteError(
+                f"The stream at {self._path} is complete, and this query has said so of its late rows. A query that "
+                "reads a topic with these bounds has rejected further rows since. Read them by a batch read of "
+                "view=rejected, or by a query with a new checkpoint and a new output, which then never ends.",
+                path=self._path,
             )
 
 

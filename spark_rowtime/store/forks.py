@@ -6,6 +6,7 @@ parent's. A fork waits for what is just being opened or used, at most ``PATIENCE
 """
 
 import ctypes
+import fcntl
 import os
 import sys
 import threading
@@ -21,10 +22,13 @@ PATIENCE_SECONDS = 5.0
 
 
 class ClosedBefore(Protocol):
-    """Something that is closed before a fork, and opens itself again when it is next used."""
+    """Something that is closed during a fork."""
 
     def close_for_fork(self, deadline: float) -> None:
         """Closes it; if a thread uses it, waits until then, or until the monotonic clock reaches ``deadline``."""
+
+    def open_after_fork(self, deadline: float) -> None:
+        """Opens it in the parent if it was closed. What cannot be opened until then opens itself when it is used."""
 
 
 class ClosedInChild(Protocol):
@@ -51,6 +55,7 @@ class _Forks:
         """By thread: the blocks that it is within."""
         self._forking: int | None = None
         """The thread that forks."""
+        self._deadline = 0.0
 
     def close_before_forks(self, owner: ClosedBefore) -> None:
         self._before.add(owner)
@@ -80,19 +85,23 @@ class _Forks:
         return self._forking in (None, threading.get_ident())
 
     def _prepare(self) -> None:
-        deadline, me = time.monotonic() + PATIENCE_SECONDS, threading.get_ident()
+        me = threading.get_ident()
         with self._changed:
             self._changed.wait_for(self._is_free)
-            self._forking = me
+            self._forking, self._deadline = me, time.monotonic() + PATIENCE_SECONDS
             self._changed.wait_for(lambda: self._within.keys() <= {me}, PATIENCE_SECONDS)
         for owner in list(self._before):
-            owner.close_for_fork(deadline)
+            owner.close_for_fork(self._deadline)
         _await_import_of_pandas()
 
     def _go_on(self) -> None:
-        with self._changed:
-            self._forking = None
-            self._changed.notify_all()
+        try:
+            for owner in list(self._before):
+                owner.open_after_fork(self._deadline)
+        finally:
+            with self._changed:
+                self._forking = None
+                self._changed.notify_all()
 
     def _begin_child(self) -> None:
         self.interrupted.update(*self._within.values())
@@ -132,9 +141,13 @@ class Descriptor:
         close_in_children(self)
 
     def close(self) -> None:
-        """Closes it, if it is open."""
+        """Closes it, if it is open. Its lock ends at once, also while a child that was just forked has it open."""
+        if self.fd >= 0:
+            fcntl.flock(self.fd, fcntl.LOCK_UN)
+        self.close_inherited()
+
+    def close_inherited(self) -> None:
+        """Closes it, if it is open, and leaves the lock to the process that took it."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
-
-    close_inherited = close

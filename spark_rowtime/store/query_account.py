@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_rowtime.bounds.topic_cut import Offsets, offsets_of
-from spark_rowtime.store.base import Account
+from spark_rowtime.store.base import WRITER, Account, Store
 from spark_rowtime.types.timestamps import END
 
 RUNNING, STOPPED, FAILED = "running", "stopped", "failed"
@@ -159,3 +159,9 @@ def _operator(given: dict[str, Any]) -> QueryOperator:
         given.get("done"),
         given.get("window"),
     )
+
+
+def query_names(store: Store) -> dict[str, str | None]:
+    """The names of the queries that write the stream, by their producers."""
+    told = {account.name: QueryAccount.of(account) for account in store.accounts() if account.role == WRITER}
+    return {producer: query.name for producer, query in told.items() if query is not None}

@@ -11,25 +11,29 @@ from spark_rowtime.store.retention import SEEN_SECONDS
 LOG = logging.getLogger("spark_rowtime")
 RETRY_SECONDS = 1.0
 """The least time between two attempts to register after one that failed."""
+TELL_SECONDS = 10.0
+"""A warning says so if the attempts have failed for so long: where others commit all the time, one of them may fail."""
 
 
 class Registration:
     """The registration of one reader under its name.
 
     A position that cannot be registered just now, since another process keeps the stream locked or the disk is full,
-    is registered later, and a warning says so: the reader goes on. Retention then keeps more than it needs to.
+    is registered later: the reader goes on. Retention then keeps more than it needs to. A warning says so if that
+    lasts, or if nothing was registered before.
     """
 
     def __init__(self, store: Store, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._store, self._name, self._clock = store, name, clock
         self._kept: Position | None = None
         self._kept_at, self._next_at = 0.0, float("-inf")
-        self._failing = False
+        self._failing_since: float | None = None
+        self._told = False
 
     @property
     def due(self) -> bool:
         """Whether the position is to be registered again, although it is the same."""
-        return self._failing or self._clock() - self._kept_at > SEEN_SECONDS
+        return self._failing_since is not None or self._clock() - self._kept_at > SEEN_SECONDS
 
     def keep(self, at: Position) -> None:
         """Registers the position ``at``; the same one again only from time to time, to show that it is in use."""
@@ -43,11 +47,21 @@ class Registration:
                 raise
             self._failed(error)
         else:
-            self._kept, self._kept_at, self._failing = at, now, False
+            self._kept, self._kept_at = at, now
+            self._failing_since, self._told = None, False
+
+    def require(self, at: Position) -> None:
+        """Registers the position ``at`` if it is not; raises StoreUnavailableError where it cannot be just now."""
+        if at != self._kept:
+            self._store.keep(self._name, at)
 
     def _failed(self, error: StoreUnavailableError) -> None:
-        self._next_at = self._clock() + RETRY_SECONDS
-        if not self._failing:
+        now = self._clock()
+        self._next_at = now + RETRY_SECONDS
+        if self._failing_since is None:
+            self._failing_since = now
+        if not self._told and (self._kept is None or now - self._failing_since >= TELL_SECONDS):
+            self._told = True
             last = "no position" if self._kept is None else f"its position at seq {self._kept.seq}"
             LOG.warning(
                 "Reader %r could not register how far it has read; it reads on, and tries again. Until then retention "
@@ -56,4 +70,3 @@ class Registration:
                 last,
                 error,
             )
-        self._failing = True

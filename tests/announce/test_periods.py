@@ -1,5 +1,6 @@
 """Which periods are announced: in order, none left out, up to the bound, from where the last run ended."""
 
+import sqlite3
 import threading
 import uuid
 from datetime import datetime, timedelta
@@ -255,6 +256,24 @@ def test_rows_that_were_removed_by_force_leave_no_hour_out_and_a_new_name_begins
     assert rt.describeStream(path).removed == 4
     assert hours(path) == ["10", "11", "12", "13", "14"]
     assert [key[11:13] for key in keys(path, name="new")] == ["14"]
+
+
+def test_a_run_that_cannot_keep_its_position_says_so_at_its_end(tmp_path: Path) -> None:
+    """All that is complete is announced, and once more by the next run: at least once."""
+    path = stream_with("2006-09-11T09:40:00Z", bound="2006-09-11T11:00:00Z", at=tmp_path)
+    other, found = sqlite3.connect(Path(path) / "catalog.db", isolation_level=None), list[str]()
+
+    def take(period: rt.Period) -> None:
+        if not found:
+            other.execute("BEGIN IMMEDIATE")
+        found.append(period.key[11:13])
+
+    with pytest.raises(rt.StoreUnavailableError, match="lock"):
+        rt.announceTo(path, take, every="1 hour", name="test")
+    assert found == ["09", "10"]
+    other.close()
+    assert hours(path) == ["09", "10"]
+    assert hours(path) == []
 
 
 def test_another_target_or_length_has_a_name_of_its_own_and_begins_anew() -> None:

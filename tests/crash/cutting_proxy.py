@@ -44,7 +44,7 @@ class CuttingProxy:
                         break
                     lost.set()  # the answer ends the connection
                 server.sendall(chunk)
-        _shut(client, server)
+        shut(client, server)
 
     def _down(self, client: socket.socket, server: socket.socket, lost: threading.Event) -> None:
         with suppress(OSError):
@@ -52,10 +52,11 @@ class CuttingProxy:
                 if lost.is_set():
                     break
                 client.sendall(chunk)
-        _shut(client, server)
+        shut(client, server)
 
 
-def _shut(*sockets: socket.socket) -> None:
+def shut(*sockets: socket.socket) -> None:
+    """Closes both sides, and ends whoever reads from one of them."""
     for one in sockets:
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)

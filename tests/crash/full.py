@@ -9,6 +9,7 @@ from typing import Any
 
 import spark_rowtime as rt
 from tests.crash.feeds import DDL, QUIET, moment
+from tests.crash.small_disk import fill
 
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
@@ -93,12 +94,7 @@ def disk_full(path: str) -> None:
         sink.sendRows(rows_from(0, 10))
         sink.flush()
         ballast = Path(path).with_name("ballast")
-        with ballast.open("wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-            except OSError:
-                pass
+        fill(ballast)
         errors, sent = refusals(sink, 10, 1000)
         errors += errors_of(lambda: rt.createStream(path + "2", DDL))
         ballast.unlink()

@@ -14,6 +14,7 @@ from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.steady_clock import Reading
 from tests.crash.feeds import QUIET, moment
+from tests.crash.small_disk import fill
 from tests.store.streams import SCHEMA, SECOND, Writer, at
 
 LEASE = 30 * SECOND
@@ -55,16 +56,6 @@ def is_refused(call: Any) -> bool:
     except rt.StoreUnavailableError:
         return True
     return False
-
-
-def fill(ballast: Path) -> None:
-    """Fills the file system, which is a small one."""
-    with ballast.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            pass
 
 
 def disk_full(path: str) -> None:

@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,9 +14,9 @@ import spark_rowtime as rt
 from spark_rowtime.store.local import open_local
 from tests.crash import feeds, full
 from tests.crash.checks import check_log, numbers
+from tests.crash.small_disk import alone, mounting
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim
-from tests.store.processes import ROOT
 
 SAID = "Nothing of this call was committed. Check the free space and the permissions"
 
@@ -72,9 +71,7 @@ def test_directories_without_rights(path: str, tally: Callable[[str], Tally]) ->
 
 def test_a_disk_that_is_full(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     """A real one, of 1 MB, where this machine lets us mount it."""
-    mount = f"mount -t tmpfs -o size=1m none {tmp_path}"
-    if shutil.which("unshare") is None or alone(mount).returncode:
-        pytest.skip("this machine does not let us mount a file system (unshare --user --mount, tmpfs)")
+    mount = mounting(tmp_path)
     code = f"from tests.crash.full import disk_full; disk_full({str(tmp_path / 's')!r})"
     done = alone(f'{mount} && exec "$0" -c "$1"', sys.executable, code)
     assert done.returncode == 0, done.stderr
@@ -91,9 +88,7 @@ def test_a_drain_into_parquet_on_a_full_disk_says_so_and_goes_on_later(tmp_path:
     """A real one, of 1 MB, which is then made larger."""
     folder = tmp_path / "lake"
     folder.mkdir()
-    mount = f"mount -t tmpfs -o size=1m none {folder}"
-    if shutil.which("unshare") is None or alone(mount).returncode:
-        pytest.skip("this machine does not let us mount a file system (unshare --user --mount, tmpfs)")
+    mount = mounting(folder)
     path, texts = str(tmp_path / "s"), random.Random(1)
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, t STRING")
     with rt.openSink(path, producer="a") as sink:
@@ -107,9 +102,3 @@ def test_a_drain_into_parquet_on_a_full_disk_says_so_and_goes_on_later(tmp_path:
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
     assert int(done.stdout.split()[-2]) > 1024, "the rows are there"
-
-
-def alone(script: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a script of the shell that may mount what it likes: nobody else sees it, and it goes with the process."""
-    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, *arguments]
-    return subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from spark_rowtime.store import check_store, open_store
 from tests.crash import feeds
 from tests.crash.checks import check_log, numbers
 from tests.crash.full import refusals, rows_from
+from tests.crash.small_disk import fill
 from tests.crash.tally import Tally
 from tests.postgresserver import PostgresServer, unprivileged
 
@@ -58,9 +58,7 @@ def test_a_full_disk_of_the_server(
         sink.sendRows(rows_from(0, 10))
         sink.flush()
         ballast = disk / "ballast"
-        with ballast.open("wb", buffering=0) as file, suppress(OSError):
-            while True:
-                file.write(bytes(4096))
+        fill(ballast)
         errors, sent = refusals(sink, 10, 1000)
         with open_store(path) as store:
             landed = numbers(store)

@@ -219,3 +219,12 @@ def test_a_query_of_late_rows_has_no_bound(pipeline: Pipeline) -> None:
     found = pipeline.why()
     assert (found.cause, found.holder) == (rt.Cause.ORDINARY_SOURCE, "hours")
     assert f"late rows of {pipeline.orders}" in found.note
+
+
+def test_describe_names_the_query_of_a_producer(pipeline: Pipeline) -> None:
+    pipeline.promise("10:00")
+    pipeline.batch("10:00", "09:00")
+    [producer] = rt.describeStream(pipeline.hourly).producers
+    assert (producer.name, producer.query) == ("spark-1", "hours")
+    [berlin] = rt.describeStream(pipeline.orders).producers
+    assert berlin.query is None

@@ -14,6 +14,7 @@ from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topics import Part, TopicState
+from spark_rowtime.kafka.waits import FIRST_PAUSE_SECONDS
 from tests.kafka.feeds import SCHEMA, START, numbers
 from tests.sparksession import wait_for
 
@@ -249,6 +250,27 @@ def test_a_message_that_cannot_be_decoded_just_now_is_read_again(
     assert tries == [0, 1, 1, 1, 1, 2]
     told = [text.partition(" again in ")[2] for text in caplog.messages if "offset 1 of t-0 cannot be" in text]
     assert told == [f"{seconds} s: The service is away." for seconds in (0.5, 1.0, 2.0)]
+
+
+def test_what_came_behind_an_end_is_not_taken_before_a_message_that_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """The client may hand over a message, the end of the partition and a further message in one answer."""
+    refused = [rt.MessageNotReadyError("The service is away.")]
+
+    def decode(message: Message) -> Any:
+        if message.offset() == 1 and refused:
+            raise refused.pop()
+        return row(message)
+
+    def answers() -> Iterator[Any]:
+        yield ASSIGNED
+        yield [Message(0), Message(1), Message(2, "_PARTITION_EOF"), Message(2)]
+        yield [Message(3)]
+        yield clock.passes(FIRST_PAUSE_SECONDS)
+        yield [Message(1), Message(2), Message(3)]
+
+    assert read(tmp_path / "s", Brokers(0, 4), answers(), monkeypatch, decode) == [0, 1, 2, 3]
 
 
 def test_a_partition_is_taken_back_once_in_a_while(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import KafkaFeed, consumption
+from spark_rowtime.kafka import KafkaFeed, consumption, waits
 from tests.kafka.feeds import SCHEMA, bound, message, moment, numbers, read, rows
 from tests.sparksession import wait_for
 
@@ -205,7 +205,7 @@ def test_functions_decode_rows_and_bounds(kafka: Any, tmp_path: Path) -> None:
 def test_a_decoder_that_is_not_ready_lets_its_partition_wait(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumption, "FIRST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(waits, "FIRST_PAUSE_SECONDS", 0.05)
     tries: list[int] = []
 
     def decode(found: Any) -> Any:

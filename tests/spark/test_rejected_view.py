@@ -2,13 +2,18 @@
 
 import shutil
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 import spark_rowtime as rt
+from spark_rowtime.spark.options import READ, Options
+from spark_rowtime.spark.rejected_source import RejectedStreamReader
 from spark_rowtime.store import open_store
+from spark_rowtime.types.timestamps import END
 from tests.spark.query_output import finish, refused
 from tests.sparksession import running
 from tests.streams import Pipe, at, clock_of, opened, send
@@ -120,6 +125,85 @@ def test_a_reader_that_falls_behind_what_is_kept(pipe: Pipe) -> None:
         log.batches.clear()
         log.run()
     assert [row[0] for row in log.rows] == list(range(20 - kept, 20))
+
+
+def test_a_stream_of_late_rows_ends_with_the_stream_they_were_rejected_by(pipe: Pipe) -> None:
+    """A late row may have any rowtime, so there is no bound before; then the report is read in order, and is whole."""
+    path = pipe.create("s", "x INT")
+    late = pipe.read("s", view="rejected").selectExpr("rowtime", "x", "producer")
+    first, second = opened(path, "Berlin", onLate="reject"), opened(path, "Oslo", onLate="reject")
+    send(first, ("10:00", 1), ("9:30", 2), ("8:00", 3))
+    pipe.run(late)
+    assert pipe.step() == []
+    assert pipe.bound is None
+    first.close(complete=True)
+    assert pipe.step() == [], "Oslo may still send late rows"
+    send(second, ("11:00", 4), ("9:00", 5))
+    second.close(complete=True)
+    assert pipe.step() == [("08:00", 3, "Berlin"), ("09:00", 5, "Oslo"), ("09:30", 2, "Berlin")]
+    assert pipe.bound == rt.RowtimeBound.END
+    pipe.query.stop()
+    again = pipe.run(late)
+    assert pipe.step() == []
+    assert again.exception() is None
+
+
+@pytest.mark.parametrize("time", ["rowtime", "rejectedAt"])
+def test_windows_over_late_rows_all_come_out_at_the_end(pipe: Pipe, time: str) -> None:
+    """Before, Spark's own rules apply, and the offsets are those that older versions wrote."""
+    path = pipe.create("s", "x INT")
+    rows = pipe.read("s", view="rejected").withWatermark(time, "1 hour")
+    counts = rows.groupBy(F.window(time, "1 hour")).count().selectExpr("window.end AS rowtime", "count")
+    sink = opened(path, "Berlin", onLate="reject")
+    send(sink, ("10:00", 1), ("9:30", 2), ("9:40", 3))
+    pipe.run(counts)
+    assert pipe.step() == []
+    pipe.query.stop()
+    assert "floor" not in offsets_of(pipe)
+    pipe.run(counts)
+    sink.close(complete=True)
+    assert [n for _, n in pipe.step()] == [2]
+    assert pipe.bound == rt.RowtimeBound.END
+    assert "floor" in offsets_of(pipe)
+
+
+def offsets_of(pipe: Pipe) -> str:
+    """The last entry of the offset log."""
+    log = pipe.folder / "checkpoint" / "offsets"
+    return (log / str(max(int(file.name) for file in log.iterdir() if file.name.isdigit()))).read_text()
+
+
+def test_what_a_topic_rejects_has_no_end(tmp_path: Path) -> None:
+    """Rows of a topic beside a stream of bounds may be rejected whenever. A query that was told of an end says so."""
+    path = ended(tmp_path / "s")
+    first, last = ends(path)
+    assert last["floor"] == END
+    with closing(open_store(path)) as store:
+        store.reject("spark-topic", 1, (next(iter(store.rejections())).rejected,))
+    with pytest.raises(rt.StreamCompleteError, match="has rejected further rows since"):
+        ends(path, last)
+    assert "floor" not in ends(path, first)[1]
+    assert "floor" not in ends(ended(tmp_path / "cuts", cut={"orders": {0: 3}}))[1]
+
+
+def ended(folder: Path, **cut: Any) -> str:
+    """A stream that is complete, with a late row."""
+    rt.createStream(str(folder), "rowtime TIMESTAMP NOT NULL, x INT")
+    with opened(folder, "Berlin", onLate="reject") as sink:
+        send(sink, ("10:00", 1), ("9:30", 2))
+        sink.sendRowtimeBound(at("11:00"), **cut)
+        sink.close(complete=True)
+    return str(folder)
+
+
+def ends(path: str, start: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The offset where a batch of the view begins, and its end."""
+    reader = RejectedStreamReader(Options({"path": path, "view": "rejected"}, READ), 9)
+    try:
+        begin = start or reader.initialOffset()
+        return begin, reader.latestOffset(begin, reader.getDefaultReadLimit())
+    finally:
+        reader.stop()
 
 
 @pytest.mark.parametrize(

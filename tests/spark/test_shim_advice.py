@@ -42,3 +42,15 @@ def test_more_partitions_than_the_cores_can_use(pipe: Pipe, tmp_path, partitions
             assert warned is (partitions == "21")
     finally:
         pipe.spark.conf.set(key, before)
+
+
+@pytest.mark.parametrize(("time", "warned"), [("t", True), ("rowtime", False)])
+def test_a_watermark_that_was_left_on_another_column(pipe: Pipe, tmp_path, time, warned) -> None:
+    """The query runs, by Spark's rules."""
+    opened(pipe.create("orders", "t TIMESTAMP"), "p")
+    frame = pipe.read("orders").withWatermark(time, "2 hours").groupBy(F.window(time, "1 hour")).count()
+    with logged(pipe.spark) as said, Observed(frame, tmp_path) as query:
+        query.step()
+        assert said().count("withWatermark(") == int(warned)
+        for part in ('withWatermark("t", ...) is on another column', "later rows below it are dropped", "Remove withW"):
+            assert (part in said()) is warned

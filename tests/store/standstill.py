@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-CHUNK_BYTES = 1 << 16
+from tests.crash.cutting_proxy import CHUNK_BYTES, shut
+
 EXECUTE, QUERY, SYNC = "E", "Q", "S"
 Stop = tuple[int, bool]
 """Behind which message of a call, from 1 on, and whether only half of that message reaches the server."""
@@ -67,7 +68,7 @@ class Standstill:
                     self._stand_still()
                     message = message[whole:]
                 server.sendall(message)
-        _shut(client, server)
+        shut(client, server)
 
     def _stand_still(self) -> None:
         self._stopped_at()
@@ -95,11 +96,4 @@ def _down(server: socket.socket, client: socket.socket) -> None:
     with suppress(OSError):
         while chunk := server.recv(CHUNK_BYTES):
             client.sendall(chunk)
-    _shut(client, server)
-
-
-def _shut(*sockets: socket.socket) -> None:
-    for one in sockets:
-        with suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
-        one.close()
+    shut(client, server)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.adapter.host_lock import only_host
 from spark_rowtime.store import check_store, forks, open_store
+from spark_rowtime.store.local.directory import open_local
 from spark_rowtime.store.local.segment import SEGMENTS, open_locked
 from tests.store import forking
 from tests.store.processes import ROOT
@@ -280,6 +282,31 @@ def test_a_stream_that_was_deleted_after_a_fork_is_not_made_anew(place: tuple[st
         forking.send(sink, place[1], "parent-1", 1)
     with suppress(rt.RowtimeError):
         sink.abandon()
+
+
+def test_a_stream_is_in_use_after_a_fork_as_before(place: tuple[str, str]) -> None:
+    """Others may not rename it while a sink is open that has not been called since."""
+    rename = """
+        try:
+            rt.renameStream(path, path + "-renamed")
+        except rt.StreamBusyError:
+            print("refused")
+        """
+    with rt.openSink(place[0], producer="parent", linger="1 hour") as sink:
+        sink.sendRow(("2026-01-05T14:30:00Z", "not flushed"))
+        assert ran(rename, *place) == "refused\n"
+        assert forking.ended(forking.forked(lambda: None)) == [0]
+        assert ran(rename, *place) == "refused\n"
+    assert rt.describeStream(place[0]).rows == 1
+
+
+def test_a_log_that_others_remove_during_a_fork_is_no_sign_of_a_restored_copy(place: tuple[str, str]) -> None:
+    """While no connection is open here, the last one elsewhere takes the write-ahead log with it."""
+    with open_local(place[0]) as store, open_local(place[0]) as other:
+        store._catalog.close_for_fork(time.monotonic() + 1)
+        assert store._catalog.is_current()
+        other.close()
+        assert store.head().seq == 1
 
 
 def test_a_child_has_no_part_in_the_locks_of_its_parent(place: tuple[str, str]) -> None:

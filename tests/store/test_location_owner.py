@@ -186,8 +186,10 @@ def test_a_restored_server_and_a_standby_that_has_taken_over(postgres: PostgresS
         restored = Replica(postgres._programs, primary)
         try:
             restored.start(**{**PRIMARY, "synchronous_standby_names": ""})
+            primary.execute("CREATE TABLE changed AS SELECT n, repeat('x', 500) FROM generate_series(1, 20000) n")
+            while not restored.execute("SELECT to_regclass('changed') IS NOT NULL")[0][0]:
+                pass  # so that its next checkpoint takes long, and the last one is of the old timeline
             restored.promote()
-            restored.execute("CHECKPOINT")
             path = restored.url("orders", database="shop")
             with open_store(path) as store:
                 with pytest.raises(StoreUnavailableError, match=r"timeline 1, and this is .* timeline 2"):

@@ -1,5 +1,6 @@
 """Each call on an open store has it to itself: threads share a store."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -73,3 +74,18 @@ def test_every_call_has_the_catalog_to_itself(local_path: str) -> None:
             call()
         store.stage(batch(1))
         assert len(used) > 50
+
+
+def test_a_store_is_closed_after_the_call_of_another_thread(local_path: str) -> None:
+    """SQLite crashes if a connection is closed while a thread uses it."""
+    store = open_store(local_path)
+    assert isinstance(store, LocalStore)
+    closing = threading.Thread(target=store.close)
+    with store._guard:
+        closing.start()
+        closing.join(0.3)
+        assert closing.is_alive()
+        assert store._catalog.execute("SELECT 1").fetchone() == (1,)
+    closing.join(10)
+    assert not closing.is_alive()
+    assert not store._guard.open_here

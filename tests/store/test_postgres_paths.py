@@ -123,6 +123,7 @@ def test_no_server(postgres: Any) -> None:
 
 
 BEFORE_4 = """
+DROP FUNCTION rowtime.require_era CASCADE;
 ALTER TABLE rowtime.heads DROP COLUMN era, ADD PRIMARY KEY (stream);
 ALTER TABLE rowtime.producers DROP COLUMN era, ADD PRIMARY KEY (stream, name);
 CREATE INDEX floors ON rowtime.producers (stream, status, floor NULLS FIRST, name)

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from threading import Thread
+from threading import Thread, stack_size
 from typing import Any
 
 import pytest
@@ -120,6 +120,25 @@ def test_a_sink_that_ends_has_removed_what_was_due(postgres: PostgresServer) -> 
             store.close_producer(f"p{second}")
     with open_store(path) as store:
         assert store.horizon().rows > 15
+
+
+def test_a_commit_lands_where_no_thread_can_be_started(
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The removal of old rows is tried again by a later commit."""
+    with open_store(create(postgres, retainBytes=100)) as store:
+        writer = Writer(store, "a")
+        before = stack_size(1 << 46)  # no machine has memory for such a thread
+        try:
+            assert [writer.send([second], floor=second).seq for second in (1, 2, 3)] == [2, 3, 4]
+        finally:
+            stack_size(before)
+        assert "the next commits will try again" in caplog.text
+        assert store.horizon().rows == 0
+        writer.send([4], floor=4)
+        store._collector.end()
+        assert store.horizon().rows > 0
+    assert check_store(store.path).damage == []
 
 
 def test_a_reader_that_registers_waits_for_the_removal_that_goes_on(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -16,12 +17,12 @@ from spark_rowtime.store.postgres.connection import SETTINGS
 from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.plain_commit import call
 from tests.postgresserver import PostgresServer
-from tests.store.streams import SCHEMA, Writer, read
+from tests.store.streams import SCHEMA, Writer, at, read
 
 COMMITS = 1500
 _BLOCKS = (
     "SELECT sum(pg_stat_get_xact_blocks_fetched(oid)) FROM pg_class WHERE relname IN "
-    "('heads', 'producers', 'heads_by_era', 'producers_pkey', 'floors')"
+    "('heads', 'producers', 'heads_pkey', 'producers_pkey', 'floors')"
 )
 
 
@@ -88,6 +89,35 @@ def test_each_producer_that_counts_has_the_era_of_the_head(
         assert postgres.execute(strangers) == []
     ((era,),) = postgres.execute(f"SELECT era FROM rowtime.heads WHERE stream = {store._id}")
     assert era > 40
+    assert check_store(store.path).damage == []
+
+
+def test_a_client_that_knows_no_eras_brings_no_producer_back(postgres: PostgresServer, store: Store) -> None:
+    """One of an older version, that was connected when the tables were upgraded: the bound would not wait for it."""
+    gone, stays = Writer(store, "gone"), Writer(store, "stays")
+    gone.leave()
+    brings_back = f"UPDATE rowtime.producers SET status = 'attached' WHERE stream = {store._id} AND name = 'gone'"
+    for second in range(1, eras.ERA_COMMITS + 1):
+        stays.send([second], floor=second)
+    with pytest.raises(psycopg.errors.RaiseException, match="newer version of spark-rowtime"):
+        postgres.execute(brings_back)
+    Writer(store, "gone", holder="again")
+    stays.send([100], floor=100)
+    assert store.head().floor == at(eras.ERA_COMMITS)
+    assert check_store(store.path).damage == []
+
+
+def test_commits_go_on_while_all_tables_are_published(postgres: PostgresServer, store: Store) -> None:
+    """As by logical replication of the database: the server then updates no table without a key."""
+    writer = Writer(store, "a")
+    postgres.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    try:
+        for second in range(1, eras.ERA_COMMITS + 2):
+            writer.send([second], floor=second)
+        store.close_producer("a")
+        assert store.gc(age=0).rows == eras.ERA_COMMITS + 1
+    finally:
+        postgres.execute("DROP PUBLICATION everything")
     assert check_store(store.path).damage == []
 
 

@@ -1,9 +1,11 @@
 """When a reader looks for news."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
+import spark_rowtime as rt
 from spark_rowtime.store.local import watch
 from spark_rowtime.store.local.watch import CALM, FIRST, POLL, QUIET, Watch
 
@@ -94,3 +96,33 @@ def test_a_folder_that_is_gone_is_looked_at_all_the_same(tmp_path: Path) -> None
     made.pause(1)
     assert slept == [POLL, 2 * POLL]
     made.close()
+
+
+def test_a_reader_that_waits_may_be_closed_by_another_thread(tmp_path: Path) -> None:
+    rt.createStream(str(tmp_path / "s"), "rowtime TIMESTAMP NOT NULL")
+    for _ in range(5):
+        reader, errors = rt.openReader(str(tmp_path / "s"), order="arrival"), list[str]()
+
+        def wait(reader: rt.RowReader = reader, errors: list[str] = errors) -> None:
+            try:
+                reader.read(timeout=60)
+            except Exception as error:
+                errors.append(type(error).__name__)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        while reader._store._watch._notifier is None:  # type: ignore[attr-defined]
+            waiting.join(0.01)
+        reader.close()
+        waiting.join(10)
+        assert errors == ["SinkClosedError"]
+
+
+def test_a_watch_that_was_closed_while_it_was_read_ends_afterwards(tmp_path: Path) -> None:
+    made = listening(tmp_path, [])
+    assert made._notifier is not None
+    with made._reading:
+        made.close()
+        assert not made._notifier.closed
+    made.pause(1)
+    assert made._notifier.closed

@@ -55,6 +55,17 @@ def test_a_drain_that_was_forked_is_locked_by_its_process_alone(lake: Lake) -> N
     assert lake.numbers("parquet") == [3, 4, 5, 6]
 
 
+def test_a_lock_ends_with_its_drain_also_while_a_child_has_it_open(lake: Lake) -> None:
+    """As a child does that was forked just now, and has closed nothing yet."""
+    with rt.openReader(lake.stream) as reader:
+        sink = rt.openTableSink(lake.target("parquet"), reader.schema)
+    inherited = forks.os.dup(sink._lock.fd)
+    sink.abandon()
+    lake.drain("parquet")
+    forks.os.close(inherited)
+    assert lake.numbers("parquet") == [3, 4, 5, 6]
+
+
 def test_a_child_drains_into_a_catalog_that_its_parent_has_open(lake: Lake) -> None:
     with rt.openReader(lake.stream) as reader, rt.openTableSink(lake.target("iceberg"), reader.schema) as sink:
         assert ended(forked(lambda: lake.drain("iceberg"))) == [0]

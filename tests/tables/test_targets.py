@@ -18,6 +18,7 @@ OFFERED = {
     "s3://bucket/orders": "Did you mean delta:s3://bucket/orders?",
     "kafka:localhost:9092/orders": "Did you mean kafka://localhost:9092/orders?",
     "postgresql://db/shop/orders": "A stream is copied with `rowtime copy`",
+    "shop.consumers.Printer": "Did you mean shop.consumers:Printer?",
     "other.rowtime": "A stream is copied with `rowtime copy`",
 }
 

@@ -149,6 +149,7 @@ def test_describe_as_json(orders: str, held: list[Any]) -> None:
         "cut": None,
         "keys": 0,
         "weakestKeys": [],
+        "query": None,
     }
 
 

@@ -54,7 +54,7 @@ def elsewhere(tmp_path: Path) -> Callable[[str], Path]:
 def test_all_that_tasks_unpickle_is_shipped(kind: type[Shipped]) -> None:
     made = cloudpickle.loads(cloudpickle.dumps(empty(kind)))
     assert type(made) is kind
-    assert vars(made).keys() <= {"_adapter_arguments", "_news", "_report"}
+    assert vars(made).keys() <= {"_adapter_arguments", "_joins", "_news", "_registration", "_report"}
 
 
 def test_another_version_is_named(elsewhere: Callable[[str], Path]) -> None:

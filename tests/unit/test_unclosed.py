@@ -125,8 +125,16 @@ def test_after_a_checkpoint_what_was_not_flushed_is_dropped(path: str) -> None:
     assert warned(ran) == 1
 
 
-def test_a_commit_that_fails_at_the_exit_says_how_many_rows_are_lost(path: str) -> None:
-    ran = run(path, "sink = opened(); send(sink, 0); sink.flush(); send(sink, 1, 2); os.remove(PATH + '/catalog.db')")
+FAILS = {
+    "the stream is gone": "os.remove(PATH + '/catalog.db')",
+    "its catalog is damaged": "import sqlite3\nwith sqlite3.connect(PATH + '/catalog.db') as catalog:\n"
+    "    catalog.execute('UPDATE producers SET seal = seal + 1')",
+}
+
+
+@pytest.mark.parametrize("why", FAILS)
+def test_a_commit_that_fails_at_the_exit_says_how_many_rows_are_lost(path: str, why: str) -> None:
+    ran = run(path, f"sink = opened(); send(sink, 0); sink.flush(); send(sink, 1, 2)\n{FAILS[why]}")
     assert "2 row(s), and bounds, that were sent are lost, because their commit failed: " in ran.stderr
     assert warned(ran) == 1
 

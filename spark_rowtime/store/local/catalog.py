@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -118,19 +118,21 @@ _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 class Catalog:
     """A connection to ``catalog.db``. Its callers translate SQLite's errors with :func:`storage_error`.
 
-    ``lock``: what its users hold whenever they use it. The connection is closed before the process forks, if the lock
-    is free, and made again when it is next used; that ends no transaction. Without a lock it stays open.
+    ``lock``: what its users hold whenever they use it. The connection is closed while the process forks, if the lock is
+    free; that ends no transaction. It is made again after the fork, or when it is next used, if others do not let it be
+    made just then. Without a lock it stays open.
     """
 
     def __init__(self, file: Path, durability: str, busy_timeout: float, lock: "threading.RLock | None" = None) -> None:
         self.file, self.durability, self._busy_timeout = file, durability, busy_timeout
+        self._log_file = file.with_name(LOG)
         self._lock: Any = lock
         self._db: sqlite3.Connection | None = None
-        self._opened = 0
+        self._opened, self._suspended = 0, False
         self._inode = inode_of(file)
         self._wal: tuple[object, tuple[int, int] | None] = None, None
         """The connection, and the file of the write-ahead log that it was first seen with."""
-        self._open()
+        self._open(busy_timeout)
         try:
             with self.transaction("DEFERRED"):  # another process may upgrade it meanwhile
                 version = self._check()
@@ -142,14 +144,19 @@ class Catalog:
         if lock is not None:
             close_before_forks(self)
 
-    def _open(self) -> None:
-        db = connect(self.file, "rw", self._busy_timeout)
-        db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
+    def _open(self, patience: float) -> None:
+        db = connect(self.file, "rw", patience)
+        try:
+            db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")  # reads: it has the log from here on
+            db.execute(f"PRAGMA busy_timeout = {round(1000 * self._busy_timeout)}")
+        except BaseException:
+            db.close()
+            raise
         self._db, self.execute = db, db.execute
-        self._opened += 1
+        self._opened, self._suspended = self._opened + 1, False
 
     def close_for_fork(self, deadline: float) -> None:
-        """Closes the connection until it is next used; not if a thread uses it, or the one that forks."""
+        """Closes the connection; not if a thread uses it, or the one that forks."""
         if self._db is None or self._lock._is_owned():  # noqa: SLF001  (Condition uses it, too)
             return
         if self._lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
@@ -158,21 +165,33 @@ class Catalog:
             finally:
                 self._lock.release()
 
+    def open_after_fork(self, deadline: float) -> None:
+        """Makes the connection again, so that others see that the stream is in use; not if a thread is about to."""
+        if self._suspended and self._lock.acquire(blocking=False):
+            try:
+                with suppress(RowtimeError, *STORAGE_ERRORS):  # the next use says so
+                    self._open_anew(max(deadline - time.monotonic(), 0))
+            finally:
+                self._lock.release()
+
     def _suspend(self) -> None:
-        self.execute = self._execute_anew
+        self.execute, self._suspended = self._execute_anew, True
         db, self._db = self._db, None
         if db is not None:
             db.close()
 
     def _execute_anew(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
+        self._open_anew(self._busy_timeout)
+        return self.execute(sql, values)
+
+    def _open_anew(self, patience: float) -> None:
         self.require()
-        self._open()
+        self._open(patience)
         try:
             self.require()
         except DataLostError:
             self._suspend()
             raise
-        return self.execute(sql, values)
 
     @contextmanager
     def transaction(self, kind: str, patience: float | None = None) -> Iterator[None]:
@@ -261,7 +280,9 @@ class Catalog:
 
     def _has_its_log(self) -> bool:
         """Returns whether the connection's write-ahead log is still at its path. It stays as long as anybody has it."""
-        log, (connection, known) = inode_of(self.file.with_name(LOG)), self._wal
+        if self._db is None:  # others may remove it
+            return True
+        log, (connection, known) = inode_of(self._log_file), self._wal
         if connection is not self._db or known is None:
             self._wal = self._db, log
             return True
@@ -270,6 +291,7 @@ class Catalog:
     def close(self) -> None:
         """Closes the connection. The last connection to close merges the WAL into the file."""
         with no_fork():
+            self._suspended = False
             db, self._db = self._db, None
             if db is not None:
                 db.close()

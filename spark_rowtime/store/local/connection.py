@@ -33,7 +33,8 @@ class _Process:
     def begin_child(self) -> None:
         """Finds out what was open at the fork. Called in the child before it opens anything."""
         self.id, self.parent = os.getpid(), self.id
-        self.inherited |= {inode for fd, inode in _open_files() if inode in self.connected and _is_catalog(fd)}
+        if self.connected:
+            self.inherited |= {inode for fd, inode in _open_files() if inode in self.connected and _is_catalog(fd)}
         self.connected = set(self.inherited)
         if self.inherited:
             _keep_connections()

@@ -2,6 +2,8 @@
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from spark_rowtime.errors import SinkClosedError
 from spark_rowtime.store.local.catalog import STORAGE_ERRORS, storage_error
@@ -45,3 +47,9 @@ class Guard:
         open_here = not self._closed and os.getpid() == self._process
         self._closed = True
         return open_here
+
+    @contextmanager
+    def after_calls(self) -> Iterator[None]:
+        """Runs a block alone, once the call of another thread that has begun before ``shut`` has ended."""
+        with self._lock:
+            yield

@@ -46,6 +46,7 @@ from spark_rowtime.store.base import (
     Store,
     Summary,
 )
+from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
@@ -567,7 +568,8 @@ class LocalStore(Store):
 
     def close(self) -> None:
         if self._guard.open_here and self._holders.remove() and self._guard.shut():
-            self._writer.close()
-            self._reader.close()
-            self._watch.close()
-            self._catalog.close()
+            with no_fork(), self._guard.after_calls():  # SQLite crashes if a connection is closed that a thread uses
+                self._writer.close()
+                self._reader.close()
+                self._watch.close()
+                self._catalog.close()

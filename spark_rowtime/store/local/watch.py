@@ -1,6 +1,7 @@
 """Watch: decides when to check for commits of other processes."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,7 @@ class Watch:
         self._notifier: INotify | None = None
         self._tried = False
         self._reported, self._longest = False, CALM
+        self._reading, self._closed = threading.Lock(), False
         close_in_children(self)
 
     def begin(self) -> None:
@@ -40,7 +42,7 @@ class Watch:
 
     def pause(self, most: float) -> None:
         """Waits until a check is worthwhile, at most ``most`` seconds. The first pause is short."""
-        if not self._tried:
+        if not self._tried and not self._closed:
             self._tried, self._notifier = True, _begin(self._folder)
         step, self._step = min(self._step, most), min(2 * self._step, self._longest)
         if self._notifier is None:
@@ -48,21 +50,37 @@ class Watch:
             self._blind_step = min(2 * self._blind_step, CALM)
         elif step < POLL:
             self._sleep(step)
-        elif self._notifier.read(timeout=round(1000 * step)):
+        elif self._written(self._notifier, step):
             self._reported, self._step = True, FIRST
 
     def found(self) -> None:
         """Notes that a check has found a commit. Its writes were reported by now, if the system reports writes."""
         if self._notifier is not None:
-            self._reported = bool(self._notifier.read(timeout=0)) or self._reported
+            self._reported = self._written(self._notifier, 0) or self._reported
             self._longest, self._reported = QUIET if self._reported else CALM, False
 
+    def _written(self, notifier: "INotify", timeout: float) -> bool:
+        """Whether the system reports a write within the time. False once the watch is closed."""
+        with self._reading:
+            written = not self._closed and bool(notifier.read(timeout=round(1000 * timeout)))
+        if self._closed:
+            self.close()
+        return written
+
     def close(self) -> None:
-        """Ends the watch, if it was started."""
+        """Ends the watch, if it was started. If another thread is just waiting, that one ends it afterwards."""
+        self._closed = True
+        if self._reading.acquire(blocking=False):
+            try:
+                self.close_inherited()
+            finally:
+                self._reading.release()
+
+    def close_inherited(self) -> None:
+        """Closes the descriptor. Nobody else uses it."""
+        self._closed = True
         if self._notifier is not None:
             self._notifier.close()
-
-    close_inherited = close
 
 
 def _begin(folder: Path) -> "INotify | None":

@@ -220,7 +220,8 @@ class Connection:
 
     def _connected(self) -> psycopg.Connection[Any]:
         if self._connection is None:
-            self._connection = self._new()
+            with no_fork():
+                self._connection = self._new()
         self._connection.given_up_at = self._given_up_at
         return self._connection
 
@@ -228,8 +229,7 @@ class Connection:
         given = psycopg.conninfo.conninfo_to_dict(self._address.conninfo)
         left = {} if self._given_up_at is None else {"connect_timeout": ANSWER_SECONDS}
         string = psycopg.conninfo.make_conninfo("", **{**CLIENT, **given, **left})
-        with no_fork():
-            connection = _Quiet.connect(string, autocommit=True)
+        connection = _Quiet.connect(string, autocommit=True)
         try:
             connection.execute(SETTINGS)
         except BaseException:

@@ -5,7 +5,8 @@ The server keeps each version of a row that some transaction of the database may
 the producers that count, are indexed by an era, too, and looked for by the newest. After some commits, the next era
 begins: the rows get its number, and what came before is no longer looked at.
 
-Law: each producer that counts has the era of the head.
+Law: each producer that counts has the era of the head. A client whose version knows no eras would bring one back with
+an old era, and the bound would run past it. The tables refuse that.
 """
 
 from spark_rowtime.store.postgres.connection import Statement
@@ -24,6 +25,17 @@ RETURNS void LANGUAGE sql AS $$
     UPDATE rowtime.producers SET era = new_era WHERE stream = of_stream AND era = old_era
         AND status IN ('attached', 'idle', 'expected');
 $$;
+CREATE OR REPLACE FUNCTION rowtime.require_era() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.era <> (SELECT era FROM rowtime.heads WHERE stream = NEW.stream ORDER BY era DESC LIMIT 1) THEN
+        RAISE EXCEPTION 'the tables are of a newer version of spark-rowtime than this process: '
+            'start the process again with that version';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER of_the_era AFTER UPDATE OF status ON rowtime.producers FOR EACH ROW
+    WHEN (OLD.status NOT IN ('attached', 'idle', 'expected') AND NEW.status IN ('attached', 'idle', 'expected'))
+    EXECUTE FUNCTION rowtime.require_era();
 """
 
 

@@ -20,9 +20,12 @@ LACKS = "location"
 KEPT_MARKS = 20
 """How many of its last marks a database remembers: a client that stood still may write one that is not the newest."""
 _HERE = (
-    "SELECT system_identifier::text, timeline_id, oid::bigint, datname::text FROM pg_control_system(), "
-    "pg_control_checkpoint(), pg_database WHERE datname = current_database()"
+    "SELECT system_identifier::text, GREATEST(min_recovery_end_timeline, timeline_id), oid::bigint, datname::text "
+    "FROM pg_control_system(), pg_control_recovery(), pg_control_checkpoint(), pg_database "
+    "WHERE datname = current_database()"
 )
+"""A server that was promoted has its last checkpoint on the old timeline for some minutes, and ends its recovery on the
+new one. After the next checkpoint it has no end of a recovery."""
 _MARKS = "SELECT object FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'owner'"
 _NOTE = "INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, 'owner', %s)"
 _LIMIT = (

@@ -29,6 +29,7 @@ LIMIT_PARTS = 8
 MOST_PORTIONS = 20
 """How many portions follow one commit at most. The next commits continue."""
 READ = "a copy or a check of the stream goes on"
+FAILED = "Old rows of %s could not be removed; the next commits will try again"
 END_SECONDS = 5
 """How long the end of a store waits for the removal that goes on."""
 EVENTS = (
@@ -108,7 +109,10 @@ class Collector:
         ``now`` is the uptime of the commit, ``cleaned`` and ``train_bytes`` are those of the head behind it.
         """
         if not self.background.busy and self._due(now, cleaned, train_bytes):
-            self.background.start(partial(self._clean, train_bytes))
+            try:
+                self.background.start(partial(self._clean, train_bytes))
+            except RuntimeError:
+                LOG.warning(FAILED, self._path, exc_info=True)
 
     def end(self) -> None:
         """Waits for the removal that goes on after a commit, and stops it if it takes long. The next one goes on."""
@@ -130,9 +134,7 @@ class Collector:
                 self._clean_with(access, train_bytes)
         except RowtimeError:
             if not self.background.ending.is_set():
-                LOG.warning(
-                    "Old rows of %s could not be removed; the next commits will try again", self._path, exc_info=True
-                )
+                LOG.warning(FAILED, self._path, exc_info=True)
 
     def _clean_with(self, access: Access, train_bytes: int) -> None:
         ending = self.background.ending.is_set

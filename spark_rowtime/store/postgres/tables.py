@@ -92,8 +92,8 @@ CREATE INDEX whole_cuts ON rowtime.topic_cuts (stream, producer, seq) WHERE whol
 """
 """What version 2 adds: trains in objects of a file system, and which messages of Kafka topics bounds follow."""
 TABLES_4 = f"""
-ALTER TABLE rowtime.heads ADD COLUMN era bigint NOT NULL DEFAULT 0, DROP CONSTRAINT heads_pkey;
-CREATE INDEX heads_by_era ON rowtime.heads (stream, era);
+ALTER TABLE rowtime.heads ADD COLUMN era bigint NOT NULL DEFAULT 0, DROP CONSTRAINT heads_pkey,
+    ADD PRIMARY KEY (stream, era);
 ALTER TABLE rowtime.producers ADD COLUMN era bigint NOT NULL DEFAULT 0, DROP CONSTRAINT producers_pkey,
     ADD PRIMARY KEY (stream, name, era);
 DROP INDEX rowtime.floors;

@@ -46,5 +46,6 @@ public final class QueryStart extends Rule<LogicalPlan> {
       RefuseNullGroups.check(plan);
     }
     RefuseUnknownTimes.check(plan);
+    WatermarkAdvice.give(plan);
   }
 }

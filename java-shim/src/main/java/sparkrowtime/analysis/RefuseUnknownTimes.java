@@ -45,8 +45,9 @@ final class RefuseUnknownTimes {
             + " watermark is known for this time: the column only has a watermark's mark in its metadata. Such a mark"
             + " is copied with a schema or with metadata (give mapInPandas its schema as text, and alias without"
             + " metadata), out of a struct that was grouped by, aggregated or joined (keep the time as a column of its"
-            + " own), and by a union with a stream, a column or a field that has no watermark. Call withWatermark on the column after that step. For a union, option punctuate=true on the"
-            + " rowtime stream declares that its bound also holds for the other input.");
+            + " own), and by a union with a stream, a column or a field that has no watermark. Call withWatermark on the"
+            + " column after that step. For a union, option punctuate=true on the rowtime stream declares that"
+            + " its bound also holds for the other input.");
   }
 
   /**

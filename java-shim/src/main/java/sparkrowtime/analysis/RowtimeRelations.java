@@ -18,10 +18,11 @@ import sparkrowtime.support.ShimMismatch;
 
 /**
  * The resolution rule that gives each streaming relation of a rowtime source a bounded table and the
- * automatic watermark. Spark applies it to every plan that it analyzes, in the user's thread.
+ * automatic watermark. Spark applies it to every plan that it analyzes, in the user's thread. The late rows of a
+ * stream (option view=rejected) get the table alone: they have no watermark, and their only bound is the end of time.
  *
  * <p>Law: the rule is idempotent. It does not change plans without a rowtime stream, streams that are read
- * with option bounds=ignore or as another view than their rows, and the plans of batches, which Spark analyzes again.
+ * with option bounds=ignore or as a table, and the plans of batches, which Spark analyzes again.
  */
 public final class RowtimeRelations extends Rule<LogicalPlan> {
   private final SparkSession session;
@@ -41,7 +42,10 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     return plan.resolveOperatorsUp(Scala.rewriting(node -> TableOptions.given(node, tables)));
   }
 
-  private static LogicalPlan bounded(LogicalPlan plan) {
+  private static LogicalPlan bounded(LogicalPlan read) {
+    LogicalPlan plan = read.exists(RowtimeRelations::isNewOfLateRows)
+        ? read.resolveOperatorsUp(Scala.rewriting(node -> isNewOfLateRows(node) ? bounded((StreamingRelationV2) node) : node))
+        : read;
     if (!plan.exists(RowtimeRelations::isRowtime)) {
       return plan;
     }
@@ -63,10 +67,18 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
 
   /** Whether a node is the relation in a user's plan. In the plan of a batch Spark has replaced it. */
   public static boolean isRowtime(Object node) {
+    return isView("rows", node);
+  }
+
+  private static boolean isNewOfLateRows(Object node) {
+    return isView("rejected", node) && !(((StreamingRelationV2) node).table() instanceof BoundedTable);
+  }
+
+  private static boolean isView(String view, Object node) {
     return node instanceof StreamingRelationV2 relation
         && relation.sourceName().equalsIgnoreCase(Rowtime.SOURCE)
         && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"))
-        && "rows".equalsIgnoreCase(relation.extraOptions().getOrDefault("view", "rows"));
+        && view.equalsIgnoreCase(relation.extraOptions().getOrDefault("view", "rows"));
   }
 
   private static LogicalPlan rewrite(LogicalPlan node) {

@@ -179,11 +179,21 @@ public final class PlanBounds {
         columns.put(a.exprId(), Columns.WHOLE, Rowtime.isRowtime(a) ? Bound.of(0L) : null);
       } else if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
         columns.put(a.exprId(), Columns.WHOLE, isSource(source) ? Bound.ORDINARY : null);
+      } else if (s.isOfLateRows()) {
+        columns.put(a.exprId(), Columns.WHOLE, ofLateRows(a, floors.applyAsLong(s)));
       } else if (Rowtime.isRowtime(a)) {
         columns.put(a.exprId(), Columns.WHOLE, new Bound(floors.applyAsLong(s), false, s.speaks()));
       }
     }
     return columns;
+  }
+
+  /** Late rows may have any time, like those of an ordinary source, until no row follows. */
+  private static Bound ofLateRows(Attribute a, long floor) {
+    if (!EndOfTime.isEnd(floor)) {
+      return Bound.ORDINARY;
+    }
+    return a.dataType() instanceof TimestampType ? Bound.of(floor) : null;
   }
 
   private static boolean isSource(LogicalPlan leaf) {

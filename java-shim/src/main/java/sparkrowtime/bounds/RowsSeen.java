@@ -54,11 +54,11 @@ public final class RowsSeen {
   /** The least rowtime that a stream has sent; {@link Bound#UNLIMITED} if it has sent no rows. */
   public long leastOf(BoundedStream stream) {
     Offset end = ends.apply(stream);
-    return end == null ? Bound.UNLIMITED : stream.leastSent(end, 0);
+    return end == null || stream.isOfLateRows() ? Bound.UNLIMITED : stream.leastSent(end, 0);
   }
 
   private OptionalLong sent(StreamingDataSourceV2ScanRelation source, Attribute column, long from) {
-    if (!(source.stream() instanceof BoundedStream stream) || !isRowtime(column, source)) {
+    if (!(source.stream() instanceof BoundedStream stream) || stream.isOfLateRows() || !isRowtime(column, source)) {
       return OptionalLong.empty();
     }
     Offset end = ends.apply(stream);

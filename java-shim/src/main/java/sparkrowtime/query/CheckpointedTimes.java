@@ -20,6 +20,7 @@ import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.PassingOperators;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
+import sparkrowtime.support.Shown;
 
 /**
  * The times by which a query keeps its state, as they were when its checkpoint was created: the sizes and
@@ -54,13 +55,13 @@ final class CheckpointedTimes {
       throw new IllegalArgumentException(
           "This query keeps its state by " + shown(now) + ", but its checkpoint was begun with " + shown(before)
               + ": the state has the old times, and results of both would be mixed. Set the old sizes and"
-              + " expressions back, or start with a new checkpoint and a new output. (Windows are given by their"
-              + " sizes and steps in microseconds, as in " + file + ".)");
+              + " expressions back, or start with a new checkpoint and a new output. (Of a window its size and step are"
+              + " given. The file " + file + " has them in microseconds.)");
     }
   }
 
   private static String shown(List<?> times) {
-    return times.isEmpty() ? "no computed time" : times.toString();
+    return times.isEmpty() ? "no computed time" : Shown.intervals(times.toString());
   }
 
   private static List<String> in(LogicalPlan plan) {

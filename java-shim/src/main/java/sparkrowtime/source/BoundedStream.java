@@ -85,6 +85,11 @@ public class BoundedStream
     return speaks;
   }
 
+  /** Whether these are the late rows of a stream. A later one may have any time, until the stream has ended. */
+  public boolean isOfLateRows() {
+    return "rejected".equalsIgnoreCase(described.get("view"));
+  }
+
   /** The id of this use of a stream of bounds beside topics; null for other streams. */
   public String beside() {
     return beside;

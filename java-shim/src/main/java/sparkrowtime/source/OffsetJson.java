@@ -43,9 +43,12 @@ public final class OffsetJson {
     }
   }
 
-  /** The floor, or {@link Bound#UNKNOWN_YET} if the stream has none. */
+  /** The floor, or {@link Bound#UNKNOWN_YET} if the stream has none. Late rows have one only when no row follows. */
   public static long floor(String json) {
     JsonNode floor = parse(json).get("floor");
+    if (floor == null && parse(json).has("rejection")) {
+      return Bound.UNKNOWN_YET;
+    }
     if (floor == null || !(floor.isNull() || floor.canConvertToLong() && floor.isIntegralNumber())) {
       throw new IllegalStateException(
           "The offset of a rowtime source must have \"floor\", an integer or null, but is "
