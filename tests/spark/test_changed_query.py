@@ -99,8 +99,8 @@ def deduplicated(pipe: Pipe, unit: str):
 
 
 BELOW = {
-    "a unit below a window": (rounded, "HOUR", "DAY", "600000000L of date_trunc('HOUR', time)"),
-    "the direction of a shift": (shifted, "+", "-", "600000000L of time + INTERVAL '01' HOUR"),
+    "a unit below a window": (rounded, "HOUR", "DAY", "10 minutes of date_trunc('HOUR', time)"),
+    "the direction of a shift": (shifted, "+", "-", "10 minutes of time + INTERVAL '01' HOUR"),
     "a shift in the second part of a union": (second_part, "1 HOUR", "2 HOURS", "time + INTERVAL '01' HOUR"),
     "a shift below a join": (joined, "1 HOUR", "2 HOURS", "time + (- INTERVAL '01' HOUR)"),
     "a unit below deduplication": (deduplicated, "HOUR", "DAY", "date_trunc('HOUR', time)"),
