@@ -67,7 +67,7 @@ class Brokers:
         self.made.append((name, partitions, settings["cleanup.policy"]))
         self.policy = "compact"
 
-    def client(self, _: Any, __: Any) -> Any:
+    def reader(self) -> Any:
         return self
 
     def assign(self, parts: list[Any]) -> None:
