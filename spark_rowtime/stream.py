@@ -1,7 +1,7 @@
 """createStream creates a stream; describeStream reports its state."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -354,10 +354,10 @@ def createStream(
 def _check_settings(path: str, given: StreamSettings) -> None:
     """Raises InvalidOptionError if a setting that is given, and not the default, is not that of the stream."""
     with open_store(path) as store:
-        has, wanted = asdict(store.settings), _not_default(given)
-    for name, value in wanted.items():
-        if has[name] != getattr(given, name):
-            there = _not_default(replace(StreamSettings(), **{name: has[name]})).get(name, "its default")
+        stored = store.settings
+    for name, value in _not_default(given).items():
+        if getattr(stored, name) != getattr(given, name):
+            there = _not_default(stored).get(name, "its default")
             raise InvalidOptionError(
                 f"The stream at {path} was created with {name} at {there}, and {value} is asked for. A stream keeps "
                 "the settings that it was created with: leave the argument out, or use another path.",
@@ -456,13 +456,15 @@ def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDes
     cuts = {info.name: merged(store.last_cuts(info.name)) for info in infos} if store.has_cuts() else {}
     queries = query_names(store)
     return tuple(
-        replace(_producer(store, info, seen[info.name], now, cuts.get(info.name)), query=queries.get(info.name))
+        _producer(store, info, seen[info.name], now, cuts.get(info.name), queries.get(info.name))
         for info in infos
         if info.name in seen
     )
 
 
-def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int, cut: TopicCut | None) -> ProducerDescription:
+def _producer(
+    store: Store, info: ProducerInfo, last: LastSeen, now: int, cut: TopicCut | None, query: str | None
+) -> ProducerDescription:
     known, weakest = _keys(store, info)
     waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
     return ProducerDescription(
@@ -480,6 +482,7 @@ def _producer(store: Store, info: ProducerInfo, last: LastSeen, now: int, cut: T
         known,
         tuple((value, RowtimeBound.fromFloor(max(floor, info.floor or 0))) for value, floor in weakest),
         None if cut is None else cut.offsets,
+        query,
     )
 
 

@@ -10,11 +10,8 @@ from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import ProducerInfo
-from spark_rowtime.store.query_account import QueryAccount, QuerySource
+from spark_rowtime.store.query_account import QUERY_PRODUCER, QueryAccount, QuerySource
 from spark_rowtime.types.timestamps import END
-
-QUERY_PRODUCER = "spark-"
-"""The names of the producers under which queries write begin so."""
 
 
 @dataclass(frozen=True)

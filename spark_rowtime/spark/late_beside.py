@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.store.base import Rejected, Store
+from spark_rowtime.store.query_account import QUERY_PRODUCER
 from spark_rowtime.types.schema import ROWTIME, rejected_to_schema
 from spark_rowtime.types.values import FIRST_TIME, LAST_TIME
 
@@ -22,7 +23,7 @@ def keep_late(store: Store, reader: str, batch: int, bound: int, rows: str) -> N
     table = pa.ipc.open_stream(base64.b64decode(rows)).read_all().combine_chunks()
     late = [rejected_to_schema(part, store.schema) for part in _within_years(table).to_batches()]
     origin = BoundOrigin(STREAM)
-    store.reject(f"spark-{reader}", batch + 1, tuple(Rejected(LATE, bound, part, origin) for part in late))
+    store.reject(f"{QUERY_PRODUCER}{reader}", batch + 1, tuple(Rejected(LATE, bound, part, origin) for part in late))
 
 
 def _within_years(table: pa.Table) -> pa.Table:

@@ -30,6 +30,7 @@ READ = (
 )
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
 WRITE_BATCH = (*WRITE, "producer", "complete")
+_ALL = tuple(dict.fromkeys((*READ, *WRITE_BATCH)))
 SPARKS_OWN = ("checkpointlocation", "queryname", "paths", "__paths__", "timezone")
 """Options, in lower case, that Spark or its users pass to every source."""
 TABLES_OWN = ("owner", "provider", "location", "external", "is_managed_location", "comment", "collation", "table_type")
@@ -46,7 +47,7 @@ class Options:
         ours = {name: text for name, text in given.items() if not _is_sparks(name)}
         of_table = {_plain(name): text for name, text in ours.items() if _is_of_table(name)}
         for name in ours:
-            allowed = tuple(dict.fromkeys((*READ, *WRITE_BATCH))) if _plain(name) in of_table else known
+            allowed = _ALL if _plain(name) in of_table else known
             if not _is_of(_plain(name), allowed):
                 shown = _plain(name) if _is_of_table(name) else name
                 raise unknown_option(shown, allowed, f"There is no option {shown!r}.")

@@ -5,10 +5,9 @@ import logging
 from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.query_account import QUERY_PRODUCER
 
 LOG = logging.getLogger("spark_rowtime.spark")
-QUERY = "spark-"
-"""How the producers begin under which queries write."""
 
 
 def tell_of_other_queries(store: Store, path: str, producer: str) -> None:
@@ -19,7 +18,7 @@ def tell_of_other_queries(store: Store, path: str, producer: str) -> None:
             "Query %s begins to write to %s. %s writes there, too, and the stream's bound waits for both. If this "
             "query was started again without its checkpoint, its results come a second time: stop it, and start it "
             "with a new output. If the other one will not go on: rowtime detach %s %s",
-            producer.removeprefix(QUERY),
+            producer.removeprefix(QUERY_PRODUCER),
             path,
             other,
             path,
@@ -29,7 +28,7 @@ def tell_of_other_queries(store: Store, path: str, producer: str) -> None:
 
 def is_query(producer: str | None) -> bool:
     """Whether a query writes under this name."""
-    return producer is not None and producer.startswith(QUERY)
+    return producer is not None and producer.startswith(QUERY_PRODUCER)
 
 
 def way_out(origin: BoundOrigin | None) -> str:

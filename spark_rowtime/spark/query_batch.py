@@ -9,6 +9,7 @@ from typing import Self
 from spark_rowtime.errors import DataLostError, InvalidOptionError, ProducerFencedError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
 from spark_rowtime.store.base import ProducerInfo
+from spark_rowtime.store.query_account import QUERY_PRODUCER
 
 _POSITION = {"stream", "seq"}
 """Keys of a position in the rows of a stream, among the offsets of any sources."""
@@ -48,7 +49,7 @@ class Batch:
     @property
     def producer(self) -> str:
         """The name of the producer under which the query's sink writes."""
-        return f"spark-{self.query}"
+        return f"{QUERY_PRODUCER}{self.query}"
 
     def require_other_input(self, stream: str, path: str) -> None:
         """Raises InvalidOptionError if the query reads the ``stream`` that it writes."""

@@ -9,6 +9,8 @@ from spark_rowtime.store.base import WRITER, Account, Store
 from spark_rowtime.types.timestamps import END
 
 RUNNING, STOPPED, FAILED = "running", "stopped", "failed"
+QUERY_PRODUCER = "spark-"
+"""The names of the producers under which queries write begin so; the id of the query follows."""
 REPORT_SECONDS = 10.0
 """A query reports at least this often that it lives."""
 GONE_MICROS = 30_000_000

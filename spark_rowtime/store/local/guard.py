@@ -44,7 +44,7 @@ class Guard:
 
     def shut(self) -> bool:
         """Refuses all further calls. Returns False if it did so already, or in a forked child."""
-        open_here = not self._closed and os.getpid() == self._process
+        open_here = self.open_here
         self._closed = True
         return open_here
 
