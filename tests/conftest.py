@@ -41,11 +41,9 @@ def quakes() -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
     """One PostgreSQL server for all tests that need one; see tests/postgresserver.py."""
-    from tests.postgresserver import NO_SERVER, PostgresServer, programs
+    from tests.postgresserver import PostgresServer, required_programs
 
-    place = programs()
-    if place is None:
-        pytest.skip(NO_SERVER)
+    place = required_programs()
     pytest.importorskip("psycopg")
     server = PostgresServer(place)
     yield server

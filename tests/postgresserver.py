@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.servers import KeptPort, ServerFailedError, ServerProcess
 
 START_SECONDS = 60.0
@@ -38,6 +40,14 @@ def programs() -> Path | None:
     if wheel is not None and wheel.origin is not None and not named:
         places.append(Path(wheel.origin).parent / "pginstall" / "bin")
     return next((place for place in places if (place / "postgres").exists()), None)
+
+
+def required_programs() -> Path:
+    """The folder with ``postgres`` and ``initdb``; without one the test is skipped."""
+    place = programs()
+    if place is None:
+        pytest.skip(NO_SERVER)
+    return place
 
 
 class PostgresServer:

@@ -10,7 +10,7 @@ from tests.crash import feeds
 from tests.crash.checks import check_log, numbers
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim
-from tests.postgresserver import NO_SERVER, PostgresServer, programs
+from tests.postgresserver import PostgresServer, required_programs
 from tests.replica import PRIMARY, Replica
 
 WRITERS, ROWS = 2, 60
@@ -19,9 +19,7 @@ WRITERS, ROWS = 2, 60
 @pytest.fixture
 def servers() -> Iterator[tuple[PostgresServer, Replica]]:
     """A server, and its standby, which has each commit before the commit returns."""
-    place = programs()
-    if place is None:
-        pytest.skip(NO_SERVER)
+    place = required_programs()
     if not (place / "pg_basebackup").exists() or not (place / "pg_ctl").exists():
         pytest.skip(f"{place} has no pg_basebackup or pg_ctl, so there can be no standby")
     primary = PostgresServer(place)

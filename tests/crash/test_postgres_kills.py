@@ -21,7 +21,7 @@ from tests.crash.cutting_proxy import CuttingProxy
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
 from tests.crash.writers import again, story
-from tests.postgresserver import NO_SERVER, PostgresServer, programs
+from tests.postgresserver import PostgresServer, required_programs
 from tests.store.streams import SCHEMA, Writer, place, read, without_times
 
 CUTS, KILLS, WRITERS, ROWS = 12, 3, 3, 60
@@ -30,10 +30,7 @@ CUTS, KILLS, WRITERS, ROWS = 12, 3, 3, 60
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
     """A server of this test's own, since it is killed."""
-    programs_at = programs()
-    if programs_at is None:
-        pytest.skip(NO_SERVER)
-    server = PostgresServer(programs_at)
+    server = PostgresServer(required_programs())
     yield server
     server.remove()
 

@@ -12,7 +12,7 @@ from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import ANSWER_SECONDS, SERVER_GONE_SECONDS, WAIT_SECONDS
 from tests.cluster.machines import Machine, Network
-from tests.postgresserver import NO_SERVER, PostgresServer, programs
+from tests.postgresserver import PostgresServer, required_programs
 from tests.store.streams import SCHEMA, Writer
 
 CLIENT = """
@@ -66,10 +66,7 @@ LOAD_SECONDS = 5
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
     """A server that other machines reach."""
-    place = programs()
-    if place is None:
-        pytest.skip(NO_SERVER)
-    server = PostgresServer(place)
+    server = PostgresServer(required_programs())
     server.stop()
     rules = server.data / "pg_hba.conf"
     rules.write_text(rules.read_text() + "host all all 10.0.0.0/8 trust\n")
