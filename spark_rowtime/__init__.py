@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 from spark_rowtime.adapter.adapter import runAdapter
 from spark_rowtime.adapter.contract import Adapter, MultiAdapter
 from spark_rowtime.adapter.sinks import Sinks, openSinks
-from spark_rowtime.admin.adopt import adoptLocation
-from spark_rowtime.admin.alter import alterStream
-from spark_rowtime.admin.copy import copyStream
-from spark_rowtime.admin.delete import deleteStream
-from spark_rowtime.admin.listing import ListedStream, listStreams
-from spark_rowtime.admin.rename import renameStream
+from spark_rowtime.admin.streams import (
+    ListedStream,
+    adoptLocation,
+    alterStream,
+    copyStream,
+    deleteStream,
+    listStreams,
+    renameStream,
+)
 from spark_rowtime.announce.announcer import announceTo
 from spark_rowtime.announce.period import Period
 from spark_rowtime.bounds.bound import RowtimeBound

@@ -4,24 +4,19 @@ from typing import Any
 
 import click
 
-from spark_rowtime.cli.admin import copy, delete, list_streams, rename
-from spark_rowtime.cli.adopt import adopt
-from spark_rowtime.cli.alter import alter
+from spark_rowtime.cli.admin import adopt, alter, check, copy, delete, list_streams, rename
 from spark_rowtime.cli.announce import announce
-from spark_rowtime.cli.check import check
 from spark_rowtime.cli.completion import add_completion
 from spark_rowtime.cli.drain import drain
 from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import run
 from spark_rowtime.cli.jar import jar
 from spark_rowtime.cli.producers import close, detach
-from spark_rowtime.cli.rejected import rejected
 from spark_rowtime.cli.send import send
 from spark_rowtime.cli.serve import serve
 from spark_rowtime.cli.streams import create, describe
-from spark_rowtime.cli.tail import tail
-from spark_rowtime.cli.wait import wait
-from spark_rowtime.cli.why import why
+from spark_rowtime.cli.tail import rejected, tail
+from spark_rowtime.cli.why import wait, why
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.types.arguments import did_you_mean, nearest
 

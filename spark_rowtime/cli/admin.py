@@ -1,16 +1,23 @@
-"""The commands ``rowtime copy``, ``rowtime rename``, ``rowtime delete`` and ``rowtime list``."""
+"""The commands that are about whole streams: copy, rename, delete, list, alter, adopt and check."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from spark_rowtime.admin.copy import copyStream
-from spark_rowtime.admin.delete import deleteStream
-from spark_rowtime.admin.description import bound_json, show_bound
-from spark_rowtime.admin.listing import ListedStream, listStreams
-from spark_rowtime.admin.rename import renameStream
+from spark_rowtime.admin.description import bound_json, columns_json, show_bound
+from spark_rowtime.admin.streams import (
+    ListedStream,
+    adoptLocation,
+    alterStream,
+    copyStream,
+    deleteStream,
+    listStreams,
+    progress_bar,
+    renameStream,
+)
 from spark_rowtime.cli.output import as_json, echo_json, table, text_width
+from spark_rowtime.store import check_store
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.json_values import dump
 from spark_rowtime.types.schema import show_schema
@@ -86,3 +93,63 @@ def _row(stream: ListedStream) -> tuple[str, ...]:
     if info is None:
         return name, "", "", "", str(stream.error)
     return name, str(info.rows), str(info.rejected), show_bound(info.bound), info.holder or "nobody"
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--add", required=True, help="Columns in DDL, such as 'coupon STRING, discount DECIMAL(5,2)'.")
+@as_json
+def alter(stream: str, add: str, as_json: bool) -> None:
+    """Add columns at the end of a stream's schema. Rows from before are null there."""
+    alterStream(stream, add=add)
+    schema = describeStream(stream).schema
+    if as_json:
+        echo_json({"stream": stream, "columns": columns_json(schema)})
+    else:
+        click.echo(f"{stream}: the columns are now {show_schema(schema)}")
+
+
+@click.command()
+@click.argument("stream")
+def adopt(stream: str) -> None:
+    """Make a stream's database the owner of its objects.
+
+    For a database to which the stream has moved for good.
+
+    A stream with a location keeps large rows as objects, which belong to the database that created it. A restored
+    backup, and a standby that has taken over, leave them alone until they adopt them; the former owner is refused then.
+    """
+    adoptLocation(stream)
+    click.echo(f"{stream}: this database owns the objects now")
+
+
+@click.command()
+@click.argument("stream")
+@as_json
+def check(stream: str, as_json: bool) -> None:
+    """Verify every checksum of a stream, and that all its parts are consistent. If not, the exit code is 1."""
+    with progress_bar("checking") as advance:
+        report = check_store(stream, advance)
+    if as_json:
+        echo_json(
+            {
+                "stream": stream,
+                "whole": not report.damage,
+                "damage": report.damage,
+                "remarks": report.remarks,
+                "rows": report.rows,
+                "readableRows": report.readable_rows,
+                "trains": report.trains,
+                "readableTrains": report.readable_trains,
+            }
+        )
+    else:
+        for line in report.remarks:
+            click.echo(f"remark    {line}")
+        for line in report.damage:
+            click.echo(f"damage    {line}")
+        readable = f"{report.readable_rows} of {report.rows} rows, {report.readable_trains} of {report.trains} trains"
+        click.echo(f"readable  {readable}")
+        click.echo(f"{stream} is {'damaged' if report.damage else 'whole'}")
+    if report.damage:
+        raise SystemExit(1)

@@ -1,10 +1,15 @@
 """The command ``rowtime gc``."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 import click
 
 from spark_rowtime.admin.description import blocking
+from spark_rowtime.admin.streams import Advance, progress_bar
 from spark_rowtime.cli.output import as_json, echo_json
-from spark_rowtime.cli.removal_progress import removal_progress
+from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.timestamps import to_interval
@@ -80,3 +85,30 @@ def gc(
         click.echo(f"More rows are old enough, but are kept after seq {kept_from}: {done.held}.")
     for warning in warnings:
         click.echo(f"warning   {warning}")
+
+
+LOOK_SECONDS = 0.5
+"""How often it is looked at how many rows are removed."""
+
+
+@contextmanager
+def removal_progress(stream: str) -> Iterator[None]:
+    """Shows on a terminal how many rows of the stream are removed, until the block ends."""
+    with progress_bar("removing") as advance:
+        if advance is None:
+            yield
+            return
+        ended = threading.Event()
+        looking = threading.Thread(target=_look, args=(stream, advance, ended), daemon=True)
+        looking.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            looking.join()
+
+
+def _look(stream: str, advance: Advance, ended: threading.Event) -> None:
+    with suppress(RowtimeError), open_store(stream) as store:
+        while not ended.wait(LOOK_SECONDS):
+            advance(store.horizon().rows, store.head().rows)

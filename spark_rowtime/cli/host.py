@@ -14,7 +14,7 @@ from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
 from spark_rowtime.adapter.arguments import from_texts
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.cli.argument_texts import texts_from_stdin, texts_of
-from spark_rowtime.cli.uncreated import uncreated
+from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.stream import describeStream
 

@@ -7,6 +7,7 @@ import click
 from spark_rowtime.admin.description import described
 from spark_rowtime.cli.description import lines_of
 from spark_rowtime.cli.output import as_json, echo_json, text_width
+from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.store.base import REJECTED_BYTES
 from spark_rowtime.stream import createStream, describeStream
 
@@ -79,3 +80,9 @@ def describe(stream: str, as_json: bool) -> None:
     else:
         for line in lines_of(info, text_width(), datetime.now(UTC)):
             click.echo(line)
+
+
+def uncreated(error: StreamNotFoundError, schema_from: str) -> StreamNotFoundError:
+    """Returns the error with a hint. ``schema_from`` is what the command would take the schema from."""
+    hint = f"If the path is right, add --create, which creates the stream with the schema of {schema_from}."
+    return StreamNotFoundError(f"{error} {hint}", **error.values)

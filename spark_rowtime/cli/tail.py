@@ -1,16 +1,25 @@
-"""The command ``rowtime tail``."""
+"""The commands that print rows: ``rowtime tail`` and ``rowtime rejected``."""
 
+import json
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import click
 
+from spark_rowtime.bounds.bound import as_bound
+from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.cli.cuts import PassedCuts
 from spark_rowtime.cli.description import waiting_for
-from spark_rowtime.cli.last_rows import start_of_last
-from spark_rowtime.cli.output import parts_in_lines, styled
+from spark_rowtime.cli.output import as_json, parts_in_lines, styled
+from spark_rowtime.errors import DataLostError
 from spark_rowtime.reader.reader import RowReader, openReader
+from spark_rowtime.reader.release import dump_position
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.views import REJECTED_COLUMNS
 from spark_rowtime.stream import StreamInfo, describeStream
 from spark_rowtime.types.json_values import dump, plain
 from spark_rowtime.types.schema import ROWTIME
@@ -109,3 +118,72 @@ def _json_lines(train: Train) -> Iterator[str]:
 
 def _json_waits(info: StreamInfo) -> Iterator[str]:
     yield dump({"holders": info.holders, "waitsFor": info.waitsFor, "rowsHeldBack": info.rowsHeldBack})
+
+
+_SECOND_MICROS = 1_000_000
+
+
+def start_of_last(stream: str, order: str, count: int) -> Any:
+    """Returns a start for ``openReader`` from which it hands out the last ``count`` rows, and few before them.
+
+    The cost depends on ``count``, and not on the length of the stream.
+    """
+    try:
+        with open_store(stream) as store:
+            return _by_arrival(store, count) if order == "arrival" else _by_rowtime(store, count)
+    except DataLostError:  # retention has removed rows meanwhile
+        return "earliest"
+
+
+def _by_arrival(store: Store, count: int) -> str:
+    head, first = store.head(), store.horizon().seq
+    later = bisect_right(range(first, head.seq + 1), head.rows - count, key=lambda seq: store.at(seq).rows)
+    if later == 0:
+        return "earliest"
+    at = store.at(first + later - 1)
+    return json.dumps(dump_position(Position(at.seq, None, at.floor), store.stream, "arrival"))
+
+
+def _by_rowtime(store: Store, count: int) -> Any:
+    """Looks back from the bound over ever longer spans of rowtime, until so many rows are certain to be there."""
+    head, removed = store.head(), store.horizon().largest
+    cut = 0 if head.floor is None else head.floor + 1
+    reach = _SECOND_MICROS
+    while (since := cut - reach) > 0 and (removed is None or removed < since):
+        pieces = store.slices(Position(head.seq, since, None), Position(head.seq, cut, None))
+        if sum(piece.rows for piece in pieces if piece.least >= since and piece.largest < cut) >= count:
+            return as_bound(since)
+        reach *= 16
+    return "earliest"
+
+
+_OWN_COLUMNS = len(REJECTED_COLUMNS)
+
+
+@click.command()
+@click.argument("stream")
+@as_json
+@click.option("-n", "newest", type=click.IntRange(min=1), help="Print only the newest N rows.")
+def rejected(stream: str, as_json: bool, newest: int | None) -> None:
+    """Print the rejected rows of a stream, oldest first, with the bound that each fell below and whose it was.
+
+    With --json each row is a line.
+    """
+    with open_store(stream) as store:
+        table, removed = store.rejected(), store.rejected_removed()
+    for batch in table.slice(max(table.num_rows - newest, 0) if newest else 0).to_batches():
+        own = batch.select(range(_OWN_COLUMNS)).to_pylist()
+        rows = batch.select(range(_OWN_COLUMNS, batch.num_columns)).to_pylist()
+        for entry, row in zip(own, rows, strict=True):
+            click.echo(dump({**entry, "row": row}) if as_json else _line(entry, row))
+    if removed:
+        click.echo(f"{removed} older rejected row(s) are counted but no longer kept (retainRejected).", err=True)
+
+
+def _line(entry: dict[str, Any], row: dict[str, Any]) -> str:
+    relation = "late, below" if entry["reason"] == "late" else "too far ahead of"
+    owner = BoundOrigin(entry["boundOf"], entry["boundBy"], entry["boundEvent"]) if entry["boundOf"] else None
+    bound = f"{plain(entry['bound'])}" + (f", {owner}" if owner else "")
+    rest = "  ".join(f"{name}={dump(value)}" for name, value in row.items() if name != ROWTIME)
+    said = f"{entry['producer']!r} at {plain(entry['rejectedAt'])}: {relation} {bound}"
+    return f"{plain(row[ROWTIME])}  {rest}\n    rejected from producer {said}"

@@ -1,4 +1,4 @@
-"""The command ``rowtime why``."""
+"""The commands ``rowtime why`` and ``rowtime wait``."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,8 +7,9 @@ import click
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.cli.output import as_json, duration, echo_json, fact, styled, table, text_width
 from spark_rowtime.diagnosis.explanation import Explanation
+from spark_rowtime.diagnosis.wait import wait as wait_for
 from spark_rowtime.diagnosis.why import why as explain
-from spark_rowtime.errors import RowtimeError
+from spark_rowtime.errors import RowtimeError, WaitTimeoutError
 from spark_rowtime.types.timestamps import show_micros, to_micros
 
 COMPLETE, NOT_COMPLETE, CANNOT_TELL = 0, 1, 2
@@ -77,3 +78,23 @@ def _chain(found: Explanation, width: int, now: datetime) -> list[str]:
         lines += [styled(f"{mark} {group[0]}", bold=True) if link.cause else f"  {group[0]}"]
         lines += [f"  {line}" for line in group[1:]]
     return lines
+
+
+@click.command()
+@click.argument("token")
+@click.argument("stream")
+@click.option("--timeout", help="How long to wait, such as '30 s'; forever without it.")
+@click.pass_context
+def wait(context: click.Context, token: str, stream: str, timeout: str | None) -> None:
+    """Wait until what was flushed is in the results of a stream.
+
+    TOKEN is what sink.flush() has returned. The exit status is 0 when it is there, 1 if it is not after the timeout,
+    and 2 if that cannot be told.
+    """
+    status = COMPLETE
+    try:
+        wait_for(token, stream, timeout=timeout)
+    except RowtimeError as error:
+        click.echo(f"Error: {error}", err=True)
+        status = NOT_COMPLETE if isinstance(error, WaitTimeoutError) else CANNOT_TELL
+    context.exit(status)

@@ -21,11 +21,11 @@ from pyspark.sql.types import (
 )
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.operators.picks import PICKS
-from spark_rowtime.operators.places import Index, Ranges
+from spark_rowtime.operators.holistic import HOLISTIC
 from spark_rowtime.operators.ranges import Array, combined, differences, whole_sums
+from spark_rowtime.operators.sorted_rows import Index, Ranges
 
-FUNCTIONS = ("count", "sum", "avg", "min", "max", *PICKS)
+FUNCTIONS = ("count", "sum", "avg", "min", "max", *HOLISTIC)
 IN_SEQUENCE = ("first", "last")
 """The functions whose result depends on the order of rows with the same time."""
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
@@ -55,8 +55,8 @@ class Aggregate:
         if self.column == "*":
             return pa.array(high - low)
         values = rows.column(self.column)
-        if self.function in PICKS:
-            return PICKS[self.function](values, ranges)
+        if self.function in HOLISTIC:
+            return HOLISTIC[self.function](values, ranges)
         present = np.asarray(pc.is_valid(values)).astype(np.int64)
         counts = differences(present, low, high)
         if self.function == "count":

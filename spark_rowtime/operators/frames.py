@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spark_rowtime.operators.places import Places, Ranges
+from spark_rowtime.operators.sorted_rows import Ranges, SortedRows
 
 Micros = npt.NDArray[np.int64]
 Time = TypeVar("Time", int, Micros)
@@ -42,7 +42,7 @@ class Frame(ABC):
     def free_at(self, end: int) -> int:
         """Returns the floor from which on rows before ``end`` never count again."""
 
-    def ranges(self, places: Places) -> Ranges:
+    def ranges(self, places: SortedRows) -> Ranges:
         """Returns the range of rows that counts for each row: all from ``since(t)`` to t + ``following``."""
         return places.between(self.since(places.times), places.times + self.following)
 
@@ -93,7 +93,7 @@ class LastRows(Frame):
         """Never called, because the rows that are kept are not kept by time."""
         raise NotImplementedError
 
-    def ranges(self, places: Places) -> Ranges:
+    def ranges(self, places: SortedRows) -> Ranges:
         """Returns the ranges by the places of rows, not by their times."""
         return places.last(self.count)
 

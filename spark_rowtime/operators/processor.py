@@ -15,11 +15,10 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from spark_rowtime.operators.aggregates import Aggregate
 from spark_rowtime.operators.chunks import CHUNK, from_bytes, micros, pieces
-from spark_rowtime.operators.floor import batch_floor, due_ms
-from spark_rowtime.operators.framed import framed
 from spark_rowtime.operators.frames import Frame
-from spark_rowtime.operators.places import Places, in_sequence
-from spark_rowtime.operators.slots import Slots
+from spark_rowtime.operators.row_state import RowState
+from spark_rowtime.operators.sorted_rows import SortedRows, in_sequence
+from spark_rowtime.spark.output_bound import local_property
 from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.types.timestamps import LARGEST
 
@@ -42,8 +41,8 @@ class FrameProcessor(Shipped, StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called once per task, before any group."""
         self._handle = handle
-        self._waiting = Slots(handle, "waiting", self._frame.slot)
-        self._past = Slots(handle, "past", self._frame.slot if self._frame.last_rows is None else LARGEST)
+        self._waiting = RowState(handle, "waiting", self._frame.slot)
+        self._past = RowState(handle, "past", self._frame.slot if self._frame.last_rows is None else LARGEST)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:
         """Called once per batch for each group with new rows."""
@@ -86,7 +85,7 @@ class FrameProcessor(Shipped, StatefulProcessor):
         slim = fresh.select(self._kept)
         past = pa.concat_tables([slim.slice(0, 0), *self._past.between(self._frame.since(int(times.min())), until)])
         others = pa.concat_tables([past, *self._later(int(times.max()))])
-        for chunk in pieces(framed(fresh, others, self._by, self._time, self._frame, self._what)):
+        for chunk in pieces(over_frames(fresh, others, self._by, self._time, self._frame, self._what)):
             yield pd.DataFrame({CHUNK: [chunk]})
         if self._frame.last_rows is None:
             self._keep(slim.filter(pa.array(times >= self._frame.since(until))))
@@ -109,7 +108,7 @@ class FrameProcessor(Shipped, StatefulProcessor):
 
     def _keep_last(self, rows: pa.Table, count: int) -> None:
         self._past.drop_before(2 * LARGEST)
-        self._keep(rows.filter(pa.array(Places(rows, self._by, self._time).among_last(count))))
+        self._keep(rows.filter(pa.array(SortedRows(rows, self._by, self._time).among_last(count))))
 
     def _rest(self, due: list[int], until: int, fired: int | None) -> None:
         """Frees the rows that no frame reaches any more, and sets the timer for the remaining ones."""
@@ -134,3 +133,43 @@ class FrameProcessor(Shipped, StatefulProcessor):
         if floor is not None:
             at = due_ms(floor)
             self._handle.registerTimer(at - 1 if at == fired else at)
+
+
+def over_frames(
+    fresh: pa.Table, others: pa.Table, by: list[str], time: str, frame: Frame, what: list[Aggregate]
+) -> pa.Table:
+    """Returns ``fresh`` with a column for each aggregate.
+
+    The rows of ``others`` and ``fresh`` that lie in a row's frame are aggregated.
+    ``others`` has the columns ``by``, ``time`` and those that are aggregated. Rows of one key and
+    time count in the order in which they are given, those of ``others`` first.
+    """
+    rows = pa.concat_tables([others, fresh.select(others.column_names)])
+    places = SortedRows(rows, by, time, others.num_rows)
+    used = list(dict.fromkeys(aggregate.column for aggregate in what if aggregate.column != "*"))
+    ranges, ordered = frame.ranges(places), rows.select(used).take(pa.array(places.order))
+    for aggregate in what:
+        fresh = fresh.append_column(aggregate.name, places.in_row_order(aggregate.over(ordered, ranges)))
+    return fresh
+
+
+INPUT_FLOOR = "rowtime.inputFloor"
+"""The local property in which the extension stores the exact floor for the watermark of operators on raw times."""
+
+
+def batch_floor(watermark_ms: int) -> int:
+    """Returns the least rowtime that a later row may have, from the operator's watermark and the local property.
+
+    Spark's watermark W is in whole milliseconds below the floor, so the floor is above W * 1000. This is
+    exact for times in whole milliseconds. The local property has the exact microseconds. It is used only if
+    it belongs to this watermark, because an operator above another one may have a weaker watermark.
+    """
+    exact = local_property(INPUT_FLOOR)
+    if exact is not None and (int(exact) - 1) // 1000 == watermark_ms:
+        return int(exact)
+    return max(0, watermark_ms) * 1000 + 1
+
+
+def due_ms(floor: int) -> int:
+    """Returns the first watermark, in milliseconds, at which ``floor`` may have been reached."""
+    return (floor - 1) // 1000

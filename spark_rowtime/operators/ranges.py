@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spark_rowtime.operators.places import Index
+from spark_rowtime.operators.sorted_rows import Index
 
 Array = npt.NDArray[Any]
 Combine = Callable[[Array, Array], Array]

@@ -13,10 +13,9 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 import spark_rowtime as rt
 from spark_rowtime.operators.aggregates import Aggregate, aggregates
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, from_bytes, pack
-from spark_rowtime.operators.floor import batch_floor, due_ms
-from spark_rowtime.operators.framed import framed
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
-from spark_rowtime.operators.places import Places, in_sequence, key_codes
+from spark_rowtime.operators.processor import batch_floor, due_ms, over_frames
+from spark_rowtime.operators.sorted_rows import SortedRows, in_sequence, key_codes
 
 SCHEMA = StructType(
     [
@@ -99,7 +98,7 @@ def same(one: Any, other: Any) -> bool:
 def test_each_row_meets_the_rows_of_its_frame(given_rows: list[Any], frame: Frame, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(given_rows) - 1))
     what = aggregates(ASKED, SCHEMA)
-    found = framed(table(given_rows[cut:]), table(given_rows[:cut]), ["key"], "rowtime", frame, what).to_pylist()
+    found = over_frames(table(given_rows[cut:]), table(given_rows[:cut]), ["key"], "rowtime", frame, what).to_pylist()
     assert len(found) == len(given_rows) - cut
     for number, result in enumerate(found, cut):
         for aggregate in what:
@@ -110,7 +109,7 @@ def test_each_row_meets_the_rows_of_its_frame(given_rows: list[Any], frame: Fram
 
 @given(rows, st.integers(0, 4))
 def test_the_last_rows_of_each_key_are_kept(given_rows: list[Any], count: int) -> None:
-    kept = Places(table(given_rows), ["key"], "rowtime").among_last(count)
+    kept = SortedRows(table(given_rows), ["key"], "rowtime").among_last(count)
     for key in ("a", "b", None):
         numbers = sorted((row[0], n) for n, row in enumerate(given_rows) if row[1] == key)
         assert [n for _, n in numbers if kept[n]] == [n for _, n in numbers[max(0, len(numbers) - count) :]]
@@ -163,8 +162,8 @@ def test_keys_are_equal_where_sql_says_so() -> None:
 def test_a_sum_that_does_not_fit_is_an_error() -> None:
     big = table([(1, "a", 2**62, 0.0), (2, "a", 2**62, 0.0), (3, "b", -(2**62), 0.0)])
     with pytest.raises(OverflowError, match="DOUBLE"):
-        framed(big, big.slice(0, 0), ["key"], "rowtime", Sliding(5), aggregates({"s": ("sum", "n")}, SCHEMA))
-    fits = framed(big, big.slice(0, 0), ["key"], "rowtime", Sliding(0), aggregates({"s": ("sum", "n")}, SCHEMA))
+        over_frames(big, big.slice(0, 0), ["key"], "rowtime", Sliding(5), aggregates({"s": ("sum", "n")}, SCHEMA))
+    fits = over_frames(big, big.slice(0, 0), ["key"], "rowtime", Sliding(0), aggregates({"s": ("sum", "n")}, SCHEMA))
     assert fits.column("s").to_pylist() == [2**62, 2**62, -(2**62)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import DoubleType, LongType
 
 from spark_rowtime.operators.aggregates import Aggregate
-from spark_rowtime.operators.places import Ranges
+from spark_rowtime.operators.sorted_rows import Ranges
 
 LEAST, MOST = -(2**63), 2**63 - 1
 

@@ -20,7 +20,7 @@ class Ranges(NamedTuple):
     own: Index
 
 
-class Places:
+class SortedRows:
     """Rows sorted once by key and time, so that two binary searches find the range of a key and an interval of times.
 
     ``order`` contains the numbers of the rows in sorted order, ``times`` each distinct time. Ranges are returned for

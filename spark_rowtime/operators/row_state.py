@@ -1,4 +1,4 @@
-"""Slots: state that holds rows by time, one chunk for each slot of time."""
+"""RowState: state that holds rows by time, one chunk for each slot of time."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from spark_rowtime.operators.chunks import from_bytes, micros, split, to_bytes
 
 
-class Slots:
+class RowState:
     """The rows that a group keeps under one name, by slot of their time.
 
     Spark keeps a map for each group. Each call to it is a message to the JVM, so :meth:`open` reads once

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.operators.places import Ranges
 from spark_rowtime.operators.ranges import Array
+from spark_rowtime.operators.sorted_rows import Ranges
 
 _NO_CODE = np.iinfo(np.int64).max
 """The code of a null, which is smaller than the code of no value."""
@@ -41,7 +41,7 @@ def median(values: pa.ChunkedArray, ranges: Ranges) -> pa.Array:
     return pa.array(found, pa.float64())
 
 
-PICKS: dict[str, Callable[[pa.ChunkedArray, Ranges], pa.Array]] = {
+HOLISTIC: dict[str, Callable[[pa.ChunkedArray, Ranges], pa.Array]] = {
     "first": first,
     "last": last,
     "rank": rank,

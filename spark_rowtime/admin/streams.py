@@ -1,0 +1,246 @@
+"""What is done to whole streams: altering, copying, renaming, adopting, deleting and listing them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from spark_rowtime.errors import RowtimeError, StreamBusyError
+from spark_rowtime.store import adopt_location, copy_store, delete_store, list_stores, open_store, rename_store
+from spark_rowtime.store.location import to_location
+from spark_rowtime.stream import StreamInfo, describeStream
+from spark_rowtime.types.alteration import columns_to_add
+from spark_rowtime.types.arguments import to_flag
+
+
+def alterStream(path: str, *, add: Any) -> None:
+    """Adds columns at the end of the schema of the stream at ``path``.
+
+    The rows that the stream has already are null in the new columns, for every reader. Whoever has the stream open
+    keeps its old schema until it is opened again: sinks go on sending rows without the new columns, and readers and
+    running queries go on without them. After that, rows may still leave the new columns out, and are null there.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        add: The columns: a DDL string, such as "coupon STRING", a Spark StructType or a pyarrow schema. They cannot
+            be NOT NULL, and their names, compared without case, must be new.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        SchemaMismatchError: A column is there already, is NOT NULL, or has a type that a stream cannot hold.
+        StoreUnavailableError: The stream cannot be written just now.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-alter", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-alter") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        >>> rt.alterStream("memory://docs-alter", add="coupon STRING")
+        >>> with rt.openReader("memory://docs-alter") as reader:
+        ...     [train.rows.column("coupon").to_pylist() for train in reader]
+        [[None]]
+    """
+    columns = columns_to_add(add)
+    with open_store(path) as store:
+        store.alter(columns)
+
+
+def copyStream(path: str, to: str, *, location: str | None = None, progress: bool = False) -> None:
+    """Copies the stream at ``path`` to ``to``, as it is at one moment. Others may write and read meanwhile.
+
+    The copy has everything that was committed up to that moment: rows, bounds, producers with their checkpoints,
+    rejected rows, registered readers and settings. So it can take the place of the stream: adapters, readers and
+    queries go on with it from their own checkpoints. A reader or query that is ahead of the copy is refused
+    (DataLostError).
+
+    Nobody has the copy open. The time of its leases, of ``idleTimeout`` and of ``retainAge`` stands still until the
+    copy is opened. Then each producer that was attached has its lease to come back, as after a restart of the machine.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        to: The path of the copy, at which nothing may exist yet. A directory can be copied into a database, and back;
+            a stream in memory only within it. If the call fails or its process ends, there is no stream there.
+        location: For a copy in PostgreSQL, the URL where it keeps large trains, as for ``createStream``. None: that of
+            the stream, if it has one.
+        progress: If True, a terminal or a notebook shows a bar with how far the copy is.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StreamExistsError: Something exists at ``to`` already.
+        StoreCorruptError: Rows of the stream are not there. Nothing was copied.
+        StoreUnavailableError: The stream cannot be read, or the copy cannot be written, just now.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-copy", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-copy") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        ...     _ = sink.flush()
+        ...     rt.copyStream("memory://docs-copy", "memory://docs-copied")
+        >>> rt.describeStream("memory://docs-copied").rows
+        1
+    """
+    with progress_bar("copying") if progress else nullcontext() as advance:
+        copy_store(path, to, advance, None if location is None else to_location(location))
+
+
+def deleteStream(path: str, *, force: bool = False) -> None:
+    """Deletes the stream at ``path`` with all its rows.
+
+    It is refused while a producer is attached, while a query or a named reader is registered that could go on, and
+    while some process of the machine has the stream open; of a stream in a database the last is not known.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        force: If True, the stream is deleted also then, and also if it is damaged. Sinks, readers and queries that
+            have it open raise DataLostError at their next call.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StreamBusyError: Somebody uses the stream; the message says who.
+        StoreUnavailableError: The files cannot be removed.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-delete", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> rt.deleteStream("memory://docs-delete")
+    """
+    if not to_flag(force, "force"):
+        users = _users(describeStream(path))
+        if users:
+            raise StreamBusyError(
+                f"{path} is still used: {'; '.join(users)}. Close or detach its producers, forget its readers "
+                "(`rowtime gc --forget`), or delete it nevertheless with force=True, `rowtime delete --force`.",
+                path=path,
+                users=users,
+            )
+    delete_store(path, force)
+
+
+def _users(info: StreamInfo) -> list[str]:
+    """Returns who writes to the stream and who would go on reading it, a sentence each."""
+    producers = [f"producer {p.name!r} is {p.status.value}" for p in info.producers if p.status.value in _ATTACHED]
+    readers = [
+        f"reader {r.name!r} is registered, last seen {r.seen:%Y-%m-%dT%H:%M:%SZ}, with {r.unread} rows to read"
+        for r in info.readers
+        if not r.checkpointGone
+    ]
+    return producers + readers
+
+
+_ATTACHED = ("attached", "idle")
+
+
+def renameStream(path: str, to: str) -> None:
+    """Renames the stream at ``path`` to ``to``. It stays the same stream, with all its producers and readers.
+
+    A stream that some process of the machine has open is not renamed. Of a stream in memory or in a database this is
+    known of attached producers only; readers that are open raise DataLostError then. A query that is not running goes
+    on from its checkpoint when it is given the new path.
+
+    Args:
+        path: The path of the stream, as for ``createStream``.
+        to: The new path, at which nothing may exist yet, on the same file system or in the same database.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        StreamExistsError: Something exists at ``to`` already.
+        StreamBusyError: Somebody has the stream open.
+        InvalidOptionError: ``to`` is in another database, or in another kind of store.
+        StoreUnavailableError: The directory cannot be renamed, for example since ``to`` is on another file system.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-old-name", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> rt.renameStream("memory://docs-old-name", "memory://docs-new-name")
+        >>> rt.describeStream("memory://docs-new-name").rows
+        0
+    """
+    rename_store(path, to)
+
+
+def adoptLocation(path: str) -> None:
+    """Makes the database of the stream at ``path`` the owner of the objects in the stream's location.
+
+    Objects have one owner: the database that created the stream. Another one neither removes them nor adds any. So a
+    restored backup on a test server harms nothing. Call this once the stream has moved for good: its database was
+    restored on another server, or a standby has taken over. From then on the former database is refused.
+
+    Args:
+        path: The path of a stream in PostgreSQL. If the stream has no location, nothing is changed.
+
+    Raises:
+        StreamNotFoundError: There is no stream at ``path``.
+        InvalidOptionError: The stream is not in PostgreSQL.
+        StoreUnavailableError: The database or the location cannot be written just now.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.adoptLocation("postgresql://new.example.com/shop/orders")  # doctest: +SKIP
+    """
+    adopt_location(path)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedStream:
+    """A stream that ``listStreams`` found.
+
+    Attributes:
+        path: The path of the stream.
+        info: What ``describeStream`` reports of it; None if it cannot be read.
+        error: Why it cannot be read; None if it can.
+    """
+
+    path: str
+    info: StreamInfo | None
+    error: RowtimeError | None
+
+
+def listStreams(folder: str) -> list[ListedStream]:
+    """Lists the streams in a folder, by name. Folders within it are not searched.
+
+    A stream that is damaged, or that this version cannot read, is listed with its error.
+
+    Args:
+        folder: A directory; a database, ``postgresql://host:port/database``; or ``memory://`` for the streams of this
+            process. If the path of the latter two goes on, only the streams whose path begins so.
+
+    Returns:
+        The streams, each as a ListedStream.
+
+    Raises:
+        StreamNotFoundError: ``folder`` is no directory.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-list/orders", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> [(stream.path, stream.info.rows) for stream in rt.listStreams("memory://docs-list/")]
+        [('memory://docs-list/orders', 0)]
+    """
+    return [_listed(path) for path in list_stores(folder)]
+
+
+def _listed(path: str) -> ListedStream:
+    try:
+        return ListedStream(path, describeStream(path), None)
+    except RowtimeError as error:
+        return ListedStream(path, None, error)
+
+
+Advance = Callable[[int, int | None], object]
+"""Called with how much is done, and how much there is to do; None: not known."""
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Advance | None]:
+    """Shows a bar on standard error until the block ends. Yields None where there is nobody to look at it."""
+    from rich.console import Console  # noqa: PLC0415  (every adapter imports this module, and few show a bar)
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        yield None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
