@@ -17,7 +17,10 @@ from tests.documents.blocks import ROOT, blocks, shown_commands
 from tests.sparksession import wait_for
 
 DOCS = ROOT / "docs"
-TUTORIAL, HOW_TO = ["tutorial.md", "bounds.md", "coming-from.md", "cli.md", "metrics.md"], sorted((DOCS / "howto").glob("*.md"))
+TUTORIAL, HOW_TO = (
+    ["tutorial.md", "bounds.md", "coming-from.md", "cli.md", "metrics.md"],
+    sorted((DOCS / "howto").glob("*.md")),
+)
 PAGES = [*(DOCS / name for name in TUTORIAL), *(page for page in HOW_TO if blocks(page))]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 
