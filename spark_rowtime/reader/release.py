@@ -7,6 +7,7 @@ so that a replay gives the same rows and the same bound.
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
@@ -218,6 +219,15 @@ def least_sent(store: Store, seq: int, cut: int) -> int | None:
         if found < end:
             return found
     return None
+
+
+def least_left(store: Store, seq: int) -> int | None:
+    """The least rowtime in the trains up to ``seq`` that retention has left; None if there is none."""
+    while True:
+        removed = store.horizon().seq
+        with suppress(DataLostError):  # another process has removed more meanwhile
+            left = store.slices(Position(removed, None, None), Position(max(seq, removed), None, None))
+            return min((piece.least for piece in left), default=None)
 
 
 def _least_from(store: Store, piece: Slice, cut: int) -> int:

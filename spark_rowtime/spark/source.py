@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 
 from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.kafka.cuts import CutFloors, offsets_of
-from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position
+from spark_rowtime.reader.release import Release, dump_position, least_left, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
 from spark_rowtime.spark.join_needs import JoinNeeds
@@ -127,8 +127,13 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         return native_plan(self._store, self._release_of(end), after, self._load(end), self._columns, parallelism)
 
     def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
-        """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it."""
-        if self._joins is not None and rowtime > 0:
+        """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it.
+
+        From 0 on: of the rows that are left. Those that were removed, earlier batches have read, and no state has.
+        """
+        if rowtime == 0:
+            return {"least": least_left(self._store, upto.seq)}
+        if self._joins is not None:
             self._joins.asked(upto, rowtime)
         return {"least": least_sent(self._store, upto.seq, rowtime)}
 

@@ -121,3 +121,24 @@ def test_what_joins_may_ask_about_is_kept_for_them(pipe: Pipe, tmp_path: Path) -
         assert query.bounds[-1] == bound("10:30")
     [reading, joins] = rt.describeStream(pipe.path("l")).readers
     assert (reading.unread, joins.name, joins.checkpointGone) == (0, f"{reading.name} (joins)", False)
+
+
+def test_rows_that_were_removed_are_not_taken_for_early_ones(pipe: Pipe, tmp_path: Path) -> None:
+    """Beside a stream without a bound each batch looks for times up to 1970, which Spark would drop."""
+    orders, quiet = (
+        opened(pipe.create("l", "k STRING"), "p"),
+        opened(pipe.create("r", "k STRING"), rowsImplyBounds=False),
+    )
+    send(orders, ("12:10", "a"), promise="12:20")
+    both = streamed(
+        pipe, "SELECT date_trunc('HOUR', rowtime) AS rowtime, k FROM {l} UNION ALL SELECT rowtime, k FROM {r}"
+    )
+    counts = both.groupBy("rowtime").count()
+    with Watched().start(counts, tmp_path / "checkpoint") as query:
+        query.step()
+        send(orders, promise="12:30")
+        query.step()
+        assert collect(pipe.path("l")) == 1
+        send(orders, ("13:10", "b"), promise="14:00")
+        send(quiet, ("13:20", "c"), promise="14:00")
+        assert query.step() == [("12:00", 1), ("13:00", 1), ("13:20", 1)]

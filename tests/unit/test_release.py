@@ -9,11 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit_support import HOUR, clock_times, new_sink, new_stream, row, rows, us, when, whole_log
 
+import spark_rowtime as rt
 from spark_rowtime import InvalidOptionError, RowtimeBound
-from spark_rowtime.reader.release import Release, dump_position, least_sent, load_position, release, start_bound
+from spark_rowtime.reader.release import (
+    Release,
+    dump_position,
+    least_left,
+    least_sent,
+    load_position,
+    release,
+    start_bound,
+)
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position
 from spark_rowtime.types.schema import rowtime_micros
+from spark_rowtime.types.timestamps import to_micros
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 TIMES = st.integers(1, 40)
@@ -281,6 +291,21 @@ def test_least_sent(trains, cut, beside, seq):
     seq, cut = min(seq, world.store.head().seq), cut + beside
     expected = min((time for at, time, _ in world.log() if at <= seq and time >= cut), default=None)
     assert least_sent(world.store, seq, cut) == expected
+
+
+def test_what_retention_has_left_has_a_least_rowtime():
+    rt.createStream("memory://least-left", "rowtime TIMESTAMP NOT NULL")
+    with open_store("memory://least-left") as store, rt.openSink("memory://least-left", rowsImplyBounds=False) as sink:
+        assert least_left(store, store.head().seq) is None
+        for minute in (30, 10, 50):
+            sink.sendRow((f"2006-09-11T12:{minute}:00Z",))
+            sink.flush()
+        assert least_left(store, store.head().seq) == to_micros("2006-09-11T12:10:00Z")
+        sink.sendRowtimeBound("2006-09-11T12:40:00Z")
+        sink.flush()
+        assert store.gc(age=0).rows == 2
+        assert least_left(store, store.head().seq) == to_micros("2006-09-11T12:50:00Z")
+        assert least_left(store, 1) is None
 
 
 def test_arrival_gives_rows_as_they_are_committed():
