@@ -38,6 +38,7 @@ class Feed:
         self.folder, self.left_out, self.only = folder, left_out, only
         self.paths = {stream: f"{database}{folder}/{stream}.rowtime" for stream, _ in schedule.settings}
         self.sinks: dict[tuple[str, str], Any] = {}
+        self._idle_keys: dict[tuple[str, str], bool] = {}
         self.settings = {stream: dict(settings) for stream, settings in schedule.settings}
         self.seqs: dict[str, list[int]] = {stream: [] for stream in self.paths}
         """The length of each stream's log after each event."""
@@ -78,6 +79,7 @@ class Feed:
             sink = opened(self.paths[event.stream], event.producer, onLate="reject", lease=None, **order)
         self._fenced(self.sinks.pop((event.stream, event.producer), None))
         self.sinks[event.stream, event.producer] = sink
+        self._idle_keys[event.stream, event.producer] = "keyIdle" in order
 
     @staticmethod
     def _fenced(sink: Any) -> None:
@@ -86,10 +88,11 @@ class Feed:
                 sink.close()
 
     def _send(self, number: int, event: Send) -> None:
+        """Sends rows and a bound. Where values become idle, none is left out: it may keep a value that counts."""
         sink = self.sinks[event.stream, event.producer]
         rows = [row for row in event.rows if self.only is None or row.id in self.only]
         sink.sendRows(rows if event.stream in self.topics else [self._sent(row) for row in rows])
-        if event.promise and number not in self.left_out.promises:
+        if event.promise and (number not in self.left_out.promises or self._idle_keys[event.stream, event.producer]):
             sink.sendRowtimeBound(at(event.promise.time), strict=event.promise.strict)
         sink.flush(checkpoint=str(number) if "idleTimeout" in self.settings[event.stream] else None)
 

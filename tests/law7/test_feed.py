@@ -32,3 +32,20 @@ def test_who_is_idle_does_not_depend_on_the_bounds_that_are_left_out(tmp_path: P
     feed.close()
     assert bounds[-3:] == [bound("6:00"), bound("7:00"), bound("7:00")]
     assert statuses[-3:] == ["attached", "idle", "attached"]
+
+
+KEPT_BY_A_BOUND = (
+    Open("a", "p", (("inOrderPer", "k"), ("keyIdle", "15 minutes"))),
+    Send("a", "p", (Row("6:00", 1, 1, 0),), Promise("6:15", False)),
+    Send("a", "p", (Row("6:20", 2, 0, 0),)),
+    Send("a", "p", (Row("6:16", 3, 1, 0),)),
+)
+
+
+@pytest.mark.parametrize("left_out", [LeftOut(), LeftOut(frozenset({1}))], ids=["all", "fewer"])
+def test_which_values_are_idle_does_not_depend_on_bounds_that_are_left_out(tmp_path: Path, left_out: LeftOut) -> None:
+    feed = Feed(tmp_path, Schedule((("a", ()),), KEPT_BY_A_BOUND), left_out)
+    for number, event in enumerate(KEPT_BY_A_BOUND):
+        feed.apply(number, event)
+    feed.close()
+    assert feed.accepted() == {1, 2, 3}
