@@ -19,7 +19,7 @@
     +-- UnknownOptionError      no such option; the message names the nearest
     +-- InvalidOptionError      an option's value cannot be used
     +-- KafkaUnavailableError   no broker can be reached, or it refuses this client
-    +-- KafkaTopicError         a topic is missing, or was deleted and created anew
+    +-- KafkaTopicError         a topic is missing, or was deleted and recreated
     +-- MessageDecodeError      a message of a topic is not a row
     +-- MessageNotReadyError    a message of a topic cannot be decoded just now
     +-- AnnouncementError       a scheduler has not taken an announcement
@@ -477,7 +477,7 @@ class KafkaUnavailableError(RowtimeError):
 
 
 class KafkaTopicError(RowtimeError):
-    """A topic does not exist, or it is not the topic that a position belongs to: it was deleted and created anew.
+    """A topic does not exist, or it is not the topic that a position belongs to: it was deleted and recreated.
 
     ``values`` has those of these that the message is about:
 

@@ -42,7 +42,7 @@ def runAdapter(
     """Runs an adapter in this thread until its feed ends; when it fails, restarts it from its checkpoint.
 
     ``rowtime run`` does the same in a process of its own. After a failure the adapter is restarted after 1 s, 2 s and
-    so on up to 60 s, counted anew once it has got further. Errors before the first ``run`` are raised unchanged; so
+    so on up to 60 s, counted again once it has got further. Errors before the first ``run`` are raised unchanged; so
     are, at any time, errors of the adapter's program, and ProducerFencedError.
 
     Args:

@@ -76,7 +76,7 @@ def announceTo(
             that the bound has reached. A time: with its period.
         follow: If True, waits for more until the stream is complete; if False, returns at the end of the log.
         name: The name of the position. None: one that is made of the target, ``every`` and ``tz``, so that another
-            target begins anew.
+            target starts from the beginning.
         key: The form of the names of periods, as for ``strftime``. None: "%Y-%m-%dT%H:%M:%S", or, for Dagster,
             "%Y-%m-%d-%H:%M" for periods below a day and "%Y-%m-%d" for others.
         asset: Of Airflow the name or the URI of the asset; of Dagster its key, with slashes between the parts.

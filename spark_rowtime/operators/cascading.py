@@ -26,7 +26,7 @@ def cascadingAggregate(
     """Adds aggregates to each row, over the rows of the same key since the row's window began.
 
     The result is a running total that resets, for example, on the hour: the first row of an hour starts
-    anew. It equals ``OVER (PARTITION BY key, hour ORDER BY rowtime)`` in SQL. Rows with the same time
+    again. It equals ``OVER (PARTITION BY key, hour ORDER BY rowtime)`` in SQL. Rows with the same time
     count for each other. A row is emitted when the floor is above its time, as by
     :func:`slidingAggregate`.
 

@@ -29,7 +29,7 @@ _NOTHING = _Plan(0, [], [])
 class Staging:
     """Stages the pending batches, each once: what an attempt has staged that failed, the next one commits.
 
-    That holds for stores that keep it (``Store.keeps_staged``). Elsewhere each attempt stages everything anew. An
+    That holds for stores that keep it (``Store.keeps_staged``). Elsewhere each attempt stages everything again. An
     interrupt at any point leaves no train out, and none twice.
     """
 

@@ -44,7 +44,7 @@ def make_app(served: Served, watcher: Watcher, names: Iterable[str] = ()) -> Sta
 
 
 def _file_route(file: Path) -> Route:
-    """Answers with a file of the page, from memory: reading it anew each time delays the first lanes."""
+    """Answers with a file of the page, from memory: reading it again each time delays the first lanes."""
     content, kind = file.read_bytes(), guess_type(file.name)[0]
 
     async def answer(request: Request) -> Response:

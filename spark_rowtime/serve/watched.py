@@ -38,7 +38,7 @@ class WatchedStream:
         self._forget("")
 
     def _forget(self, stream: str) -> None:
-        """Begins anew, with the stream of this id."""
+        """Starts from the beginning, with the stream of this id."""
         self._stream = stream
         self._state = State({}, {}, frozenset())
         self._producers: dict[str, Value] = {}

@@ -14,7 +14,7 @@ class NewsOfStreams:
     """Waits for events of several streams, with a thread for each.
 
     Law: an event that is committed after the object was made ends a wait, this one or the next. Who was told of news
-    looks at all streams anew.
+    looks at all streams again.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:

@@ -23,14 +23,14 @@ def path(pipe: Pipe) -> str:
     return path
 
 
-def test_its_own(pipe: Pipe, path: str) -> None:
+def test_the_schema_of_the_stream_itself(pipe: Pipe, path: str) -> None:
     assert pipe.spark.read.format("rowtime").schema(OWN).load(path).count() == 1
     with Watched().start(pipe.spark.readStream.format("rowtime").schema(OWN).load(path)) as watched:
         assert len(watched.step()) == 1
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_another(pipe: Pipe, path: str, other: str) -> None:
+def test_a_schema_of_other_columns_is_refused(pipe: Pipe, path: str, other: str) -> None:
     said = ("rowtime timestamp not null, x int, s struct<a:string>", ".schema(...) says rowtime", "select and cast")
     with refused(rt.SchemaMismatchError, *said):
         pipe.spark.read.format("rowtime").schema(OTHERS[other]).load(path).count()
