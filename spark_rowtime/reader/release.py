@@ -273,8 +273,8 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
 def _beyond_copy(seq: int, shared: int) -> DataLostError:
     return DataLostError(
         f"This reader has read the stream up to seq {seq}, but a copy that has it up to {shared} has taken its place. "
-        "What was sent since would be skipped. Bring the newer stream back, or start from the beginning, queries with a new "
-        "checkpoint.",
+        "What was sent since would be skipped. Bring the newer stream back, or start from the beginning, "
+        "queries with a new checkpoint.",
         asked=seq,
         last=shared,
     )
