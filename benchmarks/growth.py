@@ -15,7 +15,6 @@ from pathlib import Path
 
 import fleet
 import pyarrow as pa
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import spark_rowtime as rt
 from harness import folder, keep, report
@@ -71,12 +70,12 @@ class Asked:
     def __init__(self, path: str, order: str) -> None:
         options = Options({"path": path, "order": order, "bounds": "ignore"}, READ)
         self.source = RowtimeStreamReader(options, len(rt.describeStream(path).schema))
-        self.at = self.source.latestOffset(self.source.initialOffset(), ReadAllAvailable())
+        self.at = self.source.next(self.source.initialOffset(), unlimited=True)
         self.source.reportLatestOffset()
 
     def poll(self) -> bool:
         """Whether there was news; if so, its batch is planned."""
-        to, before = self.source.latestOffset(self.at, ReadAllAvailable()), self.at
+        to, before = self.source.next(self.at, unlimited=True), self.at
         self.source.reportLatestOffset()
         if to != before:
             self.source.partitions(before, to)

@@ -3,20 +3,18 @@
 A late row may have any rowtime, so there is no bound until the stream is complete; then no row follows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StreamCompleteError
 from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.news import NewsOfStreams
-from spark_rowtime.spark.offset import ENDED, NEWS, PLAN
 from spark_rowtime.spark.options import Options
-from spark_rowtime.spark.shipped import Shipped
+from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.base import REJECTS_ONLY, Rejection, Store
 from spark_rowtime.store.views import rejected_table
@@ -26,7 +24,7 @@ NOT_OF_REJECTIONS = ("order", "hold", "punctuate")
 """Options that concern the bound of a stream, which its rejections do not have."""
 
 
-class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class RejectedStreamReader(AskedReader):
     """Reads the log of rejections.
 
     Law: an offset is the number of a rejection; the rejections up to it never change. So a batch that is run again gets
@@ -42,7 +40,7 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
         self._path, self._from_latest = options.path, options.from_latest
         self._max_rows, self._max_bytes = options.count("maxRowsPerTrigger"), options.count("maxBytesPerTrigger")
         self._target: int | None = None
-        self._seen: dict[str, Any] = {}
+        self._seen: Offset = {}
         self._news: NewsOfStreams | None = None
         _check(options)
 
@@ -54,32 +52,35 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
     def _store(self) -> Store:
         return open_store(self._path)
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> Offset:
         """Called once, when a new query starts. The earliest rejection is the first that is kept."""
         if self._from_latest:
             return self._offset(self._store.rejections_end())
         first = next(iter(self._store.rejections()), None)
         return self._offset(first.number - 1 if first else 0)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger.
+    @property
+    def answers(self) -> Mapping[str, Callable[..., Any]]:
+        return {
+            "next": lambda start, *, unlimited, **_: self.next(start, unlimited=unlimited),
+            "news": self._has_news,
+            "latest": lambda _: self.latest(),
+            "target": lambda _: self.prepareForTriggerAvailableNow(),
+            "plan": lambda _, **__: {},  # only Python can read rejections
+            "ended": lambda _, **__: None,
+        }
 
-        It also answers the extension's questions, which have a key that no logged offset has.
-        """
-        if NEWS in start:
-            return {"news": self._has_news(start[NEWS]["seconds"], start[NEWS]["streams"])}
-        if PLAN in start or ENDED in start:
-            return {}
+    def next(self, start: Offset, *, unlimited: bool) -> Offset:
+        """The end of the next batch. Nothing is registered, and no account is kept, for a reader of rejections."""
         self._seen = self._newest()
         after, end = self._number(start), self._number(self._seen)
         self._require_there(after, end)
         self._require_none_after_the_end(start, end)
         end = end if self._target is None else min(end, self._target)
-        unlimited = isinstance(limit, ReadAllAvailable) or (self._max_rows is None and self._max_bytes is None)
-        reached = max(after, end) if unlimited else self._limited(after, end)
+        reached = max(after, end) if unlimited or self.limits is None else self._limited(after, end)
         return self._seen if reached == self._number(self._seen) else self._offset(reached)
 
-    def _newest(self) -> dict[str, Any]:
+    def _newest(self) -> Offset:
         """The offset of the newest rejection. Whether the stream has ended is asked first: then none follows."""
         ended = self._has_ended()
         return self._offset(self._store.rejections_end()) | ({"floor": END} if ended else {})
@@ -90,10 +91,10 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
             return False
         return all(producer.checkpoint != REJECTS_ONLY for producer in self._store.producers())
 
-    def _has_news(self, seconds: float, beside: Sequence[str]) -> bool:
-        """The question NEWS: whether there is more than the last answer knew, or other streams have events."""
-        if beside and self._news is None:
-            self._news = NewsOfStreams([self._path, *beside])
+    def _has_news(self, _: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
+        """Whether there is more than the last answer knew, or ``streams`` have events."""
+        if streams and self._news is None:
+            self._news = NewsOfStreams([self._path, *streams])
         if self._news is not None:
             return self._news.wait(seconds) or self._newest() != self._seen
         self._store.wait(self._store.head().seq, seconds)
@@ -108,21 +109,25 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
                 return rejection.number
         return max(after, end)
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns the limit that the options set; ``latestOffset`` applies it."""
-        limited = self._max_rows is not None or self._max_bytes is not None
-        return ReadMaxRows(self._max_rows or 1) if limited else ReadAllAvailable()
+    @property
+    def limits(self) -> str | None:
+        if self._max_rows is not None:
+            return "maxRowsPerTrigger"
+        return None if self._max_bytes is None else "maxBytesPerTrigger"
+
+    def require_no_extension(self) -> None:
+        """A late row has no bound, so the extension is not needed."""
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Called for Trigger.AvailableNow: the query reads exactly what is rejected now."""
+        """The query reads exactly what is rejected now."""
         self._target = self._store.rejections_end()
 
-    def reportLatestOffset(self) -> dict[str, Any]:
-        """Returns the number of the newest rejection, for the query's progress."""
+    def latest(self) -> Offset:
+        """The number of the newest rejection."""
         return self._newest()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Called for each batch that is not empty, also for one that is run again after a restart."""
+    def between(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """What a Python worker reads of a batch, also of one that is run again after a restart."""
         after, upto = self._number(start), self._number(end)
         self._require_there(upto, self._store.rejections_end())
         if in_database(self._path):
@@ -144,7 +149,7 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
             table = rejected_table([rejection], rejection.rejected.rows.schema)
             yield from table.select(range(self._columns)).to_batches()
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: Offset) -> None:
         """Called after the batch up to ``end`` is committed. Nothing is kept for a reader of rejections."""
 
     def stop(self) -> None:
@@ -154,10 +159,10 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
         if "_store" in self.__dict__:
             self._store.close()
 
-    def _offset(self, number: int) -> dict[str, Any]:
+    def _offset(self, number: int) -> Offset:
         return {"stream": self._store.stream, "rejection": number}
 
-    def _number(self, offset: dict[str, Any]) -> int:
+    def _number(self, offset: Offset) -> int:
         if offset.get("stream") != self._store.stream or not isinstance(offset.get("rejection"), int):
             raise DataLostError(
                 f"The checkpoint is not of the rejections of the stream at {self._path}: the stream was deleted and "
@@ -177,7 +182,7 @@ class RejectedStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvail
                 last=end,
             )
 
-    def _require_none_after_the_end(self, start: dict[str, Any], end: int) -> None:
+    def _require_none_after_the_end(self, start: Offset, end: int) -> None:
         if start.get("floor") is not None and end > self._number(start):
             raise StreamCompleteError(
                 f"The stream at {self._path} is complete, and this query has said so of its late rows. A query that "

@@ -1,21 +1,23 @@
-"""The streaming source: turns pairs of positions into partitions. The offsets carry the bounds."""
+"""The streaming source: turns pairs of positions into partitions. The offsets carry the bounds.
 
-from collections.abc import Iterator, Sequence
+An offset in Spark's log is a flat JSON object. It has the id of the stream and the order in which it is read, the three
+numbers of the position (see ``Position``; ``floor`` is the bound that moves the watermark), and ``since``:
+
+    {"stream": "f6c0...", "order": "rowtime", "seq": 7, "cut": null, "floor": 1157968800000000, "since": null}
+
+``dump_position`` and ``load_position`` in ``reader/release.py`` write and read all but ``since``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.adapter.process import AdapterProcess
+from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.kafka.cuts import CutFloors, offsets_of
 from spark_rowtime.reader.release import Release, dump_position, least_left, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
@@ -23,23 +25,10 @@ from spark_rowtime.spark.hosted_adapter import start_adapter
 from spark_rowtime.spark.join_needs import JoinNeeds
 from spark_rowtime.spark.late_beside import keep_late
 from spark_rowtime.spark.news import NewsOfStreams
-from spark_rowtime.spark.offset import (
-    ACCOUNT,
-    ENDED,
-    FLOOR_AT,
-    LATE,
-    LEAST_SENT,
-    NEWS,
-    PLAN,
-    READER,
-    SINCE,
-    TOPIC_IDS,
-    start_position,
-)
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.spark.query_report import QueryReport
-from spark_rowtime.spark.shipped import Shipped
+from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store, Summary
 from spark_rowtime.store.registration import Registration
@@ -47,8 +36,11 @@ from spark_rowtime.store.retention import is_temporary
 from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
 
+SINCE = "since"
+"""Key in each offset: the startingPosition of the query's first run in microseconds, if it was a time."""
 
-class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
+
+class RowtimeStreamReader(AskedReader):
     """Runs in one Python process beside the query. Spark calls it from the query's thread, one call at a time.
 
     Each task gets a pickled copy, only for ``read``. An offset is a position, which is a pure function of
@@ -66,7 +58,7 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         self._target: int | None = None
         self._seen = 0
         self._news: NewsOfStreams | None = None
-        self._reported: dict[str, Any] | None = None
+        self._reported: Offset | None = None
         self._held_back = HeldBackRows(self._release)
         self._adapter: AdapterProcess | None = None
         self._report: QueryReport | None = None
@@ -87,132 +79,142 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
     def _cut_floors(self) -> CutFloors:
         return CutFloors(self._store)
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> Offset:
         """Called once, when a new query starts."""
         at = self._release.latest(self._store) if self._from_latest else self._release.earliest(self._store)
         return self._dump(at, self._release)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Returns the end of the next batch; ``start`` itself if there is nothing new. Called at each trigger.
+    @property
+    def answers(self) -> Mapping[str, Callable[..., Any]]:
+        return {
+            "next": self._next,
+            "news": self._has_news,
+            "latest": lambda _: self.latest(),
+            "target": lambda _: self.prepareForTriggerAvailableNow(),
+            "plan": self._plan,
+            "leastSent": self._least_sent,
+            "floorAt": self._floor_at,
+            "topicIds": self._require_topics,
+            "late": self._keep_late,
+            "ended": self._ended,
+        }
 
-        It also answers the extension's questions, because it is the only call of a Python source that takes an
-        argument and can be made at any time. A question is a start offset with a key that no logged offset has.
-        """
-        if NEWS in start:
-            return {"news": self._has_news(start[NEWS]["seconds"], start[NEWS]["streams"])}
-        at = start_position(start, self._store, self._release.order, self._require)
-        if PLAN in start:
-            return self._plan_of_batch(at, start[PLAN]["end"], start[PLAN]["parallelism"])
-        if LEAST_SENT in start:
-            return self._least_sent(at, start[LEAST_SENT])
-        if FLOOR_AT in start:
-            return {"floor": self._floor_beside(at, start[FLOOR_AT])}
-        if LATE in start or ENDED in start or TOPIC_IDS in start:
-            return self._told(start)
-        return self._end_of_next_batch(start, at, limit)
+    def _next(self, start: Offset, *, unlimited: bool, reader: str, account: str | None) -> Offset:
+        """The end of the next batch. ``account`` is what the query tells about its last batch, where that is new."""
+        self._load(start)
+        if account is not None:
+            self._reporting().running(account)
+        self.register(reader, start)
+        return self.next(start, unlimited=unlimited)
 
-    def _told(self, start: dict[str, Any]) -> dict[str, Any]:
-        """The messages LATE, TOPIC_IDS and ENDED."""
-        if LATE in start:
-            late = start[LATE]
-            keep_late(self._store, late["reader"], late["batch"], late["bound"], late["rows"])
-        elif TOPIC_IDS in start:
-            self._cut_floors.requireTopics(self._store.head().seq, start[TOPIC_IDS])
-        else:
-            self._reporting().ended(start[ACCOUNT], start[ENDED]["error"])
-        return {}
-
-    def _plan_of_batch(self, after: Position, end: dict[str, Any], parallelism: int) -> dict[str, Any]:
-        """The question PLAN: which trains the batch between the two positions reads, for tasks in Java."""
-        return native_plan(self._store, self._release_of(end), after, self._load(end), self._columns, parallelism)
-
-    def _least_sent(self, upto: Position, rowtime: int) -> dict[str, Any]:
-        """The question LEAST_SENT: the least rowtime from ``rowtime`` on that was sent; a join may have kept it.
-
-        From 0 on: of the rows that are left. Those that were removed, earlier batches have read, and no state has.
-        """
-        if rowtime == 0:
-            return {"least": least_left(self._store, upto.seq)}
-        if self._joins is not None:
-            self._joins.asked(upto, rowtime)
-        return {"least": least_sent(self._store, upto.seq, rowtime)}
-
-    def _floor_beside(self, upto: Position, offsets: dict[str, dict[str, int]]) -> int | None:
-        """The question FLOOR_AT: which bounds up to the position count where a batch of topics ends at ``offsets``."""
-        return self._cut_floors.floorAt(upto, offsets_of(offsets))
-
-    def _end_of_next_batch(self, start: dict[str, Any], at: Position, limit: ReadLimit) -> dict[str, Any]:
-        """Spark's own question. It also does what is due at each trigger: registration, adapter, leases."""
-        if ACCOUNT in start:
-            self._reporting().running(start[ACCOUNT])
-        self._register(start.get(READER), at)
+    def next(self, start: Offset, *, unlimited: bool) -> Offset:
+        """The end of the next batch. It also does what is due at each trigger: adapter and leases."""
+        at = self._load(start)
         self._tend_adapter()
         self._store.expire()
         self._seen = self._store.head().seq
         release = self._release_of(start)
-        if isinstance(limit, ReadAllAvailable):
+        if unlimited:
             release = Release(release.order, release.hold, release.since)
         return self._dump(release.step(self._store, at, self._target), release)
 
-    def _has_news(self, seconds: float, beside: Sequence[str]) -> bool:
-        """The question NEWS: whether this stream has events that the last answer did not know, or others have some."""
+    def _has_news(self, _: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
+        """Whether this stream has events that the last answer did not know, or ``streams`` have some."""
         self._tend_adapter()
         self._store.expire()
-        if not beside:
+        if not streams:
             return self._store.wait(self._seen, seconds)
         if self._news is None:
-            self._news = NewsOfStreams([self._path, *beside])
+            self._news = NewsOfStreams([self._path, *streams])
         return self._news.wait(seconds)
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns the limit that the options set. If both limits are set, the step itself applies both."""
-        if self._release.max_rows is not None:
-            return ReadMaxRows(self._release.max_rows)
-        return ReadAllAvailable() if self._release.max_bytes is None else ReadMaxBytes(self._release.max_bytes)
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Called for Trigger.AvailableNow: the query reads exactly what is committed now."""
-        self._target = self._store.head().seq
-
-    def reportLatestOffset(self) -> dict[str, Any]:
-        """Returns the stream's latest position and its metrics, for the query's progress.
-
-        Called at each trigger, also at an idle one.
-        """
+    def latest(self) -> Offset:
+        """The stream's latest position and its metrics. The stream is read only where it has new events."""
         seq = self._store.head().seq
         if self._reported is None or self._reported["seq"] != seq:
             latest = self._release.latest(self._store)
             self._reported = {**self._dump(latest, self._release), "metrics": self._metrics(latest)}
         return self._reported
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Called for each batch that is not empty, also for one that is run again after a restart."""
-        after = start_position(start, self._store, self._release.order, self._require)
-        self._register(start.get(READER), after)
-        return plan(self._store, self._release_of(end), after, self._load(end), self._columns)
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The query reads exactly what is committed now."""
+        self._target = self._store.head().seq
+
+    def _plan(self, start: Offset, *, end: Offset, parallelism: int) -> dict[str, Any]:
+        """Which trains the batch between two offsets reads, for tasks in Java."""
+        after, upto = self._load(start), self._load(end)
+        return native_plan(self._store, self._release_of(end), after, upto, self._columns, parallelism)
+
+    def between(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The same, for Python workers."""
+        release, after = self._release_of(end), self._load(start)
+        return plan(self._store, release, after, self._load(end), self._columns)
+
+    def _least_sent(self, start: Offset, *, time: int) -> int | None:
+        """The least rowtime from ``time`` on that was sent up to ``start``; a join may have kept it.
+
+        From 0 on: of the rows that are left. Those that were removed, earlier batches have read, and no state has.
+        """
+        upto = self._load(start)
+        if time == 0:
+            return least_left(self._store, upto.seq)
+        if self._joins is not None:
+            self._joins.asked(upto, time)
+        return least_sent(self._store, upto.seq, time)
+
+    def _floor_at(self, start: Offset, *, offsets: dict[str, dict[str, int]]) -> int | None:
+        """The floor of bounds beside topics, up to ``start``, where a batch of the topics ends at ``offsets``."""
+        return self._cut_floors.floorAt(self._load(start), offsets_of(offsets))
+
+    def _require_topics(self, _: Offset, *, ids: dict[str, str]) -> None:
+        """Raises an error if bounds are about topics with other ids."""
+        self._cut_floors.requireTopics(self._store.head().seq, ids)
+
+    def _keep_late(self, _: Offset, *, reader: str, batch: int, bound: int, rows: str) -> None:
+        """Keeps the late rows of a batch of topics, exactly once; ``rows`` is an Arrow stream in base64."""
+        keep_late(self._store, reader, batch, bound, rows)
+
+    def _ended(self, _: Offset, *, account: str, error: str | None) -> None:
+        """The query has ended, with this error or none."""
+        self._reporting().ended(account, error)
+
+    @property
+    def limits(self) -> str | None:
+        if self._release.max_rows is not None:
+            return "maxRowsPerTrigger"
+        return None if self._release.max_bytes is None else "maxBytesPerTrigger"
+
+    def require_no_extension(self) -> None:
+        if self._require:
+            raise ShimMissingError(
+                "This Spark session does not have the extension that moves the watermark by the stream's bounds. "
+                "Build the session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what "
+                "`rowtime jar` prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions. To read the rows "
+                "without their bounds, set option('bounds', 'ignore')."
+            )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per partition."""
         assert isinstance(partition, SlicePartition)
         return read_slices(partition)
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: Offset) -> None:
         """Called after the batch up to ``end`` is committed: its rows need not be kept for this query any more."""
         if self._registration is not None and self._joins is not None:
             self._kept = self._load(end)
             self._registration.keep(self._kept)
             self._joins.batch_done(self._kept)
 
-    def _register(self, reader: str | None, at: Position) -> None:
-        """Registers the query as a reader, so that the stream keeps the rows after ``at``.
+    def register(self, reader: str, start: Offset) -> None:
+        """Registers the query as a reader, so that the stream keeps the rows after ``start``.
 
-        ``at`` is where the first batch of this run starts. A query with a temporary checkpoint is not registered:
+        That is where the first batch of this run starts. A query with a temporary checkpoint is not registered:
         nothing could resume from there, and nothing would ever end the registration.
         """
-        if reader is None or is_temporary(reader):
+        if is_temporary(reader):
             return
         if self._registration is None or self._joins is None:
-            self._registration, self._kept = Registration(self._store, reader), at
+            self._registration, self._kept = Registration(self._store, reader), self._load(start)
             self._joins = JoinNeeds(self._store, reader)
         self._registration.keep(self._kept)
         self._joins.refresh()
@@ -242,17 +244,22 @@ class RowtimeStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
             )
         self._adapter.check()
 
-    def _release_of(self, offset: dict[str, Any]) -> Release:
+    def _release_of(self, offset: Offset) -> Release:
         """Returns the release with the startingPosition that the query began with.
 
         So a startingPosition that was changed since then skips no row that still waits.
         """
         return replace(self._release, since=offset.get(SINCE, self._release.since))
 
-    def _dump(self, position: Position, release: Release) -> dict[str, Any]:
+    def _dump(self, position: Position, release: Release) -> Offset:
         return {**dump_position(position, self._store.stream, release.order), SINCE: release.since}
 
-    def _load(self, offset: dict[str, Any]) -> Position:
+    def _load(self, offset: Offset) -> Position:
+        if "stream" not in offset:
+            raise InvalidOptionError(
+                "The checkpoint of this query began with another source: it has no position in a rowtime stream. Start "
+                "the query with a new checkpointLocation and a new output."
+            )
         return load_position(offset, self._store.stream, self._release.order, self._store.ancestors)
 
     def _metrics(self, latest: Position) -> dict[str, Any]:

@@ -1,28 +1,27 @@
 """Records what the extension asks a source for news."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamReader
-from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from spark_rowtime.spark.datasource import RowtimeDataSource
-from spark_rowtime.spark.offset import NEWS
 from spark_rowtime.spark.options import READ, Options
+from spark_rowtime.spark.questions import Offset
 from spark_rowtime.spark.source import RowtimeStreamReader
 
 
 class AskedReader(RowtimeStreamReader):
     """Writes each question for news into a file beside the stream."""
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        if NEWS in start:
-            with _file(self._path).open("a") as file:
-                file.write(json.dumps(start[NEWS]) + "\n")
-        return super().latestOffset(start, limit)
+    def _has_news(self, start: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
+        with _file(self._path).open("a") as file:
+            file.write(json.dumps({"seconds": seconds, "streams": streams}) + "\n")
+        return super()._has_news(start, seconds=seconds, streams=streams)
 
 
 class AskedDataSource(RowtimeDataSource):

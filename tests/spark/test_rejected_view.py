@@ -201,7 +201,7 @@ def ends(path: str, start: dict[str, Any] | None = None) -> tuple[dict[str, Any]
     reader = RejectedStreamReader(Options({"path": path, "view": "rejected"}, READ), 9)
     try:
         begin = start or reader.initialOffset()
-        return begin, reader.latestOffset(begin, reader.getDefaultReadLimit())
+        return begin, reader.next(begin, unlimited=False)
     finally:
         reader.stop()
 

@@ -4,12 +4,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-from unit_support import new_sink, rows
+from unit_support import asked, new_sink, rows
 
 import spark_rowtime as rt
 from spark_rowtime.spark.news import NewsOfStreams
-from spark_rowtime.spark.offset import NEWS
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 
@@ -26,8 +24,8 @@ def source_of(path: str) -> RowtimeStreamReader:
     return RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
 
 
-def question(seconds: float, *beside: str) -> dict[str, object]:
-    return {NEWS: {"seconds": seconds, "streams": list(beside)}}
+def has_news(source: RowtimeStreamReader, seconds: float, *beside: str) -> object:
+    return asked(source, {}, "news", seconds=seconds, streams=list(beside))
 
 
 def send(path: str) -> None:
@@ -38,26 +36,26 @@ def send(path: str) -> None:
 def test_news_is_what_the_last_answer_did_not_know(paths: list[str]) -> None:
     source = source_of(paths[0])
     start = source.initialOffset()
-    assert source.latestOffset(start, ReadAllAvailable()) == start
-    assert source.latestOffset(question(0), ReadAllAvailable()) == {"news": False}
+    assert source.next(start, unlimited=True) == start
+    assert not has_news(source, 0)
     send(paths[0])
-    assert source.latestOffset(question(3600), ReadAllAvailable()) == {"news": True}
-    assert source.latestOffset(question(3600), ReadAllAvailable()) == {"news": True}, "it has not been asked for them"
-    here = source.latestOffset(start, ReadAllAvailable())
+    assert has_news(source, 3600)
+    assert has_news(source, 3600), "it has not been asked for them"
+    here = source.next(start, unlimited=True)
     assert here != start
-    assert source.latestOffset(question(0), ReadAllAvailable()) == {"news": False}
+    assert not has_news(source, 0)
     source.stop()
 
 
 def test_news_of_a_stream_beside_ends_the_wait_too(paths: list[str]) -> None:
     source = source_of(paths[0])
-    source.latestOffset(source.initialOffset(), ReadAllAvailable())
-    assert source.latestOffset(question(60, paths[1]), ReadAllAvailable()) == {"news": True}, "they are new to it"
-    while source.latestOffset(question(0.1, paths[1]), ReadAllAvailable())["news"]:
+    source.next(source.initialOffset(), unlimited=True)
+    assert has_news(source, 60, paths[1]), "they are new to it"
+    while has_news(source, 0.1, paths[1]):
         pass
     sending = threading.Thread(target=send, args=[paths[1]])
     sending.start()
-    assert source.latestOffset(question(60, paths[1]), ReadAllAvailable()) == {"news": True}
+    assert has_news(source, 60, paths[1])
     sending.join()
     source.stop()
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import spark_rowtime as rt
 from spark_rowtime.reader import reader as reading
@@ -52,7 +51,7 @@ def read(reader: RowtimeStreamReader, start: Any, end: Any) -> list[int]:
 
 
 def step(reader: RowtimeStreamReader, start: Any) -> Any:
-    return reader.latestOffset(start, ReadAllAvailable())
+    return reader.next(start, unlimited=True)
 
 
 def test_a_starting_time_is_that_of_the_first_run(path: str, source: Sources) -> None:
@@ -115,11 +114,11 @@ def test_what_was_held_back_comes_once_hold_is_gone(
     minutes(opened(path, "feed"), 0, 1, 2, 3, 4, 5)
     first, then = source(**before), source(**after)
     at_ = first.initialOffset()
-    end = first.latestOffset(at_, first.getDefaultReadLimit())
+    end = first.next(at_, unlimited=False)
     found = read(first, at_, end)
     assert found
     assert len(found) < 6
-    while (to := then.latestOffset(end, then.getDefaultReadLimit())) != end:
+    while (to := then.next(end, unlimited=False)) != end:
         found += read(then, end, to)
         end = to
     assert sorted(found) == [0, 1, 2, 3, 4, 5]
@@ -239,7 +238,7 @@ def test_hold_and_a_limit_read_a_complete_stream_to_its_end(path: str, source: S
         minutes(sink, minute)
     sink.close(complete=True)
     found: list[int] = []
-    while (end := held.latestOffset(at, held.getDefaultReadLimit())) != at:
+    while (end := held.next(at, unlimited=False)) != at:
         found += read(held, at, end)
         at = end
     assert found == [0, 1, 2, 3]

@@ -21,7 +21,7 @@ TABLES = "tables"
 """The folder of the Python files that write tables, whose properties also begin so. Java has none of them."""
 FILES = "rowtime-"
 """How its files in the checkpoint begin, which only Java writes. Python has other files that begin so."""
-JSON_CLASSES = ("OffsetJson", "NativePlan")
+JSON_CLASSES = ("OffsetJson", "Planner", "Questions", "NativePlan")
 """The classes that read and write JSON of the Python side: each plain word in them is a key."""
 
 
@@ -51,11 +51,12 @@ CLASSES = {path.stem: path for path in JAVA.rglob("*.java")}
 
 
 def _python_strings(file: Path) -> set[str]:
-    """The string literals of a file, and the names of the fields of its classes, which are keys of JSON."""
+    """The string literals of a file, and the names of fields and of arguments by name, which are keys of JSON."""
     nodes = list(ast.walk(ast.parse(file.read_text())))
     strings = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     fields = {node.target.id for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
-    return strings | fields
+    arguments = {argument.arg for node in nodes if isinstance(node, ast.arguments) for argument in node.kwonlyargs}
+    return strings | fields | arguments
 
 
 def _java_strings(file: Path) -> set[str]:

@@ -1,8 +1,10 @@
 """What the unit tests share: times of one day, streams with names of their own, a clock by hand."""
 
 import itertools
+import json
 import uuid
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 
@@ -91,3 +93,9 @@ def whole_log(store):
     from spark_rowtime.store.base import Position
 
     return Position(0, None, None), Position(store.head().seq, None, None)
+
+
+def asked(source: Any, about: dict[str, Any], question: str, **arguments: Any) -> Any:
+    """What a streaming source answers the extension."""
+    [answer] = source.partitions(about, {"ask": question, **arguments})
+    return json.loads(answer)

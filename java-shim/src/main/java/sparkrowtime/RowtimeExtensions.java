@@ -10,6 +10,7 @@ import sparkrowtime.query.JoinEviction;
 import sparkrowtime.query.LateFilter;
 import sparkrowtime.query.StateTimeouts;
 import sparkrowtime.sink.SinkWriters;
+import sparkrowtime.source.BoundedTable;
 import sparkrowtime.support.Scala;
 
 /**
@@ -21,7 +22,7 @@ import sparkrowtime.support.Scala;
 public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    extensions.injectResolutionRule(Scala.function(RowtimeRelations::new));
+    extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations(session, BoundedTable::over)));
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));

@@ -29,6 +29,7 @@ import org.slf4j.LoggerFactory;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.PlanBounds;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 

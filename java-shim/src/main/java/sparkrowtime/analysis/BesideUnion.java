@@ -28,6 +28,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import sparkrowtime.beside.Beside;
 import sparkrowtime.beside.InTime;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
@@ -60,7 +61,7 @@ final class BesideUnion {
     boolean isNew =
         branch != null
             && Beside.leaf(branch) instanceof StreamingRelationV2 relation
-            && !relation.extraOptions().containsKey(Beside.ID);
+            && !relation.extraOptions().containsKey(RowtimeStream.BESIDE_ID);
     LogicalPlan rows = isNew ? Beside.rows(union, branch) : null;
     StreamingRelationV2 topic = rows == null ? null : topic(rows);
     return topic == null
@@ -136,7 +137,7 @@ final class BesideUnion {
 
   private StreamingRelationV2 withId(String id) {
     Map<String, String> options = new HashMap<>(bounds.extraOptions().asCaseSensitiveMap());
-    options.put(Beside.ID, id);
+    options.put(RowtimeStream.BESIDE_ID, id);
     return Scala.copy(bounds, CaseInsensitiveStringMap.class, new CaseInsensitiveStringMap(options));
   }
 

@@ -8,6 +8,8 @@ import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.WindowBounds;
+import sparkrowtime.plan.PackedRows;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Scala;
 
 /**

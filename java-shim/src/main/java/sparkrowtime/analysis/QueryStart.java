@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.streaming.OutputMode;
-import sparkrowtime.query.BoundedQuery;
+import sparkrowtime.plan.RowtimeReads;
 import sparkrowtime.support.ShimMismatch;
 
 /**
@@ -21,7 +21,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     ShimMismatch.guarded(
         () -> {
-          if (plan instanceof WriteToStreamStatement query && plan.exists(RowtimeRelations::isRowtime)) {
+          if (plan instanceof WriteToStreamStatement query && plan.exists(RowtimeReads::isRowtime)) {
             RefuseDamagedCheckpoint.check(query);
             RefuseOtherModes.check(query);
             check(query.inputQuery(), query.outputMode());
@@ -31,7 +31,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
   }
 
   private static void check(LogicalPlan plan, OutputMode mode) {
-    BoundedQuery.refuseSettings(SQLConf.get());
+    RefuseSettings.check(SQLConf.get());
     RefuseBeside.check(plan);
     RefuseGroupFunctions.check(plan);
     RefuseTableFunctions.check(plan);

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import sparkrowtime.bounds.Monotonic;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Scala;
 
 /**

@@ -2,6 +2,7 @@ package sparkrowtime.analysis;
 
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Scala;
 
 /**

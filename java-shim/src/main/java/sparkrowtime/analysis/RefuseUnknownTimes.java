@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.Origin;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 

@@ -1,5 +1,6 @@
 package sparkrowtime.analysis;
 
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
@@ -11,7 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.connector.catalog.Table;
-import sparkrowtime.source.BoundedTable;
+import sparkrowtime.plan.RowtimeReads;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
@@ -26,9 +27,14 @@ import sparkrowtime.support.ShimMismatch;
  */
 public final class RowtimeRelations extends Rule<LogicalPlan> {
   private final SparkSession session;
+  private final UnaryOperator<Table> bounds;
 
-  public RowtimeRelations(SparkSession session) {
+  /**
+   * @param bounds gives a table bounds; returns a table that has them as it is
+   */
+  public RowtimeRelations(SparkSession session, UnaryOperator<Table> bounds) {
     this.session = session;
+    this.bounds = bounds;
   }
 
   @Override
@@ -42,14 +48,14 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     return plan.resolveOperatorsUp(Scala.rewriting(node -> TableOptions.given(node, tables)));
   }
 
-  private static LogicalPlan bounded(LogicalPlan read) {
-    LogicalPlan plan = read.exists(RowtimeRelations::isNewOfLateRows)
+  private LogicalPlan bounded(LogicalPlan read) {
+    LogicalPlan plan = read.exists(this::isNewOfLateRows)
         ? read.resolveOperatorsUp(Scala.rewriting(node -> isNewOfLateRows(node) ? bounded((StreamingRelationV2) node) : node))
         : read;
-    if (!plan.exists(RowtimeRelations::isRowtime)) {
+    if (!plan.exists(RowtimeReads::isRowtime)) {
       return plan;
     }
-    LogicalPlan bounded = Marks.ofNames(plan.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::rewrite)));
+    LogicalPlan bounded = Marks.ofNames(plan.resolveOperatorsUp(Scala.rewriting(this::rewrite)));
     LogicalPlan grouped =
         GroupedTimes.isAwaited(plan)
             ? bounded
@@ -65,26 +71,17 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     return node;
   }
 
-  /** Whether a node is the relation in a user's plan. In the plan of a batch Spark has replaced it. */
-  public static boolean isRowtime(Object node) {
-    return isView("rows", node);
+  private boolean isNewOfLateRows(Object node) {
+    return RowtimeReads.isOfLateRows(node) && isNew((StreamingRelationV2) node);
   }
 
-  private static boolean isNewOfLateRows(Object node) {
-    return isView("rejected", node) && !(((StreamingRelationV2) node).table() instanceof BoundedTable);
+  private boolean isNew(StreamingRelationV2 relation) {
+    return bounds.apply(relation.table()) != relation.table();
   }
 
-  private static boolean isView(String view, Object node) {
-    return node instanceof StreamingRelationV2 relation
-        && relation.sourceName().equalsIgnoreCase(Rowtime.SOURCE)
-        && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"))
-        && view.equalsIgnoreCase(relation.extraOptions().getOrDefault("view", "rows"));
-  }
-
-  private static LogicalPlan rewrite(LogicalPlan node) {
+  private LogicalPlan rewrite(LogicalPlan node) {
     if (node instanceof StreamingRelationV2 relation) {
-      boolean isNew = isRowtime(relation) && !(relation.table() instanceof BoundedTable);
-      return isNew ? AutoWatermark.above(bounded(relation)) : relation;
+      return RowtimeReads.isRowtime(relation) && isNew(relation) ? AutoWatermark.above(bounded(relation)) : relation;
     } else if (node instanceof EventTimeWatermark watermark) {
       return AutoWatermark.replacedBy(watermark);
     } else if (node instanceof Project project) {
@@ -98,7 +95,7 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     return node;
   }
 
-  private static StreamingRelationV2 bounded(StreamingRelationV2 relation) {
-    return Scala.copy(relation, Table.class, BoundedTable.over(relation.table()));
+  private StreamingRelationV2 bounded(StreamingRelationV2 relation) {
+    return Scala.copy(relation, Table.class, bounds.apply(relation.table()));
   }
 }

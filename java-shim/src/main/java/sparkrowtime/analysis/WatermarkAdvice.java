@@ -7,6 +7,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.bounds.PlanBounds;
+import sparkrowtime.plan.RowtimeReads;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Scala;
 
 /**
@@ -30,7 +32,7 @@ final class WatermarkAdvice {
 
   private static boolean readsBoundsAlone(LogicalPlan plan) {
     List<LogicalPlan> sources = Scala.list(plan.collectLeaves()).stream().filter(LogicalPlan::isStreaming).toList();
-    return sources.stream().allMatch(RowtimeRelations::isRowtime);
+    return sources.stream().allMatch(RowtimeReads::isRowtime);
   }
 
   private static void warn(EventTimeWatermark node) {

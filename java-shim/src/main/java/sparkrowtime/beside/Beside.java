@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
-import sparkrowtime.source.BoundedStream;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 
 /**
@@ -19,9 +19,6 @@ import sparkrowtime.support.Scala;
 public final class Beside {
   /** The option of the stream of bounds: the column of the rows that gets its watermark. */
   public static final String OPTION = "beside";
-
-  /** The option that {@link sparkrowtime.analysis.BesideUnion} adds: the id of this use of the stream. */
-  public static final String ID = "besideId";
 
   private Beside() {}
 
@@ -45,7 +42,7 @@ public final class Beside {
   private static boolean isBounds(LogicalPlan leaf) {
     return leaf instanceof StreamingRelationV2 relation && relation.extraOptions().containsKey(OPTION)
         || leaf instanceof StreamingDataSourceV2ScanRelation scan
-            && scan.stream() instanceof BoundedStream stream
+            && scan.stream() instanceof RowtimeStream stream
             && stream.beside() != null;
   }
 }

@@ -3,7 +3,7 @@ package sparkrowtime.beside;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
-import sparkrowtime.source.OffsetJson;
+import sparkrowtime.python.OffsetJson;
 
 /**
  * Law: from batch to batch the offsets of topics only grow, and a partition that was read stays. So a bound that counts

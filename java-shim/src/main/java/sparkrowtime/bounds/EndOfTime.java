@@ -20,9 +20,12 @@ public final class EndOfTime {
 
   private EndOfTime() {}
 
-  /** A stream's floor, as the query computes with it. */
-  public static long within(long floor) {
-    return floor >= PUBLISHED && floor != Bound.UNLIMITED ? WITHIN : floor;
+  /** A stream's floor, as the query computes with it. Null: it has promised nothing yet. */
+  public static long floor(Long published) {
+    if (published == null) {
+      return Bound.UNKNOWN_YET;
+    }
+    return published >= PUBLISHED && published != Bound.UNLIMITED ? WITHIN : published;
   }
 
   /** Whether a floor of the query comes from the end of time. */

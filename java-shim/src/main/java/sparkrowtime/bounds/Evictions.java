@@ -11,11 +11,13 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateKeyWatermarkPredicate;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateValueWatermarkPredicate;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicate;
-import sparkrowtime.query.JoinSides;
-import sparkrowtime.query.Operators;
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates;
+import sparkrowtime.plan.Operators;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
 
 /**
  * What the stateful operators of a batch have evicted. For each time column this is a time in
@@ -97,15 +99,15 @@ public class Evictions {
     }
   }
 
-  public void joined(StreamingSymmetricHashJoinExec join, JoinSides sides) {
-    joined(join.left(), Scala.list(join.leftKeys()), Scala.orNull(sides.predicates().left()));
-    joined(join.right(), Scala.list(join.rightKeys()), Scala.orNull(sides.predicates().right()));
+  public void joined(StreamingSymmetricHashJoinExec join, JoinStateWatermarkPredicates by) {
+    joined(join.left(), Scala.list(join.leftKeys()), Scala.orNull(by.left()));
+    joined(join.right(), Scala.list(join.rightKeys()), Scala.orNull(by.right()));
   }
 
   private void joined(SparkPlan side, List<Expression> keys, JoinStateWatermarkPredicate by) {
     for (Attribute time : Scala.list(side.output())) {
       if (Rowtime.isWatermarked(time)) {
-        long evictedMs = by == null ? 0 : JoinSides.evictedMs(by);
+        long evictedMs = by == null ? 0 : evictedMs(by);
         long above = evictedMs > 0 && isBy(time, keys, by) ? evictedMs * 1000 : NOTHING;
         joins.merge(time.exprId(), above, Math::min);
       }
@@ -118,5 +120,15 @@ public class Evictions {
           .anyMatch(key -> keys.get(key.ordinal()).semanticEquals(time));
     }
     return by.expr().references().contains(time);
+  }
+
+  /** The largest time, in ms, of the rows that a predicate evicts. */
+  private static long evictedMs(JoinStateWatermarkPredicate by) {
+    if (by instanceof JoinStateValueWatermarkPredicate value) {
+      return value.stateWatermark();
+    } else if (by instanceof JoinStateKeyWatermarkPredicate key) {
+      return key.stateWatermark();
+    }
+    throw new ShimMismatch("a join to evict by key or by value, not by " + by.getClass(), null);
   }
 }

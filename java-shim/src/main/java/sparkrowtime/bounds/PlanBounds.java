@@ -14,11 +14,11 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelati
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
-import sparkrowtime.analysis.PackedRows;
-import sparkrowtime.analysis.RowtimeRelations;
-import sparkrowtime.analysis.StatefulNodes;
 import sparkrowtime.beside.Beside;
-import sparkrowtime.source.BoundedStream;
+import sparkrowtime.plan.PackedRows;
+import sparkrowtime.plan.RowtimeReads;
+import sparkrowtime.plan.StatefulNodes;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
@@ -31,7 +31,7 @@ import sparkrowtime.support.Scala;
  * batch (for the output).
  */
 public final class PlanBounds {
-  private final ToLongFunction<BoundedStream> floors;
+  private final ToLongFunction<RowtimeStream> floors;
   private final Evictions evicted;
   private final RowsSeen seen;
   private final Definitions definitions;
@@ -42,7 +42,7 @@ public final class PlanBounds {
    * @param evicted what the stateful operators have evicted
    * @param seen the rows that the operators can have kept
    */
-  public PlanBounds(Definitions definitions, ToLongFunction<BoundedStream> floors, Evictions evicted, RowsSeen seen) {
+  public PlanBounds(Definitions definitions, ToLongFunction<RowtimeStream> floors, Evictions evicted, RowsSeen seen) {
     this.definitions = definitions;
     this.floors = floors;
     this.evicted = evicted;
@@ -50,7 +50,7 @@ public final class PlanBounds {
   }
 
   /** For columns below all operators that keep rows: nothing is known of the columns above such an operator. */
-  public PlanBounds(Definitions definitions, ToLongFunction<BoundedStream> floors) {
+  public PlanBounds(Definitions definitions, ToLongFunction<RowtimeStream> floors) {
     this(definitions, floors, new Evictions(), new RowsSeen(stream -> null));
   }
 
@@ -103,7 +103,7 @@ public final class PlanBounds {
     return definitions.body(leaf) != null
         ? haveEnded(definitions.body(leaf))
         : leaf instanceof StreamingDataSourceV2ScanRelation r
-            && r.stream() instanceof BoundedStream s
+            && r.stream() instanceof RowtimeStream s
             && EndOfTime.isEnd(floors.applyAsLong(s));
   }
 
@@ -174,10 +174,10 @@ public final class PlanBounds {
   private Columns ofSource(LogicalPlan source) {
     Columns columns = new Columns();
     for (Attribute a : Scala.list(source.output())) {
-      if (RowtimeRelations.isRowtime(source)) {
+      if (RowtimeReads.isRowtime(source)) {
         // At analysis no floor is known. Any floor shows which columns can have a bound.
         columns.put(a.exprId(), Columns.WHOLE, Rowtime.isRowtime(a) ? Bound.of(0L) : null);
-      } else if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof BoundedStream s)) {
+      } else if (!(source instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof RowtimeStream s)) {
         columns.put(a.exprId(), Columns.WHOLE, isSource(source) ? Bound.ORDINARY : null);
       } else if (s.isOfLateRows()) {
         columns.put(a.exprId(), Columns.WHOLE, ofLateRows(a, floors.applyAsLong(s)));

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
-import sparkrowtime.source.BoundedStream;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
@@ -25,12 +25,12 @@ import sparkrowtime.support.Scala;
  * operators.
  */
 public final class RowsSeen {
-  private final Function<BoundedStream, Offset> ends;
+  private final Function<RowtimeStream, Offset> ends;
 
   /**
    * @param ends the offset up to which the batch reads each stream; null if nothing has been read
    */
-  public RowsSeen(Function<BoundedStream, Offset> ends) {
+  public RowsSeen(Function<RowtimeStream, Offset> ends) {
     this.ends = ends;
   }
 
@@ -52,17 +52,22 @@ public final class RowsSeen {
   }
 
   /** The least rowtime that a stream has sent; {@link Bound#UNLIMITED} if it has sent no rows. */
-  public long leastOf(BoundedStream stream) {
+  public long leastOf(RowtimeStream stream) {
     Offset end = ends.apply(stream);
-    return end == null || stream.isOfLateRows() ? Bound.UNLIMITED : stream.leastSent(end, 0);
+    return end == null || stream.isOfLateRows() ? Bound.UNLIMITED : leastSent(stream, end, 0);
+  }
+
+  private static long leastSent(RowtimeStream stream, Offset end, long from) {
+    Long least = stream.questions().leastSent(end, from);
+    return least == null ? Bound.UNLIMITED : least;
   }
 
   private OptionalLong sent(StreamingDataSourceV2ScanRelation source, Attribute column, long from) {
-    if (!(source.stream() instanceof BoundedStream stream) || stream.isOfLateRows() || !isRowtime(column, source)) {
+    if (!(source.stream() instanceof RowtimeStream stream) || stream.isOfLateRows() || !isRowtime(column, source)) {
       return OptionalLong.empty();
     }
     Offset end = ends.apply(stream);
-    return OptionalLong.of(end == null ? Bound.UNLIMITED : stream.leastSent(end, from));
+    return OptionalLong.of(end == null ? Bound.UNLIMITED : leastSent(stream, end, from));
   }
 
   /** A reference to a column has the name as the user wrote it, maybe in capitals; the source has its own. */

@@ -23,8 +23,9 @@ import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.bounds.PlanBounds;
 import sparkrowtime.bounds.WindowGrid;
-import sparkrowtime.source.BoundedStream;
-import sparkrowtime.source.OffsetJson;
+import sparkrowtime.plan.Operators;
+import sparkrowtime.python.OffsetJson;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 
 /**
@@ -83,7 +84,7 @@ final class Account {
 
   private void source(ObjectNode source, SparkDataStream stream, List<String> above) {
     Offset end = Scala.orNull(spark.getLatestExecutionContext().endOffsets().get(stream));
-    if (stream instanceof BoundedStream ours) {
+    if (stream instanceof RowtimeStream ours) {
       ours.described().forEach(source::put);
       if (end != null) {
         source.set("position", position(ours, end));
@@ -107,7 +108,7 @@ final class Account {
   }
 
   /** Of bounds beside topics, the floor counts that the topics have reached. */
-  private JsonNode position(BoundedStream stream, Offset end) {
+  private JsonNode position(RowtimeStream stream, Offset end) {
     ObjectNode position = OffsetJson.position(end.json());
     if (stream.beside() != null) {
       long floor = beside.floor(spark.getLatestExecutionContext().endOffsets(), stream);

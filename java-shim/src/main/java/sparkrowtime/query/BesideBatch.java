@@ -25,8 +25,9 @@ import sparkrowtime.beside.InTime;
 import sparkrowtime.beside.LateRows;
 import sparkrowtime.beside.TopicIds;
 import sparkrowtime.bounds.Bound;
-import sparkrowtime.source.BoundedStream;
-import sparkrowtime.source.OffsetJson;
+import sparkrowtime.bounds.EndOfTime;
+import sparkrowtime.python.OffsetJson;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.ArrowRows;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
@@ -47,12 +48,12 @@ final class BesideBatch {
   record Late(InTime mark, long floor, LateRows rows) {}
 
   private final BoundedQuery query;
-  private final Map<BoundedStream, SparkDataStream> topics = new LinkedHashMap<>();
-  private final Map<ExprId, BoundedStream> byTime = new HashMap<>();
-  private final Map<String, List<BoundedStream>> byId = new HashMap<>();
-  private final Map<BoundedStream, List<Late>> late = new HashMap<>();
-  private final Map<BoundedStream, TopicIds> ids = new HashMap<>();
-  private final Map<BoundedStream, String> asked = new HashMap<>();
+  private final Map<RowtimeStream, SparkDataStream> topics = new LinkedHashMap<>();
+  private final Map<ExprId, RowtimeStream> byTime = new HashMap<>();
+  private final Map<String, List<RowtimeStream>> byId = new HashMap<>();
+  private final Map<RowtimeStream, List<Late>> late = new HashMap<>();
+  private final Map<RowtimeStream, TopicIds> ids = new HashMap<>();
+  private final Map<RowtimeStream, String> asked = new HashMap<>();
   private long batch = -1;
 
   BesideBatch(BoundedQuery query) {
@@ -63,7 +64,7 @@ final class BesideBatch {
   private void add(LogicalPlan node) {
     LogicalPlan branch = node instanceof Union union ? Beside.branch(union) : null;
     if (branch != null) {
-      BoundedStream stream = (BoundedStream) ((StreamingDataSourceV2ScanRelation) Beside.leaf(branch)).stream();
+      RowtimeStream stream = (RowtimeStream) ((StreamingDataSourceV2ScanRelation) Beside.leaf(branch)).stream();
       LogicalPlan leaf = Beside.leaf(Beside.rows((Union) node, branch));
       topics.put(stream, source(leaf));
       if (leaf instanceof StreamingDataSourceV2ScanRelation relation) {
@@ -93,15 +94,15 @@ final class BesideBatch {
   }
 
   /** The topics beside a stream of bounds. */
-  SparkDataStream topic(BoundedStream bounds) {
+  SparkDataStream topic(RowtimeStream bounds) {
     return topics.get(bounds);
   }
 
   /** The floor of a stream of bounds beside topics, for the offsets of both; the stream must be one. */
-  long floor(StreamProgress progress, BoundedStream stream) {
+  long floor(StreamProgress progress, RowtimeStream stream) {
     Offset own = Scala.orNull(progress.get(stream));
     Offset ofTopic = Scala.orNull(progress.get(topics.get(stream)));
-    return own == null || ofTopic == null ? Bound.UNKNOWN_YET : stream.floorAt(own, ofTopic.json());
+    return own == null || ofTopic == null ? Bound.UNKNOWN_YET : EndOfTime.floor(stream.questions().floorAt(own, ofTopic.json()));
   }
 
   /** Throws if the topics of the next batch have gone back. Called when the ends of all sources are known. */
@@ -128,7 +129,7 @@ final class BesideBatch {
           Offset own = Scala.orNull(context.endOffsets().get(stream));
           Offset end = Scala.orNull(context.endOffsets().get(topics.get(stream)));
           if (own != null && end != null && !end.json().equals(asked.put(stream, end.json()))) {
-            stream.requireTopics(own, ofTopics.of(OffsetJson.namesOfTopics(end.json())));
+            stream.questions().requireTopics(own, ofTopics.of(OffsetJson.namesOfTopics(end.json())));
           }
         });
   }
@@ -147,7 +148,7 @@ final class BesideBatch {
       batch = context.batchId();
       late.clear();
     }
-    BoundedStream stream = stream(mark, time);
+    RowtimeStream stream = stream(mark, time);
     LateRows rows = new LateRows();
     rows.register(query.spark().sparkSessionForStream().sparkContext(), scala.Option.empty(), false);
     long floor = query.floorsOf(batch - 1).applyAsLong(stream);
@@ -162,10 +163,10 @@ final class BesideBatch {
     }
   }
 
-  private BoundedStream stream(InTime mark, Expression time) {
-    List<BoundedStream> found = byId.getOrDefault(mark.id(), List.of());
-    BoundedStream only = found.size() == 1 ? found.get(0) : null;
-    BoundedStream stream = only == null && time instanceof Attribute a ? byTime.get(a.exprId()) : only;
+  private RowtimeStream stream(InTime mark, Expression time) {
+    List<RowtimeStream> found = byId.getOrDefault(mark.id(), List.of());
+    RowtimeStream only = found.size() == 1 ? found.get(0) : null;
+    RowtimeStream stream = only == null && time instanceof Attribute a ? byTime.get(a.exprId()) : only;
     if (stream == null) {
       throw new ShimMismatch("the time " + time.sql() + " of a filter of late rows to be that of its union", null);
     }
@@ -180,12 +181,13 @@ final class BesideBatch {
   }
 
   /** If a plan has the rows twice, each of its filters has all of them, unless a LIMIT ended one early. */
-  private void keep(BoundedStream stream, List<Late> found) {
+  private void keep(RowtimeStream stream, List<Late> found) {
     Late most = found.stream().reduce((a, b) -> a.rows().value().size() >= b.rows().value().size() ? a : b).get();
     stream.late(most.rows().value().size());
     if (!most.rows().isZero()) {
       Offset end = query.spark().getLatestExecutionContext().endOffsets().get(stream).get();
-      stream.keepLate(end, query.spark().id().toString(), batch, most.floor(), arrow(most));
+      long floor = EndOfTime.published(most.floor());
+      stream.questions().keepLate(end, query.spark().id().toString(), batch, floor, arrow(most));
     }
   }
 

@@ -5,7 +5,6 @@ import java.util.TreeMap;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
 import org.apache.spark.sql.execution.streaming.runtime.WatermarkPropagator;
-import sparkrowtime.analysis.RefuseEarlyTimes;
 import sparkrowtime.bounds.WholeWindows;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.runtime.WatermarkTracker;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 import sparkrowtime.bounds.Bound;
-import sparkrowtime.source.BoundedStream;
+import sparkrowtime.python.RowtimeStream;
 
 /**
  * Replaces Spark's own tracker: the query's watermark follows the bounds. Spark calls {@link
@@ -23,7 +23,7 @@ import sparkrowtime.source.BoundedStream;
 final class BoundTracker extends WatermarkTracker {
   private final WatermarkNodes nodes;
   private final BesideBatch beside;
-  private ToLongFunction<BoundedStream> floors = stream -> Bound.UNKNOWN_YET;
+  private ToLongFunction<RowtimeStream> floors = stream -> Bound.UNKNOWN_YET;
   private long currentMs;
 
   /**
@@ -37,7 +37,7 @@ final class BoundTracker extends WatermarkTracker {
   }
 
   /** A stream's bound has moved. */
-  synchronized void advance(ToLongFunction<BoundedStream> to) {
+  synchronized void advance(ToLongFunction<RowtimeStream> to) {
     floors = to;
     currentMs = Math.max(currentMs, nodes.weakest(floors, fromRows()));
   }

@@ -16,11 +16,12 @@ import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
 import org.apache.spark.sql.internal.SQLConf;
+import sparkrowtime.analysis.RefuseSettings;
 import sparkrowtime.bounds.Bound;
+import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.bounds.RowsSeen;
-import sparkrowtime.source.BoundedStream;
-import sparkrowtime.source.NewsWait;
-import sparkrowtime.source.OffsetJson;
+import sparkrowtime.python.OffsetJson;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
@@ -91,7 +92,7 @@ public final class BoundedQuery {
 
   private BoundedQuery propagating() {
     SQLConf conf = execution.sparkSessionForStream().sessionState().conf();
-    refuseSettings(conf);
+    RefuseSettings.check(conf);
     StablePlan.require(conf, execution.logicalPlan());
     FirstZone.require(execution);
     CheckpointedTimes.check(execution);
@@ -114,24 +115,8 @@ public final class BoundedQuery {
     }
   }
 
-  public static void refuseSettings(SQLConf conf) {
-    refuse(conf, "spark.sql.streaming.multipleWatermarkPolicy", "min",
-        "with several inputs a bound holds only as far as the weakest of them");
-    refuse(conf, "spark.sql.streaming.statefulOperator.allowMultiple", "true",
-        "the old single-operator mode treats the rows of the batch that carries a bound as late");
-  }
-
-  private static void refuse(SQLConf conf, String key, String required, String why) {
-    String value = conf.getConfString(key, required);
-    if (!value.equalsIgnoreCase(required)) {
-      throw new IllegalArgumentException(
-          "A query over a rowtime stream needs " + key + "=" + required + ", but it is " + value
-              + ": " + why + ". Set it back, or read with option bounds=ignore.");
-    }
-  }
-
   /** The offset of {@code stream} after the last batch in Spark's commit log; null before the first batch. */
-  public Offset committed(BoundedStream stream) {
+  public Offset committed(RowtimeStream stream) {
     return Scala.orNull(execution.committedOffsets().get(stream));
   }
 
@@ -145,13 +130,13 @@ public final class BoundedQuery {
   }
 
   /** Called by a stream when it knows the end of the next batch, before Spark logs it. */
-  public void reached(BoundedStream stream, Offset end) {
+  public void reached(RowtimeStream stream, Offset end) {
     install();
     if (stream.beside() != null) {
       tracker().advance(this::floor);
       return;
     }
-    Long floor = OffsetJson.floor(end.json());
+    Long floor = EndOfTime.floor(OffsetJson.floor(end.json()));
     if (!floor.equals(reached.put(stream, floor))) {
       tracker().advance(this::floor);
     }
@@ -165,21 +150,21 @@ public final class BoundedQuery {
   }
 
   /** The latest known floor of a stream: from its last latestOffset or, after a restart, from the log. */
-  private long floor(BoundedStream stream) {
+  private long floor(RowtimeStream stream) {
     Long floor = reached.get(stream);
     return floor != null ? floor : floor(execution.getLatestExecutionContext().endOffsets(), stream);
   }
 
-  private long floor(StreamProgress progress, BoundedStream stream) {
+  private long floor(StreamProgress progress, RowtimeStream stream) {
     if (stream.beside() != null) {
       return beside().floor(progress, stream);
     }
     Offset offset = Scala.orNull(progress.get(stream));
-    return offset == null ? Bound.UNKNOWN_YET : OffsetJson.floor(offset.json());
+    return offset == null ? Bound.UNKNOWN_YET : EndOfTime.floor(OffsetJson.floor(offset.json()));
   }
 
   /** The floors at the end of a batch, which is the current one or the one before it. */
-  ToLongFunction<BoundedStream> floorsOf(long batchId) {
+  ToLongFunction<RowtimeStream> floorsOf(long batchId) {
     StreamProgress progress = endOf(batchId);
     return stream -> floor(progress, stream);
   }

@@ -16,10 +16,10 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.streaming.OutputMode;
-import sparkrowtime.analysis.StatefulNodes;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.PlanBounds;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 

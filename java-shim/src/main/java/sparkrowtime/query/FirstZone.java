@@ -15,11 +15,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
-import sparkrowtime.analysis.StatefulNodes;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.Monotonic;
 import sparkrowtime.bounds.PlanBounds;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Scala;
 
 /**

@@ -161,14 +161,4 @@ public record JoinSides(SideEviction left, SideEviction right) {
         .mapToLong(SideEviction::keptMs)
         .reduce(inputMs, Math::min);
   }
-
-  /** The largest time, in ms, of the rows that a predicate evicts. */
-  public static long evictedMs(JoinStateWatermarkPredicate by) {
-    if (by instanceof JoinStateValueWatermarkPredicate value) {
-      return value.stateWatermark();
-    } else if (by instanceof JoinStateKeyWatermarkPredicate key) {
-      return key.stateWatermark();
-    }
-    throw new ShimMismatch("a join to evict by key or by value, not by " + by.getClass(), null);
-  }
 }

@@ -16,7 +16,7 @@ import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.bounds.PlanBounds;
-import sparkrowtime.source.OffsetJson;
+import sparkrowtime.python.OffsetJson;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 

@@ -14,6 +14,7 @@ import org.apache.spark.sql.types.StructType;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Evictions;
 import sparkrowtime.bounds.WholeWindows;
+import sparkrowtime.plan.Operators;
 import sparkrowtime.support.Scala;
 
 /**
@@ -200,7 +201,7 @@ final class Propagation {
   private Passed joined(StreamingSymmetricHashJoinExec join, long id, Passed input, long fitting) {
     JoinSides both = JoinSides.of(join, fitting, nodes);
     sides.put(id, both);
-    evicted.joined(join, both);
+    evicted.joined(join, both.predicates());
     return new Passed(both.output(input.windows()), rawAbove(join, both.output(input.raw())), false);
   }
 }

@@ -3,7 +3,6 @@ package sparkrowtime.read;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.channels.Channels;
@@ -20,9 +19,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 
 /**
- * Asks the Python side which trains lie between two offsets, and holds the answer. The question is a
- * start offset with the key "plan", which is never written to a log. The answer is an object with
- * "schema" and "partitions", each a list of trains; it has neither if only Python can read the rows.
+ * The answer of the Python side to the question which trains lie between two offsets: an object with "schema" and
+ * "partitions", each a list of trains; it has neither if only Python can read the rows.
  */
 final class NativePlan {
   private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -34,12 +32,6 @@ final class NativePlan {
 
   NativePlan(String answer) {
     this.answer = parse(answer);
-  }
-
-  static String question(String start, String end, int parallelism) {
-    ObjectNode question = (ObjectNode) parse(start);
-    question.putObject("plan").put("parallelism", parallelism).set("end", parse(end));
-    return question.toString();
   }
 
   /** Whether the answer has partitions, and its rows have exactly the type that Spark expects. */

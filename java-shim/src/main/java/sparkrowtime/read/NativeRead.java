@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
-import sparkrowtime.source.BoundedStream;
+import sparkrowtime.python.Questions;
 import sparkrowtime.support.Rowtime;
 
 /**
@@ -23,6 +23,7 @@ public final class NativeRead {
   private static final String SWITCH = "spark.rowtime.nativeRead";
 
   private final MicroBatchStream stream;
+  private final Questions questions;
   private final StructType schema;
   private Offset from;
   private Offset to;
@@ -30,8 +31,9 @@ public final class NativeRead {
   private boolean isNative;
   private Configuration hadoop;
 
-  public NativeRead(MicroBatchStream stream, StructType schema) {
+  public NativeRead(MicroBatchStream stream, Questions questions, StructType schema) {
     this.stream = stream;
+    this.questions = questions;
     this.schema = schema;
   }
 
@@ -45,13 +47,12 @@ public final class NativeRead {
     return partitions;
   }
 
-  /** {@code start} contains the handshake. */
   private InputPartition[] planned(Offset start, Offset end) {
     NativePlan plan = Rowtime.isOn(SWITCH) ? plan(start, end) : null;
     boolean asks = plan != null && plan.mayUseHadoop();
     hadoop = asks ? SparkSession.active().sessionState().newHadoopConf() : null;
     isNative = plan != null && plan.gives(schema, hadoop);
-    return isNative ? plan.partitions() : stream.planInputPartitions(start, end);
+    return isNative ? plan.partitions() : questions.partitions(start, end);
   }
 
   /** Called once per batch, after {@link #partitions}. Asks Python for its reader only if it is needed. */
@@ -63,7 +64,6 @@ public final class NativeRead {
 
   private NativePlan plan(Offset start, Offset end) {
     int parallelism = SparkSession.active().sparkContext().defaultParallelism();
-    String question = NativePlan.question(start.json(), end.json(), parallelism);
-    return new NativePlan(BoundedStream.ask(stream, question).json());
+    return new NativePlan(questions.plan(start, end, parallelism));
   }
 }

@@ -1,25 +1,27 @@
 package sparkrowtime.source;
 
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.AcceptsLatestSeenOffset;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
-import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import sparkrowtime.beside.Beside;
+import sparkrowtime.python.Latest;
+import sparkrowtime.python.OffsetJson;
+import sparkrowtime.python.Questions;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.query.BoundedQuery;
+import sparkrowtime.query.NewsWait;
 import sparkrowtime.read.NativeRead;
 import sparkrowtime.support.ShimMismatch;
 
@@ -29,89 +31,47 @@ import sparkrowtime.support.ShimMismatch;
  * {@link #latestOffset(Offset, ReadLimit)}, {@link #planInputPartitions} and {@link #commit} for each
  * batch. It does not call latestOffset for a batch that is run again after a crash.
  *
- * <p>Law: offsets pass through as the Python side wrote them. Only the copies that are handed to the
- * Python side carry the handshake.
+ * <p>What Spark's stream of a Python source can do differs between versions of Spark: before 4.2 it has no limits, no
+ * Trigger.AvailableNow and no metrics. Here all of them are {@link Questions}, so they are there in each version.
+ *
+ * <p>Law: offsets pass through as the Python side wrote them.
  */
-public class BoundedStream
-    implements MicroBatchStream,
-        SupportsAdmissionControl,
-        AcceptsLatestSeenOffset,
-        ReportsSourceMetrics {
+final class BoundedStream extends RowtimeStream
+    implements SupportsTriggerAvailableNow, AcceptsLatestSeenOffset, ReportsSourceMetrics {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
-  private static final int MOST_ANSWERS = 8;
 
-  private final SupportsAdmissionControl admission;
+  /** The options have the limits, and only the Python side reads them. */
+  private static final ReadLimit OF_OPTIONS = ReadLimit.maxRows(Long.MAX_VALUE);
+
   private final MicroBatchStream stream;
   private final NativeRead read;
-  private final Map<String, String> described;
-  private final boolean speaks;
-  private final String beside;
-  private final String location;
-  private String account;
-  private int late;
+  private String told;
   private Map<String, String> metrics = Map.of();
-  private final Map<String, Long> answers = new HashMap<>();
 
   private BoundedStream(
-      MicroBatchStream stream, StructType schema, CaseInsensitiveStringMap options, String location) {
+      MicroBatchStream stream, Questions questions, StructType schema, CaseInsensitiveStringMap options) {
+    super(questions, options);
     this.stream = stream;
-    this.described = ReadOptions.described(options);
-    this.read = new NativeRead(stream, schema);
-    this.admission = (SupportsAdmissionControl) stream;
-    this.speaks = options.getBoolean("punctuate", false);
-    this.beside = options.get(Beside.ID);
-    this.location = location;
+    this.read = new NativeRead(stream, questions, schema);
   }
 
   /**
    * @param location the source's part of the checkpoint, which names this reader in the stream's retention
    */
   static BoundedStream over(
-      MicroBatchStream stream,
-      StructType schema,
-      CaseInsensitiveStringMap options,
-      String location) {
-    if (stream instanceof SupportsTriggerAvailableNow) {
-      return new AvailableNow(stream, schema, options, location);
-    }
-    if (stream instanceof SupportsAdmissionControl) {
-      return new BoundedStream(stream, schema, options, location);
-    }
-    throw new ShimMismatch("a Python stream with admission control, not " + stream.getClass(), null);
-  }
-
-  /** Option punctuate: this stream's bound also holds for the ordinary sources that it is mixed with. */
-  public boolean speaks() {
-    return speaks;
-  }
-
-  /** Whether these are the late rows of a stream. A later one may have any time, until the stream has ended. */
-  public boolean isOfLateRows() {
-    return "rejected".equalsIgnoreCase(described.get("view"));
-  }
-
-  /** The id of this use of a stream of bounds beside topics; null for other streams. */
-  public String beside() {
-    return beside;
-  }
-
-  /** What an account has of this source besides its position. */
-  public Map<String, String> described() {
-    return described;
-  }
-
-  /** Where the rowtime stream is; null if its options do not name it. */
-  String path() {
-    return described.get("path");
+      MicroBatchStream stream, StructType schema, CaseInsensitiveStringMap options, String location) {
+    return new BoundedStream(stream, new Questions(stream, location), schema, options);
   }
 
   @Override
   public void setLatestSeenOffset(Offset offset) {
     OffsetJson.requireOurs(offset.json());
     ShimMismatch.guarded(() -> BoundedQuery.running().install());
-    if (stream instanceof AcceptsLatestSeenOffset accepts) {
-      accepts.setLatestSeenOffset(offset);
-    }
+  }
+
+  @Override
+  public void prepareForTriggerAvailableNow() {
+    questions().target();
   }
 
   @Override
@@ -119,117 +79,57 @@ public class BoundedStream
     return ShimMismatch.guarded(
         () -> {
           BoundedQuery query = BoundedQuery.running();
-          Offset from = withAccount(withShim(start), query.account());
-          Offset end = next(query.newsWait(), from, start, limit);
-          query.reached(this, end == null ? start : end);
+          Offset end = next(query, start, limit instanceof ReadAllAvailable);
+          query.reached(this, end);
           return end;
         });
   }
 
   /** The end of the next batch; {@code start} if no news have come while the query waited for some. */
-  private Offset next(NewsWait wait, Offset from, Offset start, ReadLimit limit) {
+  private Offset next(BoundedQuery query, Offset start, boolean unlimited) {
+    NewsWait wait = query.newsWait();
     wait.begin(this);
-    Offset end = Planner.answer(() -> admission.latestOffset(from, limit));
-    while (start.equals(end) && wait.heard(this, seconds -> isNews(start, seconds, wait.beside(this)))) {
-      end = Planner.answer(() -> admission.latestOffset(withShim(start), limit));
+    Offset end = questions().next(start, unlimited, untold(query.account()));
+    while (start.equals(end) && wait.heard(this, seconds -> questions().news(seconds, wait.beside(this)))) {
+      end = questions().next(start, unlimited, null);
     }
     return end;
   }
 
-  private boolean isNews(Offset start, double seconds, Set<String> beside) {
-    String question = OffsetJson.news(start.json(), seconds, beside);
-    return OffsetJson.isNews(Planner.answer(() -> ask(stream, question)).json());
-  }
-
-  /**
-   * The least rowtime at or above {@code from} among the rows that were sent up to {@code end}; {@link
-   * sparkrowtime.bounds.Bound#UNLIMITED} if there is none. The rows up to an offset never change, so
-   * the last answers are cached.
-   */
-  public long leastSent(Offset end, long from) {
-    String question = OffsetJson.leastSent(end.json(), from);
-    if (answers.size() > MOST_ANSWERS) {
-      answers.clear();
+  /** The query's account; null if the Python side has been told it. */
+  private String untold(String account) {
+    if (account.equals(told)) {
+      return null;
     }
-    return answers.computeIfAbsent(question, q -> OffsetJson.least(Planner.answer(() -> ask(stream, q)).json()));
+    told = account;
+    return account;
   }
 
-  /** The floor of bounds beside topics, of which the batch reads up to these offsets. A function of both arguments. */
-  public long floorAt(Offset end, String ofTopics) {
-    String question = OffsetJson.floorAt(end.json(), ofTopics);
-    if (answers.size() > MOST_ANSWERS) {
-      answers.clear();
-    }
-    return answers.computeIfAbsent(question, q -> OffsetJson.floor(Planner.answer(() -> ask(stream, q)).json()));
-  }
-
-  /** Throws if bounds of this stream are about topics with other ids than those of now. */
-  public void requireTopics(Offset end, Map<String, String> ids) {
-    if (!ids.isEmpty()) {
-      String question = OffsetJson.topicIds(end.json(), ids);
-      Planner.run(() -> ask(stream, question));
-    }
-  }
-
-  /** Keeps the late rows of a batch of the topics, an Arrow stream, in the stream of bounds, if it does not have them. */
-  public void keepLate(Offset end, String query, long batch, long floor, byte[] rows) {
-    String source = location.substring(location.lastIndexOf('/') + 1);
-    String question = OffsetJson.keepLate(end.json(), query + "-" + source, batch, floor, rows);
-    Planner.run(() -> ask(stream, question));
-  }
-
-  /** The number of late rows of the last batch, for the query's progress. */
-  public void late(int rows) {
-    late = rows;
-  }
-
-  /** Asks the Python side. The question is a start offset that is never written to a log. */
-  public static Offset ask(MicroBatchStream stream, String question) {
-    return ((SupportsAdmissionControl) stream)
-        .latestOffset(stream.deserializeOffset(question), ReadLimit.allAvailable());
+  @Override
+  public ReadLimit getDefaultReadLimit() {
+    return OF_OPTIONS;
   }
 
   @Override
   public Offset reportLatestOffset() {
-    Offset latest = Planner.answer(admission::reportLatestOffset);
-    if (latest == null) {
-      return null;
-    }
-    metrics = OffsetJson.metrics(latest.json());
-    return stream.deserializeOffset(OffsetJson.without(latest.json(), "metrics"));
+    Latest latest = questions().latest();
+    metrics = latest.metrics();
+    return latest.offset();
   }
 
   @Override
   public Map<String, String> metrics(Optional<Offset> latestConsumed) {
-    if (beside == null) {
+    if (beside() == null) {
       return metrics;
     }
     Map<String, String> all = new LinkedHashMap<>(metrics);
-    all.put("rowsLate", Integer.toString(late));
+    all.put("rowsLate", Integer.toString(late()));
     return all;
   }
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    return Planner.answer(() -> read.partitions(withShim(start), end));
-  }
-
-  /** Adds the query's account, if it has not been passed on. */
-  private Offset withAccount(Offset offset, String now) {
-    if (now.equals(account)) {
-      return offset;
-    }
-    account = now;
-    return stream.deserializeOffset(OffsetJson.withAccount(offset.json(), now));
-  }
-
-  private Offset withShim(Offset offset) {
-    return stream.deserializeOffset(OffsetJson.withShim(offset.json(), location));
-  }
-
-  @Override
-  public ReadLimit getDefaultReadLimit() {
-    return admission.getDefaultReadLimit();
+    return read.partitions(start, end);
   }
 
   @Override
@@ -237,9 +137,10 @@ public class BoundedStream
     return stream.initialOffset();
   }
 
+  /** Spark asks for the end with a limit. */
   @Override
   public Offset latestOffset() {
-    return stream.latestOffset();
+    throw new ShimMismatch("latestOffset to be called with a start and a limit", null);
   }
 
   @Override
@@ -255,7 +156,7 @@ public class BoundedStream
 
   @Override
   public void commit(Offset end) {
-    Planner.run(() -> stream.commit(end));
+    questions().commit(end);
   }
 
   /**
@@ -268,13 +169,12 @@ public class BoundedStream
     try {
       BoundedQuery query = BoundedQuery.ofThisThread();
       Offset logged = query == null ? null : query.committed(this);
-      // Before the first batch of a run it is still as the log has it, which Spark's stream does not take.
-      Offset done = logged == null ? null : stream.deserializeOffset(logged.json());
-      if (done != null) {
-        stream.commit(done);
+      if (logged != null) {
+        // Before the first batch of a run it is still as the log has it, which Spark's stream does not take.
+        questions().commit(stream.deserializeOffset(logged.json()));
       }
       if (query != null) {
-        ended(query, done);
+        ended(query);
         query.close();
       }
     } finally {
@@ -283,10 +183,9 @@ public class BoundedStream
   }
 
   /** Records that the query has ended, and with which error. The Python process may have ended before. */
-  private void ended(BoundedQuery query, Offset done) {
+  private void ended(BoundedQuery query) {
     try {
-      Offset at = done == null ? stream.initialOffset() : done;
-      ask(stream, OffsetJson.ended(at.json(), query.account(), query.error()));
+      questions().ended(query.account(), query.error());
     } catch (Exception e) {
       LOG.debug("The end of the query could not be recorded in its source.", e);
     }
@@ -295,22 +194,5 @@ public class BoundedStream
   @Override
   public String toString() {
     return "rowtime[" + stream + "]";
-  }
-
-  /** The same for a Python stream that supports Trigger.AvailableNow. */
-  private static final class AvailableNow extends BoundedStream
-      implements SupportsTriggerAvailableNow {
-    private final SupportsTriggerAvailableNow available;
-
-    AvailableNow(
-        MicroBatchStream stream, StructType schema, CaseInsensitiveStringMap options, String location) {
-      super(stream, schema, options, location);
-      this.available = (SupportsTriggerAvailableNow) stream;
-    }
-
-    @Override
-    public void prepareForTriggerAvailableNow() {
-      available.prepareForTriggerAvailableNow();
-    }
   }
 }

@@ -23,7 +23,11 @@ public final class BoundedTable implements SupportsRead {
     this.table = table;
   }
 
-  public static BoundedTable over(Table table) {
+  /** The table with bounds; a table that has them as it is. */
+  public static Table over(Table table) {
+    if (table instanceof BoundedTable) {
+      return table;
+    }
     if (table instanceof SupportsRead readable) {
       return new BoundedTable(readable);
     }

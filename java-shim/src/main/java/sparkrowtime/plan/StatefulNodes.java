@@ -1,4 +1,4 @@
-package sparkrowtime.analysis;
+package sparkrowtime.plan;
 
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import sparkrowtime.support.Scala;
@@ -7,12 +7,12 @@ import sparkrowtime.support.Scala;
 public final class StatefulNodes {
   private StatefulNodes() {}
 
-  static boolean keepsRows(Object node) {
+  public static boolean keepsRows(Object node) {
     return node instanceof LogicalPlan plan && plan.isStreaming() && (isOfOneStream(plan) || isStreamJoin(plan));
   }
 
   /** Whether a node keeps rows and outputs them in a later batch. A deduplication outputs a row at once, or never. */
-  static boolean holdsBack(LogicalPlan node) {
+  public static boolean holdsBack(LogicalPlan node) {
     return keepsRows(node) && !(node instanceof Deduplicate || node instanceof DeduplicateWithinWatermark);
   }
 

@@ -1,4 +1,4 @@
-package sparkrowtime.analysis;
+package sparkrowtime.plan;
 
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;

@@ -1,4 +1,4 @@
-package sparkrowtime.source;
+package sparkrowtime.query;
 
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -8,6 +8,7 @@ import java.util.function.DoublePredicate;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.streaming.Trigger;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 
 /**
@@ -25,7 +26,7 @@ public final class NewsWait {
   private static final long TURN_NANOS = TimeUnit.SECONDS.toNanos(2);
 
   private final MicroBatchExecution execution;
-  private BoundedStream first;
+  private RowtimeStream first;
   private double seconds = SHORTEST_SECONDS;
   private long end;
 
@@ -34,7 +35,7 @@ public final class NewsWait {
   }
 
   /** Spark asks this stream for news. */
-  void begin(BoundedStream stream) {
+  public void begin(RowtimeStream stream) {
     if (first == null) {
       first = stream;
     }
@@ -48,7 +49,7 @@ public final class NewsWait {
    * Whether this stream, which has no news, shall be asked again now. If so, there were news within a time for which
    * {@code isNews} was asked to wait.
    */
-  boolean heard(BoundedStream stream, DoublePredicate isNews) {
+  public boolean heard(RowtimeStream stream, DoublePredicate isNews) {
     if (stream != first || !Trigger.ProcessingTime(0).equals(execution.trigger())) {
       return false;
     }
@@ -63,10 +64,10 @@ public final class NewsWait {
   }
 
   /** The paths of the query's other rowtime streams. */
-  Set<String> beside(BoundedStream stream) {
+  public Set<String> beside(RowtimeStream stream) {
     Set<String> paths = new LinkedHashSet<>();
     for (SparkDataStream source : sources()) {
-      if (source != stream && source instanceof BoundedStream other && other.path() != null) {
+      if (source != stream && source instanceof RowtimeStream other && other.path() != null) {
         paths.add(other.path());
       }
     }
@@ -78,7 +79,7 @@ public final class NewsWait {
   }
 
   private boolean knowsAll() {
-    return sources().stream().allMatch(source -> source instanceof BoundedStream stream && stream.path() != null);
+    return sources().stream().allMatch(source -> source instanceof RowtimeStream stream && stream.path() != null);
   }
 
   /** Whether the last turn brought nothing, and nobody waits for the end of this turn. */

@@ -1,4 +1,4 @@
-package sparkrowtime.query;
+package sparkrowtime.plan;
 
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -10,7 +10,6 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StreamingDedu
 import org.apache.spark.sql.execution.streaming.operators.stateful.StreamingDeduplicateWithinWatermarkExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
 import org.apache.spark.sql.types.StructType;
-import sparkrowtime.analysis.PackedRows;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
@@ -22,7 +21,7 @@ public final class Operators {
    * True if all watermarked columns of an operator are windows, whose end it compares with W. Sessions do
    * not count: a row at exactly the end of a session still belongs to it.
    */
-  static boolean evictsWindows(StateStoreWriter operator) {
+  public static boolean evictsWindows(StateStoreWriter operator) {
     boolean known =
         operator instanceof StateStoreSaveExec
             || operator instanceof StreamingDeduplicateExec
@@ -43,7 +42,7 @@ public final class Operators {
    * True if later results can be as early as the operator's own W, and not only as the floor: the operator
    * keeps rows by their raw time and outputs them with that time, or a user-defined function does.
    */
-  static boolean holdsRows(StateStoreWriter operator) {
+  public static boolean holdsRows(StateStoreWriter operator) {
     return !(operator instanceof StateStoreSaveExec
         || operator instanceof StreamingDeduplicateExec
         || operator instanceof StreamingDeduplicateWithinWatermarkExec
@@ -51,12 +50,12 @@ public final class Operators {
   }
 
   /** True for a state function of this library, which outputs each row once the floor is above it. */
-  static boolean follows(SparkPlan operator) {
+  public static boolean follows(SparkPlan operator) {
     return Scala.list(operator.output()).stream().anyMatch(PackedRows::isChunk);
   }
 
   /** When an operator outputs a row, for accounts: {@code at once}, {@code complete}, or {@code unknown}. */
-  static String emits(StateStoreWriter operator) {
+  public static String emits(StateStoreWriter operator) {
     boolean passes =
         operator instanceof StreamingDeduplicateExec || operator instanceof StreamingDeduplicateWithinWatermarkExec;
     boolean known =
@@ -66,7 +65,7 @@ public final class Operators {
     return passes ? "at once" : known ? "complete" : "unknown";
   }
 
-  static boolean isAggregation(StateStoreWriter operator) {
+  public static boolean isAggregation(StateStoreWriter operator) {
     return operator instanceof StateStoreSaveExec
         || operator instanceof SessionWindowStateStoreSaveExec;
   }

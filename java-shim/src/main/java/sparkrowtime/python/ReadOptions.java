@@ -1,4 +1,4 @@
-package sparkrowtime.source;
+package sparkrowtime.python;
 
 import java.nio.file.Path;
 import java.util.LinkedHashMap;

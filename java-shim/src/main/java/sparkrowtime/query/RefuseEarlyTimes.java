@@ -1,4 +1,4 @@
-package sparkrowtime.analysis;
+package sparkrowtime.query;
 
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -8,8 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.bounds.RowsSeen;
-import sparkrowtime.query.WatermarkNodes;
-import sparkrowtime.source.BoundedStream;
+import sparkrowtime.python.RowtimeStream;
 
 /**
  * Refuses times up to 1970. Spark's watermark starts at 1970, and rows that are not after it are late.
@@ -19,8 +18,8 @@ import sparkrowtime.source.BoundedStream;
  * <p>Law: the result is a function of the log and the batch's offsets. Usually the bound at the start of a
  * batch shows that no row of it is so early; if not, the least rowtime that has been sent decides.
  */
-public final class RefuseEarlyTimes {
-  private static final ToLongFunction<BoundedStream> LEAST_ROWTIME = stream -> 1L;
+final class RefuseEarlyTimes {
+  private static final ToLongFunction<RowtimeStream> LEAST_ROWTIME = stream -> 1L;
 
   private RefuseEarlyTimes() {}
 
@@ -28,7 +27,7 @@ public final class RefuseEarlyTimes {
    * @param before the floors at the start of the batch
    * @param sent the rows that have been sent up to the end of the batch
    */
-  public static void check(WatermarkNodes nodes, ToLongFunction<BoundedStream> before, RowsSeen sent) {
+  static void check(WatermarkNodes nodes, ToLongFunction<RowtimeStream> before, RowsSeen sent) {
     if (canBeEarly(nodes.bounds(LEAST_ROWTIME)) && canBeEarly(nodes.bounds(before))) {
       nodes.bounds(sent::leastOf).forEach(RefuseEarlyTimes::check);
     }
