@@ -19,7 +19,7 @@ AT_ONCE = 3
 TESTS = {
     "spark": ["spark/test_[!o]*.py"],
     "streams": [
-        *("conformance", "crash", "golden", "hostile", "law7", "load", "documents", "test_examples.py"),
+        *("conformance", "crash", "golden", "hostile", "law7", "load", "documents", "testing", "test_examples.py"),
         "spark/test_o*.py",
     ],
     "kafka": ["kafka", "cluster"],
