@@ -10,6 +10,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 IN_THIS_PROCESS = ["05_late_report.py", "06_join.py", "07_sql.py", "09_notebook.py"]
 WITH_A_BROKER = ["13_beside_kafka.py", "14_into_a_topic.py", "15_kafka_in.py"]
 """Those that need Kafka run in tests/kafka."""
+TASKS = "spark.sql.shuffle.partitions"
 CONNECT = ("grpc", "grpc_status", "zstandard")
 
 
@@ -34,6 +36,25 @@ def output_of(example: str, *arguments: str, **variables: str) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout
+
+
+@pytest.fixture
+def printed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., str]]:
+    """A function: what an example prints in this process, in the session of the tests, whose settings come back."""
+    tasks = spark.conf.get(TASKS)
+    monkeypatch.setattr(SparkSession, "stop", lambda _: None)  # the other tests need it
+
+    def run(example: str, *arguments: str) -> str:
+        if os.environ.get("ROWTIME_EXAMPLES_ALONE"):
+            return output_of(example, *arguments)
+        monkeypatch.setattr(sys, "argv", [example, *arguments])
+        runpy.run_path(str(EXAMPLES / example), run_name="__main__")
+        return capsys.readouterr().out
+
+    yield run
+    spark.conf.set(TASKS, tasks)
 
 
 def promised(example: str) -> str:
@@ -50,10 +71,11 @@ def test_01_hourly_counts() -> None:
     assert all(int(plain) < int(of) for *_, plain, of in hours), "plain Spark has not closed the last hour"
 
 
-def test_02_earthquakes(quakes: Path) -> None:
+@pytest.mark.usefixtures("state_on_heap")
+def test_02_earthquakes(quakes: Path, printed: Callable[..., str]) -> None:
     with quakes.open() as lines:
         networks = [row["net"] for row in csv.DictReader(lines)]
-    said = output_of("02_earthquakes.py", str(quakes))
+    said = printed("02_earthquakes.py", str(quakes))
     assert f"{len(networks)} earthquakes of {len(set(networks))} networks, 0 rejected" in said
     assert "as the batch over the CSV: True" in said
 
@@ -75,15 +97,8 @@ def test_08_connect() -> None:
 
 
 @pytest.mark.parametrize("example", IN_THIS_PROCESS)
-def test_an_example_in_the_session_of_the_tests(
-    example: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if os.environ.get("ROWTIME_EXAMPLES_ALONE"):
-        assert output_of(example) == promised(example)
-        return
-    monkeypatch.setattr(SparkSession, "stop", lambda _: None)  # the other tests need it
-    runpy.run_path(str(EXAMPLES / example), run_name="__main__")
-    assert capsys.readouterr().out == promised(example)
+def test_an_example_in_the_session_of_the_tests(example: str, printed: Callable[..., str]) -> None:
+    assert printed(example) == promised(example)
 
 
 def test_10_tests_of_ones_own(rowtime_test: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,7 @@ CHANGES: dict[str, tuple[Callable[[Path, str], str], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_changed_spark_is_refused(kafka: Any, spark_kafka_jars: str, tmp_path: Path, what: str) -> None:
     change, expected = CHANGES[what]

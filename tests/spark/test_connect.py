@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import spark_rowtime as rt
 from tests.streams import opened, send
 
 
+@pytest.mark.long  # examples/08_connect.py shows the same in make test
 def test_a_window_closes_by_the_bound(tmp_path: Path) -> None:
     path = str(tmp_path / "orders.rowtime")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, k STRING")

@@ -112,6 +112,7 @@ print(repr(error.get().getMessage()) if error.isDefined() else "no error")
 """
 
 
+@pytest.mark.long
 def test_a_running_session_without_the_extension_is_not_returned(tmp_path: Path) -> None:
     """Its JVM has the jar: a session after stop() gets the extension. A query that still runs blames no version."""
     rt.createStream(str(tmp_path / "s.rowtime"), "rowtime TIMESTAMP NOT NULL, x INT")

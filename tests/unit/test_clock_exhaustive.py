@@ -78,7 +78,14 @@ def steps(clock: StreamClock, last: int) -> Iterator[tuple[Event, int]]:
 
 
 @pytest.mark.parametrize(
-    ("last", "settings"), [(4, {}), (3, {"bounds_before_rows": False}), (3, {"max_lag": 1})], ids=str
+    ("last", "settings"),
+    [
+        (3, {}),
+        (3, {"bounds_before_rows": False}),
+        (3, {"max_lag": 1}),
+        pytest.param(4, {}, marks=pytest.mark.long),
+    ],
+    ids=str,
 )
 def test_every_state_of_three_producers(last: int, settings: dict[str, Any]) -> None:
     start = state_of(StreamClock(**settings))
