@@ -149,10 +149,14 @@ class KafkaBroker:
         assert producer.flush(START_SECONDS) == 0
         assert not refused, refused
 
+    def describe(self, topic: str) -> dict[str, Any]:
+        """The broker's answer to the question for a topic, by its name."""
+        found: dict[str, Any] = self.admin.describe_topics(TopicCollection([topic]), request_timeout=START_SECONDS)
+        return found
+
     def _has(self, topic: str) -> bool:
         """Whether the broker knows the topic; the controller knows it a moment before."""
-        found = self.admin.describe_topics(TopicCollection([topic]), request_timeout=START_SECONDS)[topic]
-        return found.exception(START_SECONDS) is None
+        return self.describe(topic)[topic].exception(START_SECONDS) is None
 
     def _write_settings(self) -> None:
         listeners = f"PLAINTEXT://{self.bootstrap},SASL_SSL://{self.secure}"
