@@ -29,7 +29,9 @@ _READING = {
     "fetch.wait.max.ms": 10,
 }
 _POLL_SECONDS = 0.05
-"""The pause between two looks whether a topic that was just made is there."""
+"""The pause between two looks whether a topic that was just made is there, or is the same."""
+SETTLE_SECONDS = 2.0
+"""How long a broker's metadata may be behind the controller's: it still answers with a topic that was deleted."""
 
 
 class Cluster:
@@ -77,6 +79,27 @@ class Cluster:
             time.sleep(_POLL_SECONDS)
         return found
 
+    def settled(self, name: str, replaced: str | None = None) -> TopicState | None:
+        """The topic of this name, once two answers in a row have the same; None if there is none.
+
+        ``replaced``: the id of a topic that is said to be made anew. For some time it is not believed to be there.
+        """
+        deadline, found = time.monotonic() + SETTLE_SECONDS, self.topics.find(name)
+        while True:
+            before, found = found, self.topics.find(name)
+            same = _id(before) == _id(found)
+            if same and (found is None or found.id != replaced):
+                return found
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_POLL_SECONDS)
+        if same:
+            return found
+        raise self.unavailable(
+            f"Its brokers do not agree on the topic {name}: they answer with the ids {_id(before)} and {_id(found)} "
+            "(None: there is no such topic). It was deleted or made anew, and one of them does not know that yet."
+        )
+
     def failure(self, error: Any, what: str = "") -> RowtimeError:
         """The error of the tree for one of Kafka's client, which may be an exception or its KafkaError."""
         reason = error.args[0] if isinstance(error, BaseException) else error
@@ -116,3 +139,7 @@ class Cluster:
 
     def _shown(self, text: Any) -> str:
         return redacted(str(text), self.settings)
+
+
+def _id(topic: TopicState | None) -> str | None:
+    return None if topic is None else topic.id

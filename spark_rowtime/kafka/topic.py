@@ -36,11 +36,11 @@ class Topic:
         self._cluster, self._messages = cluster, messages
         self._transactions = Transactions(cluster, self._topic)
         self._positions = Positions(cluster, positions)
-        found = cluster.topics.find(self._topic)
-        if found is not None:
+        if cluster.topics.find(self._topic) is not None:
             self._require_whole()
         self._transactions.open()
         kept = self._positions.read(self._topic)
+        found = cluster.settled(self._topic, kept.topic.id if kept is not None and anew else None)
         if kept is not None and (found is None or kept.topic.id != found.id):
             if not anew:
                 raise self._replaced(kept.topic.id, found, "before this drain")

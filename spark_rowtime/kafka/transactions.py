@@ -31,7 +31,8 @@ class Transactions:
 
     def open(self) -> None:
         """Fences an older drain, and ends the transaction that it has begun."""
-        self._call(self._producer.init_transactions, REQUEST_SECONDS)
+        if (error := self._unanswered(self._producer.init_transactions, REQUEST_SECONDS)) is not None:
+            raise self._failure(error) from error
 
     def begin(self) -> None:
         """Begins a transaction."""
@@ -68,9 +69,18 @@ class Transactions:
                 raise self._expired()
 
     def commit(self) -> None:
-        """Commits. If this raises, whether the transaction is committed is known to the next drain."""
+        """Commits. If this raises, whether the transaction is committed is known to the next drain.
+
+        Law (*once*): a commit whose answer is lost is asked for again; the brokers commit a transaction once, and do
+        not end one that they have committed. So the answer may come after the transaction's time limit.
+        """
         self.flush()
-        self._call(self._producer.commit_transaction, self._left())
+        seconds = max(self._left(), REQUEST_SECONDS)
+        if self._unanswered(self._producer.commit_transaction, seconds):
+            raise self._cluster.unavailable(
+                f"The brokers have not answered for {seconds:.0f} s whether a transaction is committed. The next drain "
+                "finds that out; each row is in the topic once all the same."
+            )
 
     def abort(self) -> None:
         """Ends the transaction without its messages, if the brokers can be reached; else they end it some time."""
@@ -112,12 +122,15 @@ class Transactions:
         if self._left() <= 0:
             raise self._expired()
 
-    def _call(self, call: Any, seconds: float) -> None:
-        """Makes a call, and repeats it for so many seconds while the brokers have not answered."""
+    def _unanswered(self, call: Any, seconds: float) -> Any:
+        """Makes a call, and repeats it for so many seconds; returns the last error if the brokers never answered."""
         deadline = time.monotonic() + seconds
         while (error := self._error_of(call, _STEP_SECONDS)) is not None:
-            if not error.args[0].retriable() or time.monotonic() > deadline:
+            if not error.args[0].retriable():
                 raise self._failure(error) from error
+            if time.monotonic() > deadline:
+                return error
+        return None
 
     def _error_of(self, call: Any, *arguments: Any) -> Any:
         """Makes a call in which the client calls back; returns its error, if it has failed."""

@@ -24,22 +24,31 @@ class CuttingProxy:
     def close(self) -> None:
         self._listener.close()
 
+    def _cuts(self, _: bytes) -> bool:
+        return self.count == self.cut_at
+
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
-                client, _ = self._listener.accept()
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                server = socket.create_connection(("127.0.0.1", self._server))
-                server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                lost = threading.Event()
-                threading.Thread(target=self._up, args=(client, server, lost), daemon=True).start()
-                threading.Thread(target=self._down, args=(client, server, lost), daemon=True).start()
+                self._connect(self._listener.accept()[0])
+
+    def _connect(self, client: socket.socket) -> None:
+        try:
+            server = socket.create_connection(("127.0.0.1", self._server))
+        except OSError:  # it is not there now
+            shut(client)
+            return
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        lost = threading.Event()
+        threading.Thread(target=self._up, args=(client, server, lost), daemon=True).start()
+        threading.Thread(target=self._down, args=(client, server, lost), daemon=True).start()
 
     def _up(self, client: socket.socket, server: socket.socket, lost: threading.Event) -> None:
         with suppress(OSError):
             while chunk := client.recv(CHUNK_BYTES):
                 self.count += 1
-                if self.count == self.cut_at:
+                if self._cuts(chunk):
                     if not self.delivered:
                         break
                     lost.set()  # the answer ends the connection

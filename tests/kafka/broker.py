@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
+from tests.kafka.losing_proxy import LosingProxy
 from tests.servers import KeptPort, ServerProcess
 from tests.sparksession import wait_for
 
@@ -55,7 +56,7 @@ _SETTINGS = {
     "log.segment.delete.delay.ms": 200,
     # a listener with TLS and a password; tls.pem has a key and a certificate of its own, for 127.0.0.1
     "sasl.enabled.mechanisms": "PLAIN",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT,CUT:PLAINTEXT",
     "listener.name.sasl_ssl.ssl.keystore.type": "PEM",
     "listener.name.sasl_ssl.ssl.keystore.location": CERTIFICATE,
     "listener.name.sasl_ssl.plain.sasl.jaas.config": (
@@ -68,7 +69,7 @@ _SETTINGS = {
 
 
 class KafkaBroker:
-    """A broker; ``bootstrap`` is its address, ``secure`` that with TLS and SASL.
+    """A broker; ``bootstrap`` is its address, ``secure`` that with TLS and SASL, ``proxy.bootstrap`` through a proxy.
 
     A topic has three partitions, unless the test says otherwise. ``joins``: the broker with the controller of the
     cluster that this one joins as its second node; None: it is a cluster by itself.
@@ -77,9 +78,10 @@ class KafkaBroker:
     def __init__(self, jars: Path, joins: "KafkaBroker | None" = None, **settings: Any) -> None:
         self._jars, self._joins, self._settings = jars, joins, settings
         self.folder = Path(tempfile.mkdtemp(prefix="rowtime-kafka-"))
-        self._kept = port, secure, controller = KeptPort(), KeptPort(), KeptPort()
+        self._kept = port, secure, controller, self._cut = KeptPort(), KeptPort(), KeptPort(), KeptPort()
         self.port, self._controller = port.number, controller.number if joins is None else joins._controller
         self.bootstrap, self.secure = f"127.0.0.1:{port}", f"127.0.0.1:{secure}"
+        self.proxy = LosingProxy(self._cut.number)
         self._server = ServerProcess("The broker of Kafka", self.folder / "log")
         self._names = count(1)
         self._write_settings()
@@ -99,6 +101,7 @@ class KafkaBroker:
     def remove(self) -> None:
         """Stops the broker for good, and removes its files."""
         self.kill()
+        self.proxy.close()
         for port in self._kept:
             port.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -149,17 +152,22 @@ class KafkaBroker:
         assert producer.flush(START_SECONDS) == 0
         assert not refused, refused
 
+    def describe(self, topic: str) -> dict[str, Any]:
+        """The broker's answer to the question for a topic, by its name."""
+        found: dict[str, Any] = self.admin.describe_topics(TopicCollection([topic]), request_timeout=START_SECONDS)
+        return found
+
     def _has(self, topic: str) -> bool:
         """Whether the broker knows the topic; the controller knows it a moment before."""
-        found = self.admin.describe_topics(TopicCollection([topic]), request_timeout=START_SECONDS)[topic]
-        return found.exception(START_SECONDS) is None
+        return self.describe(topic)[topic].exception(START_SECONDS) is None
 
     def _write_settings(self) -> None:
-        listeners = f"PLAINTEXT://{self.bootstrap},SASL_SSL://{self.secure}"
+        listeners = f"PLAINTEXT://{self.bootstrap},SASL_SSL://{self.secure},CUT://"
         alone = f",CONTROLLER://127.0.0.1:{self._controller}"
         places = {
             **({} if self._joins is None else {"process.roles": "broker", "node.id": 2}),
-            "listeners": listeners + (alone if self._joins is None else ""),
+            "listeners": f"{listeners}127.0.0.1:{self._cut}" + (alone if self._joins is None else ""),
+            "advertised.listeners": listeners + self.proxy.bootstrap,
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
             "log.dirs": self.folder / "data",
         }

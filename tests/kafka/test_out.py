@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
-from spark_rowtime.kafka import KafkaFeed, cluster, positions
+from spark_rowtime.kafka import KafkaFeed, cluster, positions, topics
 from spark_rowtime.kafka.sink import PARTITIONS_CHECK_SECONDS
 from tests.kafka.broker import CERTIFICATE, PASSWORD
 from tests.kafka.test_out_messages import VALUES
@@ -175,7 +175,10 @@ def test_a_topic_that_is_deleted_while_a_drain_runs_is_an_error(kafka: Any, stre
     assert messages(kafka.bootstrap, topic) == [[], [], []]
 
 
-def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(kafka: Any, stream: str) -> None:
+def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(
+    kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "SETTLE_SECONDS", 0.2)
     topic = kafka.topic()
     drain(kafka.bootstrap, stream, topic)
     kafka.delete_topic(topic)
@@ -190,6 +193,48 @@ def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(kafka: Any, s
     for _ in range(2):
         drain(kafka.bootstrap, stream, topic, anew=True)
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
+
+
+@pytest.mark.parametrize("behind", [1, 3])
+def test_a_topic_that_was_made_anew_gets_all_rows_though_a_broker_answers_with_the_old_one(
+    kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch, behind: int
+) -> None:
+    """A broker whose metadata are behind the controller's answers with the id of the deleted topic."""
+    topic = kafka.topic()
+    drain(kafka.bootstrap, stream, topic)
+    old = kafka.describe(topic)
+    kafka.delete_topic(topic)
+    kafka.topic(topic)
+    stale_answers(monkeypatch, topic, [old] * behind)
+    drain(kafka.bootstrap, stream, topic, anew=True)
+    assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_brokers_that_do_not_agree_on_a_topic_are_an_error(
+    kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch, anew: bool
+) -> None:
+    topic = kafka.topic()
+    drain(kafka.bootstrap, stream, topic)
+    old = kafka.describe(topic)
+    kafka.delete_topic(topic)
+    kafka.topic(topic)
+    monkeypatch.setattr(cluster, "SETTLE_SECONDS", 0.3)
+    stale_answers(monkeypatch, topic, [old, False] * 1000)
+    with pytest.raises(rt.KafkaUnavailableError, match=r"do not agree .* Run the drain again"):
+        drain(kafka.bootstrap, stream, topic, anew=anew)
+    assert messages(kafka.bootstrap, topic) == [[], [], []]
+
+
+def stale_answers(monkeypatch: pytest.MonkeyPatch, topic: str, stale: list[Any]) -> None:
+    """The next questions for a topic get these answers; False: that of the broker, as all further ones."""
+    ask = topics.describe_topics
+
+    def answer(admin: Any, names: Any, seconds: float) -> dict[str, Any]:
+        found = stale.pop(0) if stale and topic in names else False
+        return found or ask(admin, names, seconds)
+
+    monkeypatch.setattr(topics, "describe_topics", answer)
 
 
 def test_another_topic_of_positions_does_not_send_every_row_twice(kafka: Any, stream: str) -> None:

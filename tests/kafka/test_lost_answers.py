@@ -1,0 +1,95 @@
+"""The answer to a drain's commit is lost: it asks again until the brokers have answered, and each row is there once."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.kafka import transactions
+from tests.kafka.test_transactions import LAST, stream  # noqa: F401  (a fixture)
+from tests.kafka.topics import drain, messages, opened, rows_and_bound
+
+pytest.importorskip("confluent_kafka")
+SHORT = {"transaction.timeout.ms": 1000, "reconnect.backoff.max.ms": 100}
+"""The brokers end a transaction after a second."""
+LONG_LOST = 6
+"""So many requests in a row are made in more than a second."""
+FOR_EVER = 1000
+
+
+@pytest.fixture
+def proxy(kafka: Any) -> Iterator[Any]:
+    """The proxy between drains and the broker, which loses nothing before a test says so, or after it."""
+    yield kafka.proxy
+    kafka.proxy.lose(0, delivered=False)
+
+
+def draining(proxy: Any, path: str, topic: str, losses: int, *, delivered: bool, **options: Any) -> None:
+    """Drains in one transaction through the proxy, which loses answers to its commit, or the requests themselves."""
+    with (
+        rt.openReader(path) as reader,
+        opened(proxy.bootstrap, topic, reader.schema, every="1 hour", **options) as sink,
+    ):
+        proxy.lose(losses, delivered=delivered)
+        reader.drainTo(sink)
+        assert proxy.lost == losses
+        assert sink.rowtimeBound == rt.RowtimeBound.END
+
+
+def whole(kafka: Any, path: str, topic: str) -> None:
+    """After another drain each row is there once."""
+    drain(kafka.bootstrap, path, topic)
+    numbers, bound = rows_and_bound(messages(kafka.bootstrap, topic))
+    assert (sorted(numbers), bound) == ([*range(6)], LAST)
+
+
+def test_a_commit_whose_answer_was_lost_for_longer_than_a_transaction_may_take(
+    kafka: Any,
+    stream: str,  # noqa: F811
+    proxy: Any,
+) -> None:
+    """The brokers have committed, so they do not end it: the drain asks until it knows, and goes on."""
+    topic = kafka.topic()
+    draining(proxy, stream, topic, LONG_LOST, delivered=True, options=SHORT)
+    assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(6)]
+    whole(kafka, stream, topic)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("delivered", [True, False])
+def test_a_commit_whose_connection_was_cut_a_few_times(
+    kafka: Any,
+    stream: str,  # noqa: F811
+    proxy: Any,
+    delivered: bool,
+) -> None:
+    topic = kafka.topic()
+    draining(proxy, stream, topic, 3, delivered=delivered)
+    whole(kafka, stream, topic)
+
+
+@pytest.mark.long
+def test_a_commit_that_came_too_late_is_an_error(kafka: Any, stream: str, proxy: Any) -> None:  # noqa: F811
+    topic = kafka.topic()
+    with pytest.raises(rt.KafkaUnavailableError, match=r"has taken longer than 1 s \(transaction\.timeout\.ms\)"):
+        draining(proxy, stream, topic, LONG_LOST + 2, delivered=False, options=SHORT)
+    assert messages(kafka.bootstrap, topic) == [[], [], []]
+    whole(kafka, stream, topic)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("delivered", [True, False])
+def test_a_commit_that_never_gets_an_answer_says_what_is_not_known(
+    kafka: Any,
+    stream: str,  # noqa: F811
+    proxy: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    delivered: bool,
+) -> None:
+    monkeypatch.setattr(transactions, "REQUEST_SECONDS", 1.5)
+    topic = kafka.topic()
+    with pytest.raises(rt.KafkaUnavailableError, match=r"have not answered .* whether .* Run the drain again"):
+        draining(proxy, stream, topic, FOR_EVER, delivered=delivered, options=SHORT)
+    proxy.lose(0, delivered=False)
+    whole(kafka, stream, topic)
