@@ -41,7 +41,7 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.postgres import accounts, contents, heads, log, records, rejections, snapshots, trains
+from spark_rowtime.store.postgres import accounts, contents, copies, heads, log, records, rejections, snapshots, trains
 from spark_rowtime.store.postgres import cuts as topic_cuts
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
@@ -572,6 +572,7 @@ class PostgresStore(Store):
         return self.objects is not None and self._ownership(self.objects, self._access(self._connection)).owns()
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
+        self._connection.call(lambda connection: copies.remove_interrupted(connection, self.path))
         return self._collector.collect(age, size, force)
 
     def producers(self) -> list[ProducerInfo]:
