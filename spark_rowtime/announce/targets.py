@@ -13,8 +13,8 @@ from spark_rowtime.announce.names import PeriodName
 from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.success_file import SuccessFile, require_local
 from spark_rowtime.announce.target import Target
-from spark_rowtime.announce.unit import Unit
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.periods import Unit
 from spark_rowtime.types.arguments import did_you_mean, nearest, to_choice, to_count
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import to_required_interval

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-import spark_rowtime.kafka.sink as topic
+import spark_rowtime.drain.kafka.sink as topic
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
@@ -18,17 +18,17 @@ from spark_rowtime.cli.argument_texts import texts_of
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.drain_target import require_consumer_or
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.drain.kafka.address import KAFKA
+from spark_rowtime.drain.kafka.positions import POSITIONS
+from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink
+from spark_rowtime.drain.tables.open import FORMATS, openTableSink
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.kafka.address import KAFKA
-from spark_rowtime.kafka.positions import POSITIONS
 from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.stream import describeStream
-from spark_rowtime.tables.open import FORMATS, openTableSink
-from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink
 
 
 @click.command()

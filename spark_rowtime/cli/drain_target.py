@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
+from spark_rowtime.drain.tables.open import FORMATS
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.tables.open import FORMATS
 
 _CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 _DOTTED = re.compile(r"([^\W\d][\w.]*)\.([A-Z]\w*)")

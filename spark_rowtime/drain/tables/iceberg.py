@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_rowtime.drain.properties import BATCH, QUERY
+from spark_rowtime.drain.tables.iceberg_commit import AskingCatalog
+from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
+from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
+from spark_rowtime.drain.tables.table import Table, require_names, require_same
 from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.store.forks import no_fork, was_interrupted
-from spark_rowtime.tables.iceberg_commit import AskingCatalog
-from spark_rowtime.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
-from spark_rowtime.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
-from spark_rowtime.tables.properties import BATCH, QUERY
-from spark_rowtime.tables.table import Table, require_names, require_same
 from spark_rowtime.types.extras import import_extra
 
 _RETRIES = "commit.retry.num-retries"

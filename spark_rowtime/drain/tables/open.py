@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.properties import bound_in
+from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink, TableSink
+from spark_rowtime.drain.tables.delta import DeltaTable
+from spark_rowtime.drain.tables.folders import read_root_state
+from spark_rowtime.drain.tables.iceberg import IcebergTable
+from spark_rowtime.drain.tables.parquet import ParquetSink
+from spark_rowtime.drain.tables.table import Table
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.tables.delta import DeltaTable
-from spark_rowtime.tables.folders import read_root_state
-from spark_rowtime.tables.iceberg import IcebergTable
-from spark_rowtime.tables.parquet import ParquetSink
-from spark_rowtime.tables.properties import bound_in
-from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink, TableSink
-from spark_rowtime.tables.table import Table
 from spark_rowtime.types.arguments import known_keywords, to_count
 from spark_rowtime.types.schema import columns_of, stream_schema
 from spark_rowtime.types.short_repr import short_repr

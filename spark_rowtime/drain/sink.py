@@ -9,9 +9,9 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.properties import POSITION, QUERY, bound_in, bound_properties, exact_bound
 from spark_rowtime.errors import InvalidOptionError, SinkClosedError
 from spark_rowtime.store.forks import close_in_children
-from spark_rowtime.tables.properties import POSITION, QUERY, bound_in, bound_properties, exact_bound
 from spark_rowtime.types.schema import batch_to_schema
 
 SECOND_MICROS = 1_000_000
