@@ -28,7 +28,7 @@ class DeltaTable(Table):
     """
 
     def __init__(self, target: str, schema: pa.Schema | None) -> None:
-        super().__init__(target)
+        super().__init__(target, schema)
         self._library = import_extra("deltalake", "delta", target)
         self._path = target.removeprefix("delta:")
         if schema is not None:

@@ -29,7 +29,7 @@ class IcebergTable(Table):
     """The time in seconds, by which snapshots expire: a snapshot has the wall clock's."""
 
     def __init__(self, target: str, schema: pa.Schema | None) -> None:
-        super().__init__(target)
+        super().__init__(target, schema)
         name, _, self._name = target.removeprefix("iceberg:").partition(".")
         if not name or "." not in self._name:
             raise InvalidOptionError(
