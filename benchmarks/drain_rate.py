@@ -14,7 +14,7 @@ from tables import CPU, DRAINS
 
 import spark_rowtime as rt
 from harness import folder, report
-from spark_rowtime.tables.sink import MAX_ROWS
+from spark_rowtime.drain.sink import MAX_ROWS
 
 ROWS, TURNS = 4_000_000, 5
 Write = Callable[[str, list[pa.Table]], None]

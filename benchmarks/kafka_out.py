@@ -20,8 +20,8 @@ from tables import TOPIC, TOPIC_ALONE
 
 import spark_rowtime as rt
 from harness import folder, report
-from spark_rowtime.kafka.messages import Message, RowMessages
-from spark_rowtime.kafka.sink import MAX_ROWS, openTopicSink
+from spark_rowtime.drain.kafka.messages import Message, RowMessages
+from spark_rowtime.drain.kafka.sink import MAX_ROWS, openTopicSink
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.jars import broker_jars
 

@@ -35,6 +35,9 @@ from spark_rowtime.diagnosis.causes import Cause
 from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
 from spark_rowtime.diagnosis.wait import wait
 from spark_rowtime.diagnosis.why import why
+from spark_rowtime.drain.sink import TableSink
+from spark_rowtime.drain.tables.open import openTableSink, readTableBound
+from spark_rowtime.drain.tables.parquet import ParquetSink
 from spark_rowtime.errors import (
     AnnouncementError,
     BoundRegressionError,
@@ -73,9 +76,6 @@ from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.reader.rejected import rejectedRows
 from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
-from spark_rowtime.tables.open import openTableSink, readTableBound
-from spark_rowtime.tables.parquet import ParquetSink
-from spark_rowtime.tables.sink import TableSink
 
 if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
     from spark_rowtime.spark.output_bound import currentRowtimeBound

@@ -12,6 +12,7 @@ from spark_rowtime.announce.http_client import HttpClient, require_url
 from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.periods import Unit
 
 KEY = "%Y-%m-%dT%H:%M:%S"
 """The form of partition keys that Airflow's CronPartitionTimetable has by default."""
@@ -29,6 +30,8 @@ class AirflowAsset:
     that lets everybody in, and again when it is no longer accepted.
     """
 
+    merges = True
+
     def __init__(self, url: str, asset: str, *, headers: Mapping[str, str], timeout: float) -> None:
         require_url(url, "to")
         self._base, self._asset = url.rstrip("/"), asset
@@ -37,6 +40,11 @@ class AirflowAsset:
         self._token: str | None = None
         self._id: int | None = None
         self._client = HttpClient(timeout, [*self._headers.secrets, *self._login.values()])
+
+    @staticmethod
+    def default_key(unit: Unit) -> str:  # noqa: ARG004
+        """The same for all periods."""
+        return KEY
 
     def announce(self, period: Period, call: str) -> None:  # noqa: ARG002
         """Creates the event."""

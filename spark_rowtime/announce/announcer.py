@@ -17,8 +17,8 @@ from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.progress import Progress
 from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.announce.targets import Made, make
-from spark_rowtime.announce.unit import to_unit
 from spark_rowtime.errors import AnnouncementError, StoreUnavailableError
+from spark_rowtime.periods import to_unit
 from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from spark_rowtime.announce.unit import DAY_MICROS, HOUR_MICROS, Unit
+from spark_rowtime.periods import DAY_MICROS, HOUR_MICROS, Unit
 from spark_rowtime.types.timestamps import END, EPOCH, both_readings, change_between, from_micros
 
 _MICROSECOND = timedelta(microseconds=1)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from spark_rowtime.announce.unit import DAY_MICROS, Unit
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.periods import DAY_MICROS, Unit
 
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _DIRECTIVES = "YmdHMSjGVuz%"

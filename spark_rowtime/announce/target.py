@@ -1,8 +1,13 @@
 """Target: what is called for each complete period."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
 
 from spark_rowtime.announce.period import Period
+from spark_rowtime.periods import Unit
+
+PLUGINS = "spark_rowtime.announce"
+"""The group of entry points that name kinds of targets, each an ``AssetTarget``."""
 
 
 class NotTakenError(Exception):
@@ -25,3 +30,17 @@ class Target(Protocol):
 
         ``call`` is an id of the announcement. It stays the same where the announcement is repeated.
         """
+
+
+class AssetTarget(Target, Protocol):
+    """A target with partitions of an asset at a URL, ``KIND:URL``. The entry point is the class itself."""
+
+    merges: ClassVar[bool]
+    """Whether two hours with the same clock time are one partition."""
+
+    def __init__(self, url: str, asset: str, *, headers: Mapping[str, str], timeout: float) -> None:
+        """``headers`` may have ``{env:NAME}`` in their values; ``timeout`` is in seconds."""
+
+    @staticmethod
+    def default_key(unit: Unit) -> str:
+        """The form of partition keys, for ``strftime``, where none is given."""

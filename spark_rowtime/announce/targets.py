@@ -5,29 +5,28 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark_rowtime.announce import airflow, dagster
-from spark_rowtime.announce.airflow import AirflowAsset
-from spark_rowtime.announce.dagster import DagsterAsset
 from spark_rowtime.announce.http_call import HttpCall
 from spark_rowtime.announce.names import PeriodName
 from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.success_file import SuccessFile, require_local
-from spark_rowtime.announce.target import Target
-from spark_rowtime.announce.unit import Unit
+from spark_rowtime.announce.target import PLUGINS, AssetTarget, Target
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.periods import Unit
 from spark_rowtime.types.arguments import did_you_mean, nearest, to_choice, to_count
+from spark_rowtime.types.plugins import plugin, plugin_names
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import to_required_interval
 
-KINDS = ("success-file", "http", "airflow", "dagster")
 METHODS = ("POST", "PUT", "GET")
 _OPTIONS = {
     "success-file": (),
     "http": ("key", "body", "headers", "method", "taken", "timeout"),
-    "airflow": ("key", "asset", "headers", "timeout"),
-    "dagster": ("key", "asset", "headers", "timeout"),
     "function": ("key",),
 }
+_ASSET_OPTIONS = ("key", "asset", "headers", "timeout")
+"""The options of kinds that packages add."""
+KEY = "%Y-%m-%dT%H:%M:%S"
+"""The default form of the names of periods."""
 TIMEOUT = "30 s"
 _FAILURES = range(300, 600)
 _LEAST_TIMEOUT_MICROS, _MOST_TIMEOUT_MICROS = 1_000, 3_600_000_000
@@ -68,24 +67,32 @@ def make(to: Any, unit: Unit, options: Mapping[str, Any]) -> Made:
         require_local(place)
         name = PeriodName(place, "to", unit)
         return Made(SuccessFile(), name, not name.hasOffset, _label(kind, place))
-    name = PeriodName(_text(given.pop("key", None), "key") or _default_key(kind, unit), "key", unit)
+    asset_target: type[AssetTarget] | None = None if kind in _OPTIONS else plugin(PLUGINS, kind)
+    default = KEY if asset_target is None else asset_target.default_key(unit)
+    name = PeriodName(_text(given.pop("key", None), "key") or default, "key", unit)
     if kind == "function":
         return Made(Function(to), name, merges=False, label=_label(kind, place))
-    timeout = _seconds(given.pop("timeout", TIMEOUT))
-    target = _over_http(kind, place, dict(given.pop("headers", {})), timeout, given)
+    over: dict[str, Any] = {
+        "headers": dict(given.pop("headers", {})),
+        "timeout": _seconds(given.pop("timeout", TIMEOUT)),
+    }
     label = _label(kind, f"{place} {given.get('asset', '')}")
-    return Made(target, name, merges=kind == "airflow" and not name.hasOffset, label=label)
+    if asset_target is None:
+        return Made(_http_call(place, given, **over), name, merges=False, label=label)
+    target = asset_target(place, _asset(kind, given), **over)
+    return Made(target, name, merges=asset_target.merges and not name.hasOffset, label=label)
 
 
-def _over_http(kind: str, url: str, headers: dict[str, str], timeout: float, given: Mapping[str, Any]) -> Target:
-    if kind == "http":
-        method = to_choice(given.get("method", METHODS[0]), "method", *METHODS)
-        body, taken = _text(given.get("body"), "body"), _statuses(given.get("taken", ()))
-        return HttpCall(url, body=body, headers=headers, method=method, timeout=timeout, taken=taken)
-    asset = _text(given.get("asset"), "asset")
-    if not asset:
-        raise InvalidOptionError(f"to={kind}: needs asset, the name of the asset in {kind.title()}.", option="asset")
-    return (AirflowAsset if kind == "airflow" else DagsterAsset)(url, asset, headers=headers, timeout=timeout)
+def _http_call(url: str, given: Mapping[str, Any], **over: Any) -> HttpCall:
+    method = to_choice(given.get("method", METHODS[0]), "method", *METHODS)
+    body, taken = _text(given.get("body"), "body"), _statuses(given.get("taken", ()))
+    return HttpCall(url, body=body, method=method, taken=taken, **over)
+
+
+def _asset(kind: str, given: Mapping[str, Any]) -> str:
+    if asset := _text(given.get("asset"), "asset"):
+        return asset
+    raise InvalidOptionError(f"to={kind}: needs asset, the name of the asset in {kind.title()}.", option="asset")
 
 
 def _kind_and_place(to: Any) -> tuple[str, str]:
@@ -95,7 +102,7 @@ def _kind_and_place(to: Any) -> tuple[str, str]:
     kind, colon, place = to.partition(":") if isinstance(to, str) else ("", "", "")
     if kind in ("http", "https") and place.startswith("//"):
         return "http", to
-    if kind in KINDS and place:
+    if place and kind in _kinds():
         return kind, place
     raise _no_target(kind if colon else "")
 
@@ -103,22 +110,24 @@ def _kind_and_place(to: Any) -> tuple[str, str]:
 def _no_target(kind: str) -> InvalidOptionError:
     """The error for a target of no known kind. It shows the kind only, since what follows may hold a secret."""
     given = f"to={short_repr(kind)}:... is no target" if kind else "to needs a kind, a colon and a place"
-    near = None if kind in KINDS else nearest(kind, KINDS)
+    near = None if kind in _kinds() else nearest(kind, _kinds())
+    urls = ", ".join(f"{kind}:URL" for kind in _kinds()[1:])
     return InvalidOptionError(
-        f"{given}.{did_you_mean(near)} Give success-file:PATTERN, http:URL, airflow:URL or dagster:URL, or a function.",
-        option="to",
+        f"{given}.{did_you_mean(near)} Give success-file:PATTERN, {urls}, or a function.", option="to"
     )
+
+
+def _kinds() -> list[str]:
+    """What a target's text may begin with."""
+    return ["success-file", "http", *plugin_names(PLUGINS)]
 
 
 def _require_options(kind: str, given: Mapping[str, Any]) -> None:
     for name in given:
-        if name not in _OPTIONS[kind]:
-            kinds = " and ".join(kind for kind, options in _OPTIONS.items() if name in options)
+        if name not in _OPTIONS.get(kind, _ASSET_OPTIONS):
+            all_kinds = {**_OPTIONS, **dict.fromkeys(plugin_names(PLUGINS), _ASSET_OPTIONS)}
+            kinds = " and ".join(kind for kind, options in all_kinds.items() if name in options)
             raise InvalidOptionError(f"{name} is an option for {kinds}, not for {kind}. Leave it out.", option=name)
-
-
-def _default_key(kind: str, unit: Unit) -> str:
-    return dagster.default_key(unit) if kind == "dagster" else airflow.KEY
 
 
 def _text(value: Any, name: str) -> str | None:

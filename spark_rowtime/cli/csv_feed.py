@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import span
 from spark_rowtime.cli.csv_rows import CsvRows
-from spark_rowtime.cli.sorted_runs import SortedRuns
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamCompleteError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-import spark_rowtime.kafka.sink as topic
+import spark_rowtime.drain.kafka.sink as topic
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
@@ -18,17 +18,18 @@ from spark_rowtime.cli.argument_texts import texts_of
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.drain_target import require_consumer_or
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.drain.kafka.address import KAFKA
+from spark_rowtime.drain.kafka.positions import POSITIONS
+from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, GatheringSink
+from spark_rowtime.drain.tables.open import openTableSink
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.kafka.address import KAFKA
-from spark_rowtime.kafka.positions import POSITIONS
 from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.stream import describeStream
-from spark_rowtime.tables.open import FORMATS, openTableSink
-from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink
+from spark_rowtime.types.plugins import plugin_names
 
 
 @click.command()
@@ -135,11 +136,12 @@ def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> 
         if "boundsEvery" in gathering:
             raise click.UsageError("--bounds-every is for tables: in a topic a bound costs no more than a row.")
         return lambda schema: topic.openTopicSink(target, schema, **gathering, **topical)
-    if target.partition(":")[0] not in FORMATS:
+    is_table = target.partition(":")[0] in plugin_names(PLUGINS)
+    if not is_table:
         require_consumer_or(target)
     if topical:
         raise click.UsageError("--key, --partitions, --config, --set, --positions and --anew are for topics of Kafka.")
-    if target.partition(":")[0] in FORMATS:
+    if is_table:
         return lambda schema: openTableSink(target, schema, **gathering)
     if gathering:
         raise click.UsageError(

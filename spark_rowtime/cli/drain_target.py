@@ -3,14 +3,15 @@
 import re
 from pathlib import Path
 
+from spark_rowtime.drain.sink import PLUGINS
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.tables.open import FORMATS
+from spark_rowtime.types.plugins import plugin_names
 
 _CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 _DOTTED = re.compile(r"([^\W\d][\w.]*)\.([A-Z]\w*)")
 """The name of a class with a dot before it, as Python writes it."""
-_TABLES = {**{name: name for name in FORMATS}, "deltalake": "delta", "delta-lake": "delta", "delta_lake": "delta"}
-"""The formats, by what they are called instead."""
+_CALLED = {"deltalake": "delta", "delta-lake": "delta", "delta_lake": "delta"}
+"""Formats, by what they are called instead."""
 _PERIODS = "date=%Y-%m-%d/hour=%H"
 _FORMS = (
     "delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE, parquet:FOLDER/date=%Y-%m-%d/hour=%H, kafka://HOST:PORT/TOPIC, or "
@@ -30,7 +31,7 @@ def require_consumer_or(target: str) -> None:
 
 def _as_format(kind: str, place: str) -> str | None:
     """What is meant by the name of a format in another form."""
-    meant = _TABLES.get(kind.lower())
+    meant = _CALLED.get(kind.lower(), kind.lower() if kind.lower() in plugin_names(PLUGINS) else None)
     if kind.lower() == "kafka":
         return f"Did you mean kafka://{place.lstrip('/') or 'HOST:PORT/TOPIC'}?"
     return None if meant is None else f"Did you mean {meant}:{place}?"

@@ -14,9 +14,9 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.cli.output import as_json, echo_json
-from spark_rowtime.cli.sorted_runs import SortedRuns
 from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
+from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.timestamps import to_interval

@@ -7,11 +7,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.properties import BATCH, BOUND, POSITION, QUERY, STRICT, bound_in, bound_properties
+from spark_rowtime.drain.tables.open import open_table
+from spark_rowtime.drain.tables.table import Table
 from spark_rowtime.errors import DataLostError, DisorderedOutputError, InvalidOptionError, ProducerFencedError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, currentRowtimeBound, local_property
-from spark_rowtime.tables.open import open_table
-from spark_rowtime.tables.properties import BATCH, BOUND, POSITION, QUERY, STRICT, bound_in, bound_properties
-from spark_rowtime.tables.table import Table
 from spark_rowtime.types.arguments import to_text
 from spark_rowtime.types.schema import ROWTIME, columns_of
 from spark_rowtime.types.timestamps import show_micros

@@ -3,7 +3,7 @@
 from typing import Any
 
 import spark_rowtime as rt
-from spark_rowtime.kafka.sink import TopicSink, openTopicSink
+from spark_rowtime.drain.kafka.sink import TopicSink, openTopicSink
 
 SMALL = {"every": "0 s", "maxRows": 7}
 QUICK = {"reconnect.backoff.max.ms": 100}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import transactions
+from spark_rowtime.drain.kafka import transactions
 from tests.kafka.test_transactions import LAST, stream  # noqa: F401  (a fixture)
 from tests.kafka.topics import drain, messages, opened, rows_and_bound
 

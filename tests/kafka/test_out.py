@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
-from spark_rowtime.kafka import KafkaFeed, cluster, positions, topics
-from spark_rowtime.kafka.sink import PARTITIONS_CHECK_SECONDS
+from spark_rowtime.drain.kafka import cluster, positions
+from spark_rowtime.drain.kafka.sink import PARTITIONS_CHECK_SECONDS
+from spark_rowtime.kafka import KafkaFeed, topics
 from tests.kafka.broker import CERTIFICATE, PASSWORD
 from tests.kafka.test_out_messages import VALUES
 from tests.kafka.topics import drain, messages, opened, rows_and_bound
@@ -338,7 +339,7 @@ def test_a_transaction_that_takes_too_long_is_an_error(
     kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = kafka.topic()
-    monkeypatch.setattr("spark_rowtime.kafka.messages.BATCH_ROWS", 1)
+    monkeypatch.setattr("spark_rowtime.drain.kafka.messages.BATCH_ROWS", 1)
 
     def slow(row: dict[str, Any]) -> str:
         if row["n"] == 8:

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
-from spark_rowtime.kafka.address import topic_address
-from spark_rowtime.kafka.json_rows import json_rows
-from spark_rowtime.kafka.messages import RowMessages, key_bytes, resolved_message
+from spark_rowtime.drain.kafka.address import topic_address
+from spark_rowtime.drain.kafka.json_rows import json_rows
+from spark_rowtime.drain.kafka.messages import RowMessages, key_bytes, resolved_message
+from spark_rowtime.drain.kafka.sink import openTopicSink
 from spark_rowtime.kafka.settings import client_settings, redacted, settings_in_file
-from spark_rowtime.kafka.sink import openTopicSink
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"

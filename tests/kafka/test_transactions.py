@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import positions, quiet
+from spark_rowtime.drain.kafka import positions
+from spark_rowtime.kafka import quiet
 from tests.kafka.beside import Beside, hourly, promise
 from tests.kafka.feeds import message, moment, numbers, read
 from tests.kafka.hanging import end, ended, left_open, readable

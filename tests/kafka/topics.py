@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 import spark_rowtime as rt
-from spark_rowtime.kafka.sink import TopicSink, openTopicSink
+from spark_rowtime.drain.kafka.sink import TopicSink, openTopicSink
 
 READING = {
     "group.id": "tests",

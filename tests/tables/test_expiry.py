@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 import spark_rowtime as rt
-from spark_rowtime.tables.open import open_table
+from spark_rowtime.drain.tables.open import open_table
 from spark_rowtime.types.schema import stream_schema
 from tests.tables.lake import Lake
 from tests.tables.test_drain import SCHEMA

@@ -15,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
 import spark_rowtime as rt
-from spark_rowtime.tables import outcome
+from spark_rowtime.drain.tables import outcome
 from tests.tables.lake import TRANSACTIONAL, Lake
 from tests.tables.test_drain import SCHEMA, fill
 from tests.tables.test_refused import drained, opened

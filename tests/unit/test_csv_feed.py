@@ -14,7 +14,7 @@ import spark_rowtime as rt
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
-from spark_rowtime.cli.sorted_runs import SortedRuns
+from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.types.schema import TIMESTAMP, rowtime_micros
 
 HOUR = 3_600_000_000

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import positions
+from spark_rowtime.drain.kafka import positions
+from spark_rowtime.drain.kafka.positions import KeptPosition, Positions
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
-from spark_rowtime.kafka.positions import KeptPosition, Positions
 from spark_rowtime.kafka.topics import Part, TopicState
 
 PART = Part("orders", 1)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_rowtime.tables.periods import Pattern, split_pattern
+from spark_rowtime.drain.tables.pattern import Pattern, split_pattern
 from spark_rowtime.types.timestamps import END, LARGEST, LEAST, to_micros
 
 PATTERNS = ("%Y", "y=%Y/m=%m", "date=%Y-%m-%d", "%Y/%j", "date=%Y-%m-%d/hour=%H", "%Y%m%d/%H%M", "%Y-%j/100%%/%H")

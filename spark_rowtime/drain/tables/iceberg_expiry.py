@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from spark_rowtime.tables.iceberg_lineage import marks
+from spark_rowtime.drain.tables.iceberg_lineage import marks
 
-LOG = logging.getLogger("spark_rowtime.tables")
+LOG = logging.getLogger("spark_rowtime.drain.tables")
 AGE, KEPT, GC = "history.expire.max-snapshot-age-ms", "history.expire.min-snapshots-to-keep", "gc.enabled"
 """Iceberg's own settings of a table, which count here, too."""
 NEWEST = 100

@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from spark_rowtime.drain.properties import BATCH, COMMIT, QUERY
+from spark_rowtime.drain.tables.delta_log import RESTORE, in_sight
+from spark_rowtime.drain.tables.outcome import settled
+from spark_rowtime.drain.tables.table import Table, require_names, require_same
 from spark_rowtime.errors import DataLostError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
-from spark_rowtime.tables.delta_log import RESTORE, in_sight
-from spark_rowtime.tables.outcome import settled
-from spark_rowtime.tables.properties import BATCH, COMMIT, QUERY
-from spark_rowtime.tables.table import Table, require_names, require_same
 from spark_rowtime.types.extras import import_extra
 
 _DRAIN = "rowtime.drain"
@@ -28,7 +28,7 @@ class DeltaTable(Table):
     """
 
     def __init__(self, target: str, schema: pa.Schema | None) -> None:
-        super().__init__(target)
+        super().__init__(target, schema)
         self._library = import_extra("deltalake", "delta", target)
         self._path = target.removeprefix("delta:")
         if schema is not None:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from spark_rowtime.kafka.cluster import REQUEST_SECONDS, Cluster
+from spark_rowtime.drain.kafka.cluster import REQUEST_SECONDS, Cluster
+from spark_rowtime.drain.properties import BOUND
 from spark_rowtime.kafka.topics import TopicState
-from spark_rowtime.tables.properties import BOUND
 
 LAST_MESSAGES = 1_000
 """How many offsets at the end of each partition are looked at: a drain puts a new bound behind its rows in each."""

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties
+from spark_rowtime.drain.sink import GatheringSink
+from spark_rowtime.drain.tables.folders import FOLDER, STATE, locked, read_root_state, read_state, sync, write_whole
+from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
+from spark_rowtime.drain.tables.table import require_same
 from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
 from spark_rowtime.reader.release import position_before
 from spark_rowtime.store.forks import keep_for_ever
-from spark_rowtime.tables.folders import FOLDER, STATE, locked, read_state, sync, write_whole
-from spark_rowtime.tables.periods import Pattern, Period, split_pattern
-from spark_rowtime.tables.properties import POSITION, bound_in, bound_properties
-from spark_rowtime.tables.sink import GatheringSink
-from spark_rowtime.tables.table import require_same
 from spark_rowtime.types.timestamps import END
 
 _SCHEMA, _PATTERN = "schema", "pattern"
@@ -53,6 +53,16 @@ class ParquetSink(GatheringSink):
         self._complete = self.rowtimeBound
         for left in self._work.glob("*.parquet"):
             left.unlink()
+
+    @classmethod
+    def open_sink(cls, target: str, schema: pa.Schema, every: int, max_rows: int, bounds_every: int) -> "ParquetSink":  # noqa: ARG003
+        """A sink into the folders. A bound without rows costs nothing there."""
+        return cls(target, schema, every, max_rows)
+
+    @staticmethod
+    def read_bound(target: str) -> RowtimeBound | None:
+        """The bound of the last complete period; ``target`` may be the folder alone."""
+        return bound_in(read_root_state(target))
 
     def _continued(self, schema: pa.Schema) -> dict[str, str]:
         """The state of the folders; raises if it is one of other columns, or of another pattern."""

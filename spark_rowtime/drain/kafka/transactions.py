@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from spark_rowtime.drain.kafka.cluster import REQUEST_SECONDS, Cluster
+from spark_rowtime.drain.kafka.messages import Message
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.kafka.cluster import REQUEST_SECONDS, Cluster
-from spark_rowtime.kafka.messages import Message
 
 PREFIX = "rowtime-drain-"
 """How a transactional.id begins; the topic's name follows. So the brokers know two drains into one topic."""

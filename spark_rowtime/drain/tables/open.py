@@ -1,27 +1,17 @@
 """openTableSink and readTableBound: a table by its name, whatever its format."""
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
-
-import pyarrow as pa
+from typing import Any, cast
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, Format, GatheringSink
+from spark_rowtime.drain.tables.table import Table
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.tables.delta import DeltaTable
-from spark_rowtime.tables.folders import read_root_state
-from spark_rowtime.tables.iceberg import IcebergTable
-from spark_rowtime.tables.parquet import ParquetSink
-from spark_rowtime.tables.properties import bound_in
-from spark_rowtime.tables.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, GatheringSink, TableSink
-from spark_rowtime.tables.table import Table
 from spark_rowtime.types.arguments import known_keywords, to_count
+from spark_rowtime.types.plugins import plugin
 from spark_rowtime.types.schema import columns_of, stream_schema
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import to_required_interval
-
-TABLES: dict[str, Callable[[str, pa.Schema | None], Table]] = {"delta": DeltaTable, "iceberg": IcebergTable}
-FORMATS = (*TABLES, "parquet")
 
 
 @known_keywords
@@ -75,10 +65,7 @@ def openTableSink(
     interval, bounds = to_required_interval(every, "every"), to_required_interval(boundsEvery, "boundsEvery")
     rows = to_count(maxRows, "maxRows", 1)
     columns = stream_schema(schema)
-    kind = _format(target)
-    if kind == "parquet":
-        return ParquetSink(target, columns, interval, rows)
-    return TableSink(TABLES[kind](target, columns), columns, interval, rows, bounds_every=bounds)
+    return _format(target).open_sink(target, columns, interval, rows, bounds)
 
 
 def readTableBound(target: str) -> RowtimeBound | None:
@@ -100,29 +87,26 @@ def readTableBound(target: str) -> RowtimeBound | None:
         complete = spark.read.format("delta").load("/lake/orders").where(col("rowtime") < bound.time)
         ```
     """
-    kind = _format(target)
-    if kind == "parquet":
-        return bound_in(read_root_state(target))
-    return bound_in(TABLES[kind](target, None).properties)
+    return _format(target).read_bound(target)
 
 
 def open_table(target: str, schema: Any) -> Table:
     """A Delta or Iceberg table with these columns, of which none need be ``rowtime``."""
-    kind = _format(target)
-    if kind == "parquet":
+    found = _format(target)
+    if not (isinstance(found, type) and issubclass(found, Table)):
         raise InvalidOptionError(
-            f"{target!r}: folders of Parquet files have no commit that could hold a query's batch. Give delta:PATH or "
+            f"{target!r} has no commit that could hold a query's batch. Give delta:PATH or "
             "iceberg:CATALOG.NAMESPACE.TABLE.",
             option="target",
             value=target,
         )
-    return TABLES[kind](target, columns_of(schema))
+    return found(target, columns_of(schema))
 
 
-def _format(target: Any) -> str:
+def _format(target: Any) -> Format:
     kind, _, rest = target.partition(":") if isinstance(target, str) else ("", "", "")
-    if kind in FORMATS and rest:
-        return str(kind)
+    if rest and (found := plugin(PLUGINS, kind)) is not None:
+        return cast("Format", found)
     raise InvalidOptionError(
         f"target={short_repr(target)} does not name a table. Give delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE or "
         "parquet:FOLDER/date=%Y-%m-%d/hour=%H.",

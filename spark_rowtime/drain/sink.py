@@ -9,11 +9,13 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.properties import POSITION, QUERY, bound_in, bound_properties, exact_bound
 from spark_rowtime.errors import InvalidOptionError, SinkClosedError
 from spark_rowtime.store.forks import close_in_children
-from spark_rowtime.tables.properties import POSITION, QUERY, bound_in, bound_properties, exact_bound
 from spark_rowtime.types.schema import batch_to_schema
 
+PLUGINS = "spark_rowtime.drain"
+"""The group of entry points that name kinds of tables, each a ``Format``."""
 SECOND_MICROS = 1_000_000
 EVERY, MAX_ROWS = "10 seconds", 1_000_000
 """The default interval between two commits, and the default number of rows that one gathers."""
@@ -215,6 +217,16 @@ class Transactional(Protocol):
 
     def append(self, rows: pa.Table, properties: Mapping[str, str]) -> None:
         """Commits rows, which may be none, with properties."""
+
+
+class Format(Protocol):
+    """A kind of table, ``KIND:PLACE``. The entry point is an object, such as a class, with these two calls."""
+
+    def open_sink(self, target: str, schema: pa.Schema, every: int, max_rows: int, bounds_every: int) -> GatheringSink:
+        """A sink into ``target``, as ``openTableSink``; intervals are in microseconds."""
+
+    def read_bound(self, target: str) -> RowtimeBound | None:
+        """The bound of the table's last commit; None if there is none."""
 
 
 class TableSink(GatheringSink):

@@ -1,23 +1,25 @@
-"""Periods: the folders of a pattern such as ``date=%Y-%m-%d/hour=%H``, and the interval of event time of each."""
+"""Pattern: the folders of a pattern such as ``date=%Y-%m-%d/hour=%H``, and the interval of event time of each."""
 
 import re
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.periods import DAY_MICROS, HOUR_MICROS, MINUTE_MICROS, Unit, to_unit
 from spark_rowtime.types.timestamps import END, EPOCH, from_micros
 
 _DIRECTIVE = re.compile("%(.?)")
-_UNITS = {"Y": "year", "m": "month", "d": "day", "j": "day", "H": "hour", "M": "minute"}
+_LETTERS = {"Y": "year", "m": "month", "d": "day", "j": "day", "H": "hour", "M": "minute"}
 _COARSER = {"month": "year", "day": "year", "hour": "day", "minute": "hour"}
 """The unit without which a unit does not name one interval: hour=14 alone is one of every day."""
-_LENGTHS = {"day": timedelta(days=1), "hour": timedelta(hours=1), "minute": timedelta(minutes=1)}
-_MINUTE: dict[str, Any] = {"second": 0, "microsecond": 0}
-_HOUR = {**_MINUTE, "minute": 0}
-_DAY = {**_HOUR, "hour": 0}
-_MONTH = {**_DAY, "day": 1}
-_STARTS = {"minute": _MINUTE, "hour": _HOUR, "day": _DAY, "month": _MONTH, "year": {**_MONTH, "month": 1}}
-"""What the fields of a time are at the start of each unit."""
+_UNITS = {
+    "minute": Unit(MINUTE_MICROS),
+    "hour": Unit(HOUR_MICROS),
+    "day": Unit(DAY_MICROS),
+    "month": to_unit("1 month"),
+    "year": to_unit("1 year"),
+}
+"""From the finest on."""
 
 
 class Period(NamedTuple):
@@ -37,7 +39,7 @@ class Pattern:
 
     def __init__(self, pattern: str) -> None:
         self.text = pattern
-        units = {self._unit(letter) for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
+        units = {self._named(letter) for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
         if "j" in _DIRECTIVE.findall(pattern):
             units |= {"month"}
         if not units:
@@ -47,12 +49,12 @@ class Pattern:
         for unit in units:
             if (coarser := _COARSER.get(unit)) is not None and coarser not in units:
                 raise _wrong(pattern, f"it has the {unit}, but not the {coarser}")
-        self.unit = next(unit for unit in ("minute", "hour", "day", "month", "year") if unit in units)
+        self._unit = next(unit for name, unit in _UNITS.items() if name in units)
 
-    def _unit(self, letter: str) -> str:
-        if letter not in _UNITS:
+    def _named(self, letter: str) -> str:
+        if letter not in _LETTERS:
             raise _wrong(self.text, f"%{letter} is not one of %Y, %m, %d, %j, %H, %M and %%")
-        return _UNITS[letter]
+        return _LETTERS[letter]
 
     @property
     def columns(self) -> list[str]:
@@ -61,15 +63,12 @@ class Pattern:
 
     def period(self, micros: int) -> Period:
         """The period of a time in microseconds."""
-        start = from_micros(micros).replace(**_STARTS[self.unit])
+        start = self._unit.floor(from_micros(micros))
         return Period(start.strftime(self.text), _micros(start), self._end(start))
 
     def _end(self, start: datetime) -> int:
         try:
-            if self.unit in _LENGTHS:
-                return _micros(start + _LENGTHS[self.unit])
-            months = start.month + (0 if self.unit == "month" else 11)
-            return _micros(start.replace(year=start.year + months // 12, month=months % 12 + 1))
+            return _micros(self._unit.after(start))
         except (OverflowError, ValueError):  # the last period, in the year 9999
             return END
 

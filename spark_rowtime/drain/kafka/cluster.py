@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from spark_rowtime.drain.kafka.address import TopicAddress
 from spark_rowtime.errors import (
     InvalidOptionError,
     KafkaUnavailableError,
@@ -12,7 +13,6 @@ from spark_rowtime.errors import (
     RowtimeError,
     SchemaMismatchError,
 )
-from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import LOG, Told
 from spark_rowtime.kafka.settings import of_connections, redacted
 from spark_rowtime.kafka.topics import Topics, TopicState

@@ -8,9 +8,9 @@ import json
 import time
 from typing import Any, NamedTuple
 
+from spark_rowtime.drain.kafka.cluster import Cluster
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.client import LOG
-from spark_rowtime.kafka.cluster import Cluster
 from spark_rowtime.kafka.topics import Part, TopicState
 
 POSITIONS = "rowtime-positions"

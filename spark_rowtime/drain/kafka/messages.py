@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.kafka.json_rows import json_rows, plain_texts, require_json
+from spark_rowtime.drain.properties import bound_properties
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
-from spark_rowtime.kafka.json_rows import json_rows, plain_texts, require_json
-from spark_rowtime.tables.properties import bound_properties
 from spark_rowtime.types.short_repr import short_repr
 
 Message = tuple[bytes | None, bytes]

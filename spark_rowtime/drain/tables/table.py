@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.properties import bound_in
+from spark_rowtime.drain.sink import TableSink
 from spark_rowtime.errors import ProducerFencedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.types.schema import columns_of
 
@@ -20,7 +23,7 @@ class Table(ABC):
     those that this writer knows. So of two writers that continue from one position, one is fenced.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, schema: pa.Schema | None) -> None:  # noqa: ARG002
         self.target = target
         self.properties: dict[str, str] = {}
         """The properties of the last commit by spark-rowtime, as this writer knows them."""
@@ -43,6 +46,16 @@ class Table(ABC):
             "is in the table. Run the drain again once there are fewer.",
             path=self.target,
         )
+
+    @classmethod
+    def open_sink(cls, target: str, schema: pa.Schema, every: int, max_rows: int, bounds_every: int) -> TableSink:
+        """A sink that gathers rows for a drain; intervals are in microseconds."""
+        return TableSink(cls(target, schema), schema, every, max_rows, bounds_every=bounds_every)
+
+    @classmethod
+    def read_bound(cls, target: str) -> RowtimeBound | None:
+        """The bound of the table's last commit by spark-rowtime; None if there is none."""
+        return bound_in(cls(target, None).properties)
 
     @abstractmethod
     def lastBatch(self, query: str) -> int | None:

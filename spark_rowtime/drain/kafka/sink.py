@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from spark_rowtime.kafka.address import topic_address
-from spark_rowtime.kafka.cluster import Cluster
-from spark_rowtime.kafka.messages import RowMessages, Value
-from spark_rowtime.kafka.positions import POSITIONS
+from spark_rowtime.drain.kafka.address import topic_address
+from spark_rowtime.drain.kafka.cluster import Cluster
+from spark_rowtime.drain.kafka.messages import RowMessages, Value
+from spark_rowtime.drain.kafka.positions import POSITIONS
+from spark_rowtime.drain.kafka.topic import Topic
+from spark_rowtime.drain.sink import TableSink
 from spark_rowtime.kafka.settings import client_settings
-from spark_rowtime.kafka.topic import Topic
-from spark_rowtime.tables.sink import TableSink
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
 from spark_rowtime.types.schema import stream_schema
 from spark_rowtime.types.timestamps import to_required_interval

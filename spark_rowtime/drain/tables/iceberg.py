@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_rowtime.drain.properties import BATCH, QUERY
+from spark_rowtime.drain.tables.iceberg_commit import AskingCatalog
+from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
+from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
+from spark_rowtime.drain.tables.table import Table, require_names, require_same
 from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.store.forks import no_fork, was_interrupted
-from spark_rowtime.tables.iceberg_commit import AskingCatalog
-from spark_rowtime.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
-from spark_rowtime.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
-from spark_rowtime.tables.properties import BATCH, QUERY
-from spark_rowtime.tables.table import Table, require_names, require_same
 from spark_rowtime.types.extras import import_extra
 
 _RETRIES = "commit.retry.num-retries"
@@ -29,7 +29,7 @@ class IcebergTable(Table):
     """The time in seconds, by which snapshots expire: a snapshot has the wall clock's."""
 
     def __init__(self, target: str, schema: pa.Schema | None) -> None:
-        super().__init__(target)
+        super().__init__(target, schema)
         name, _, self._name = target.removeprefix("iceberg:").partition(".")
         if not name or "." not in self._name:
             raise InvalidOptionError(

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from spark_rowtime.drain.properties import marked
 from spark_rowtime.errors import DataLostError
-from spark_rowtime.tables.properties import marked
 
 SNAPSHOT = "rowtime.snapshot"
 """The table's property with the id of the snapshot that its other properties are of."""

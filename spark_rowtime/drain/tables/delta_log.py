@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from spark_rowtime.drain.properties import marked
 from spark_rowtime.errors import DataLostError
-from spark_rowtime.tables.properties import marked
 
 RESTORE, _WHOLE = "RESTORE", (None, "", "[]")
 """The operation that sets a table back; what Spark and deltalake call the predicate of a write of all rows."""

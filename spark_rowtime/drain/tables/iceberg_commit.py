@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spark_rowtime.tables.outcome import settled
+from spark_rowtime.drain.tables.outcome import settled
 from spark_rowtime.types.extras import import_extra
 
 

@@ -5,9 +5,9 @@ import json
 import os
 from pathlib import Path
 
+from spark_rowtime.drain.tables.pattern import split_pattern
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.forks import Descriptor, no_fork
-from spark_rowtime.tables.periods import split_pattern
 
 FOLDER = "_rowtime"
 """Its name. Spark and others skip such names."""

@@ -1,0 +1,1 @@
+"""Streams into what keeps rows, bound and position together: tables, and topics of Kafka."""
