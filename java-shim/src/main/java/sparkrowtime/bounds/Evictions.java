@@ -105,8 +105,8 @@ public class Evictions {
   private void joined(SparkPlan side, List<Expression> keys, JoinStateWatermarkPredicate by) {
     for (Attribute time : Scala.list(side.output())) {
       if (Rowtime.isWatermarked(time)) {
-        long evictedMs = by == null ? 0 : JoinSides.evictedMs(by);
-        long above = evictedMs > 0 && isBy(time, keys, by) ? evictedMs * 1000 : NOTHING;
+        long evicted = by == null ? 0 : JoinSides.evicted(by);
+        long above = evicted > 0 && isBy(time, keys, by) ? evicted : NOTHING;
         joins.merge(time.exprId(), above, Math::min);
       }
     }

@@ -9,6 +9,8 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.FullOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
@@ -18,7 +20,6 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWate
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StreamingDeduplicateExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateKeyWatermarkPredicate;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateValueWatermarkPredicate;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicate;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates;
@@ -162,13 +163,11 @@ public record JoinSides(SideEviction left, SideEviction right) {
         .reduce(inputMs, Math::min);
   }
 
-  /** The largest time, in ms, of the rows that a predicate evicts. */
-  public static long evictedMs(JoinStateWatermarkPredicate by) {
-    if (by instanceof JoinStateValueWatermarkPredicate value) {
-      return value.stateWatermark();
-    } else if (by instanceof JoinStateKeyWatermarkPredicate key) {
-      return key.stateWatermark();
+  /** The largest time, in microseconds, of the rows that a predicate evicts. */
+  public static long evicted(JoinStateWatermarkPredicate by) {
+    if (by.expr() instanceof LessThanOrEqual upTo && upTo.right() instanceof Literal time) {
+      return (Long) time.value();
     }
-    throw new ShimMismatch("a join to evict by key or by value, not by " + by.getClass(), null);
+    throw new ShimMismatch("a join to evict what is at a time or before it, not by " + by.expr(), null);
   }
 }
