@@ -1,8 +1,8 @@
-"""The build hook: compiles the jar, and puts what Spark looks for where Spark looks for it.
+"""The build hook: compiles the jars, and puts what Spark looks for where Spark looks for it.
 
-Into every wheel: the jar (which git ignores, so hatchling would leave it out) and, at the top level,
-``pyspark_rowtime.py``, where Spark finds ``format("rowtime")`` by itself. An editable install gets
-the same: the jar in the source tree, the module beside the ``.pth`` file.
+Into every wheel and source distribution: a jar for each minor version of Spark (git ignores them, so pyproject.toml
+names them for hatchling). An editable install has at least the one for the PySpark that is installed. At the top level
+of each wheel: ``pyspark_rowtime.py``, where Spark finds ``format("rowtime")`` by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-JAR = "spark_rowtime/jars/spark-rowtime.jar"
 FINDER = "spark_rowtime/spark/pyspark_rowtime.py"
 
 
@@ -22,16 +21,17 @@ class RowtimeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Before hatchling collects the files."""
-        if self.target_name != "wheel":
-            return
-        root = Path(self.root)
-        self._load(root / "java-shim" / "build.py").build_jar(root / JAR)
-        includes = build_data["force_include_editable" if version == "editable" else "force_include"]
-        includes[str(root / FINDER)] = "pyspark_rowtime.py"
-        if version != "editable":
-            includes[str(root / JAR)] = JAR
+        build, is_editable = self._build(), version == "editable"
+        if is_editable and build.is_installed():
+            build.build_installed()
+        else:
+            build.build_all()
+        if self.target_name == "wheel":
+            includes = build_data["force_include_editable" if is_editable else "force_include"]
+            includes[str(Path(self.root) / FINDER)] = "pyspark_rowtime.py"
 
-    def _load(self, script: Path) -> Any:
+    def _build(self) -> Any:
+        script = Path(self.root) / "java-shim" / "build.py"
         spec = importlib.util.spec_from_file_location("rowtime_jar_build", script)
         assert spec is not None
         assert spec.loader is not None

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from tests.mavenjars import MissingJarsError, dependency, fetched
+from scripts.mavenjars import MissingJarsError, dependency, fetched
 
 VERSION = "14.24.0"
 _GROUP, _ARTIFACT = "io.zonky.test.postgres", "embedded-postgres-binaries-linux-{machine}"

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,8 +22,8 @@ def set_spark_home() -> None:
 
 
 def _linked(package: Path) -> Path:
-    """The home of this environment; it is made if there is none."""
-    home = Path(sys.prefix) / "spark-home"
+    """The home of this environment and PySpark; it is made if there is none."""
+    home = Path(sys.prefix) / f"spark-home-{version('pyspark')}"
     if not home.exists():
         made = Path(tempfile.mkdtemp(dir=home.parent, prefix="spark-home-"))
         _fill(made, package)

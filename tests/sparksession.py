@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
+from spark_rowtime.spark.settings import FILE_SYSTEM, FILES
 
 STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -23,9 +24,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.rowtime.adapters": ", ".join(ADAPTERS),
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+    FILES: FILE_SYSTEM,
     STATE_PROVIDER: ROCKSDB,
 }
 

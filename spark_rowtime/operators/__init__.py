@@ -5,6 +5,7 @@ sink may follow. On a batch DataFrame each operator is the SQL window function w
 On streams they need Spark's RocksDB state store and the pip extra ``operators``.
 """
 
+import spark_rowtime.spark  # noqa: F401  (first: it says which PySpark is needed)
 from spark_rowtime.operators.cascading import cascadingAggregate
 from spark_rowtime.operators.sliding import slidingAggregate
 

@@ -2,10 +2,9 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Any, TypeVar
 
-from spark_rowtime.errors import ShimMissingError
+from spark_rowtime.spark.jars import jar_path
 from spark_rowtime.spark.running_session import check_running
 from spark_rowtime.spark.settings import said, suited
 
@@ -16,31 +15,28 @@ ADAPTERS, ADAPTERS_VARIABLE = "spark.rowtime.adapters", "ROWTIME_ADAPTERS"
 """The setting that lists the adapters that queries may host, as ``module:Class`` separated by commas; and the variable
 of the JVM's environment from which the source's Python processes read that list."""
 
-_JAR = Path(__file__).resolve().parent.parent / "jars" / "spark-rowtime.jar"
-
 Builder = TypeVar("Builder")
 
 
 def jarPath() -> str:
     """Returns the path of the jar with Spark's extension, for ``spark.jars`` or ``--jars``.
 
+    There is one for each minor version of Spark. This is the one for the PySpark that is installed.
+
     Returns:
         An absolute path in the installed package.
 
     Raises:
-        ShimMissingError: The jar does not exist, because this copy of spark-rowtime was not built.
+        ShimMissingError: There is none for this PySpark; or it does not exist, because this copy of spark-rowtime was
+            not built.
+        ExtraNotInstalledError: PySpark is not installed.
 
     Example:
         ```python
         builder = SparkSession.builder.config("spark.jars", rt.jarPath())
         ```
     """
-    if not _JAR.exists():
-        raise ShimMissingError(
-            f"{_JAR} does not exist: this copy of spark-rowtime was not built. From a source tree, run "
-            "'python java-shim/build.py' (needs a JDK, 17 or later); otherwise install the wheel."
-        )
-    return str(_JAR)
+    return str(jar_path())
 
 
 def configure(builder: Builder) -> Builder:
@@ -64,7 +60,9 @@ def configure(builder: Builder) -> Builder:
 
     Raises:
         ShimMissingError: Spark already runs in this process and cannot load the extension, because a JVM
-            loads jars only when it starts and keeps running after ``spark.stop()``; or the jar does not exist.
+            loads jars only when it starts and keeps running after ``spark.stop()``; or there is no jar for this
+            PySpark.
+        ExtraNotInstalledError: PySpark is not installed.
 
     Example:
         ```python

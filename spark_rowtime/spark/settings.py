@@ -8,13 +8,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, __version__
 from pyspark.find_spark_home import _find_spark_home
 
 FILES = "spark.sql.streaming.checkpointFileManagerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 
-_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_PACKAGE = "streaming" if __version__.startswith("4.0.") else "streaming.checkpointing"
+FILE_SYSTEM = f"org.apache.spark.sql.execution.{_PACKAGE}.FileSystemBasedCheckpointFileManager"
+"""The value of FILES that does without Hadoop's native library."""
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
 
 
@@ -32,7 +34,7 @@ def suited(configured: dict[str, str]) -> dict[str, str]:
     cores = _local_cores(configured.get("spark.remote", configured.get("spark.master", "local[*]")))
     if cores is None or SparkContext._active_spark_context is not None:  # noqa: SLF001
         return {}
-    wanted = {FILES: _FILE_SYSTEM, PARTITIONS: str(cores)}
+    wanted = {FILES: FILE_SYSTEM, PARTITIONS: str(cores)}
     return {key: value for key, value in wanted.items() if key not in configured}
 
 

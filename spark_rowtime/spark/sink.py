@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from spark_rowtime.errors import DataLostError, StreamExistsError, StreamNotFoundError
@@ -17,6 +17,14 @@ from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import create_store, in_database, open_kept_store
 from spark_rowtime.store.base import ProducerInfo, Store, StreamSettings
+
+try:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+except ImportError:  # in Spark 4.0 a task gives Arrow to each writer that is also one for batches
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
+
+    class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):  # type: ignore[misc, no-redef]
+        """The base that later versions of Spark have."""
 
 
 class RowtimeStreamWriter(Shipped, DataSourceStreamArrowWriter):

@@ -19,6 +19,7 @@ __all__ = ["AdapterSuite", "ConsumerSuite", "RowtimeTestStream"]
 def __getattr__(name: str) -> Any:
     """Imports PySpark only for the name that needs it."""
     if name == "RowtimeTestStream":
+        import spark_rowtime.spark  # noqa: F401, PLC0415  (first: it says which PySpark is needed)
         from spark_rowtime.testing.stream import RowtimeTestStream  # noqa: PLC0415
 
         return RowtimeTestStream

@@ -18,9 +18,10 @@ def rowtime_spark() -> "Iterator[SparkSession]":
 
     A project that has a session of its own overrides this fixture by one of the same name in its conftest.py.
     """
-    from pyspark.sql import SparkSession  # noqa: PLC0415  (the plugin is loaded in every run of pytest)
+    from spark_rowtime.spark.session import configure  # noqa: PLC0415  (the plugin is loaded in every run of pytest)
 
-    from spark_rowtime.spark.session import configure  # noqa: PLC0415
+    # isort: split
+    from pyspark.sql import SparkSession  # noqa: PLC0415  (after the module that says which PySpark is needed)
 
     builder = SparkSession.builder.master("local[2]").appName("rowtime tests")
     builder = builder.config("spark.ui.enabled", False).config("spark.sql.session.timeZone", "UTC")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from scripts.mavenjars import MissingJarsError
 from tests.crash.conftest import pytest_terminal_summary as show_faults
 from tests.crash.conftest import tally  # noqa: F401  (a fixture)
 from tests.kafka.jars import broker_jars, spark_jars
-from tests.mavenjars import MissingJarsError
 
 
 @pytest.fixture(scope="session")

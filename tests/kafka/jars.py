@@ -1,4 +1,4 @@
-"""The jars of Apache Kafka's broker and of Spark's Kafka source; see tests/mavenjars.py for where they are kept.
+"""The jars of Apache Kafka's broker and of Spark's Kafka source; see scripts/mavenjars.py for where they are kept.
 
     python -m tests.kafka.jars          fetches both; says what is missing, and why
 
@@ -9,7 +9,7 @@ tests use SPARK_KAFKA_NEWEST.
 import sys
 from pathlib import Path
 
-from tests.mavenjars import MissingJarsError, dependency, fetched, kept
+from scripts.mavenjars import MissingJarsError, dependency, fetched, kept
 
 KAFKA = "4.1.1"
 SPARK_KAFKA_NEWEST = "4.2.0"

@@ -14,7 +14,7 @@ import pyspark
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from tests.mavenjars import dependency, fetched
+from scripts.mavenjars import dependency, fetched
 from tests.sparksession import NATIVE_READ, make_session
 
 AMAZON, SDK_VERSION = "software.amazon.awssdk", "2.35.4"

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
+from scripts.mavenjars import MissingJarsError
 from spark_rowtime.store import open_store
 from tests.conftest import set_s3_environment
-from tests.mavenjars import MissingJarsError
 from tests.postgresserver import PostgresServer
 from tests.s3server import S3Server
 from tests.spark.over_s3a import s3a_jars

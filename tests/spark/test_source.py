@@ -305,7 +305,7 @@ def test_ignoring_bounds_is_plain_spark(pipe: Pipe) -> None:
 
 
 def test_no_jar_is_said_by_configure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_rowtime.spark.session._JAR", Path("/nowhere/spark-rowtime.jar"))
+    monkeypatch.setattr("spark_rowtime.spark.jars._FOLDER", Path("/nowhere"))
     for ask in (rt.jarPath, lambda: rt.configure(SparkSession.builder)):
         with pytest.raises(rt.ShimMissingError, match=r"java-shim/build\.py"):
             ask()

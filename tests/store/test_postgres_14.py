@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from scripts.mavenjars import MissingJarsError
 from spark_rowtime.store import check_store, copy_store, create_store, list_stores, open_store, rename_store
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import inline
 from spark_rowtime.types.alteration import columns_to_add
 from tests.crash.writers import story
-from tests.mavenjars import MissingJarsError
 from tests.postgres14 import programs_of_14
 from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, Writer

@@ -2,7 +2,7 @@
 
 from pyspark import __version__
 
-from tests.mavenjars import MissingJarsError, dependency, fetched
+from scripts.mavenjars import MissingJarsError, dependency, fetched
 
 SPARK = "4.2"
 """The newest Spark that Delta Lake has been built for."""

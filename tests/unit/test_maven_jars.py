@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mavenjars import CHECKSUMS, MissingJarsError, WrongJarError, check
+from scripts.mavenjars import CHECKSUMS, MissingJarsError, WrongJarError, check
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "a.jar").write_bytes(b"ab")
     known = "fb8e20fc2e4c3f248c60c39bd652f3c1347298bb977b8b4d5903b85055620603"
     (tmp_path / "sums").write_text(f"{known}  set-1/a.jar\n")
-    monkeypatch.setattr("tests.mavenjars.CHECKSUMS", tmp_path / "sums")
+    monkeypatch.setattr("scripts.mavenjars.CHECKSUMS", tmp_path / "sums")
     return tmp_path
 
 

@@ -12,6 +12,7 @@ import sparkrowtime.query.StateTimeouts;
 import sparkrowtime.sink.SinkWriters;
 import sparkrowtime.source.BoundedTable;
 import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
 
 /**
  * The entry point. Spark creates one instance for each session whose {@code spark.sql.extensions}
@@ -22,6 +23,7 @@ import sparkrowtime.support.Scala;
 public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    ShimMismatch.refuseOtherSpark();
     extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations(session, BoundedTable::over)));
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));

@@ -7,11 +7,12 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateKeyWatermarkPredicate;
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateValueWatermarkPredicate;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicate;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates;
 import sparkrowtime.plan.Operators;
@@ -107,8 +108,8 @@ public class Evictions {
   private void joined(SparkPlan side, List<Expression> keys, JoinStateWatermarkPredicate by) {
     for (Attribute time : Scala.list(side.output())) {
       if (Rowtime.isWatermarked(time)) {
-        long evictedMs = by == null ? 0 : evictedMs(by);
-        long above = evictedMs > 0 && isBy(time, keys, by) ? evictedMs * 1000 : NOTHING;
+        long evicted = by == null ? 0 : evicted(by);
+        long above = evicted > 0 && isBy(time, keys, by) ? evicted : NOTHING;
         joins.merge(time.exprId(), above, Math::min);
       }
     }
@@ -122,13 +123,11 @@ public class Evictions {
     return by.expr().references().contains(time);
   }
 
-  /** The largest time, in ms, of the rows that a predicate evicts. */
-  private static long evictedMs(JoinStateWatermarkPredicate by) {
-    if (by instanceof JoinStateValueWatermarkPredicate value) {
-      return value.stateWatermark();
-    } else if (by instanceof JoinStateKeyWatermarkPredicate key) {
-      return key.stateWatermark();
+  /** The largest time, in microseconds, of the rows that a predicate evicts. */
+  private static long evicted(JoinStateWatermarkPredicate by) {
+    if (by.expr() instanceof LessThanOrEqual upTo && upTo.right() instanceof Literal time) {
+      return (Long) time.value();
     }
-    throw new ShimMismatch("a join to evict by key or by value, not by " + by.getClass(), null);
+    throw new ShimMismatch("a join to evict what is at a time or before it, not by " + by.expr(), null);
   }
 }

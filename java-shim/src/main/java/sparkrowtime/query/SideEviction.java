@@ -1,7 +1,5 @@
 package sparkrowtime.query;
 
-import static org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.getStateWatermarkPredicates;
-
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -13,6 +11,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 import scala.Option;
+import sparkrowtime.compat.StatePredicates;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
@@ -150,16 +149,13 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
       return predicate(Scala.seq(List.of()), Scala.seq(List.of()), new GreaterThan(time, others), ms);
     }
 
-    /** Has no previous watermark, so that state format 4 looks at all its rows, and not at a range. */
     private JoinStateWatermarkPredicate predicate(
         scala.collection.immutable.Seq<Expression> left,
         scala.collection.immutable.Seq<Expression> right,
         Expression condition,
         long ms) {
       JoinStateWatermarkPredicates both =
-          getStateWatermarkPredicates(
-              join.left().output(), join.right().output(), left, right,
-              Option.apply(condition), Option.apply(ms), Option.empty(), false);
+          StatePredicates.of(join.left().output(), join.right().output(), left, right, Option.apply(condition), ms);
       JoinStateWatermarkPredicate own = Scala.orNull(isLeft ? both.left() : both.right());
       if (own == null) {
         throw new ShimMismatch("Spark to evict a join's rows by " + condition, null);

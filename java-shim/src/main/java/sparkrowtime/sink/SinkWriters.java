@@ -5,7 +5,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
-import org.apache.spark.sql.connector.write.WriteSummary;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
@@ -92,11 +91,6 @@ public final class SinkWriters extends ColumnarRule {
     @Override
     public void commit(WriterCommitMessage[] messages) {
       batch.commit(messages);
-    }
-
-    @Override
-    public void commit(WriterCommitMessage[] messages, WriteSummary summary) {
-      batch.commit(messages, summary);
     }
 
     @Override

@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import sparkrowtime.support.ShimMismatch;
 
@@ -43,6 +44,13 @@ public final class BoundedTable implements SupportsRead {
   @Override
   public String name() {
     return table.name();
+  }
+
+  /** What Spark 4.0 declares without a default. */
+  @Override
+  @SuppressWarnings("deprecation")
+  public StructType schema() {
+    return table.schema();
   }
 
   @Override

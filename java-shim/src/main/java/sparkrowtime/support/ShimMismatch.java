@@ -1,6 +1,7 @@
 package sparkrowtime.support;
 
 import java.util.function.Supplier;
+import sparkrowtime.compat.BuiltFor;
 
 /**
  * A Spark internal is not what this library was written for. The message starts with
@@ -15,13 +16,35 @@ public final class ShimMismatch extends IllegalStateException {
   public ShimMismatch(String expected, Throwable cause) {
     super(
         "ShimMismatchError: Spark "
-            + org.apache.spark.package$.MODULE$.SPARK_VERSION()
+            + running()
             + " differs internally from the versions that this jar was tested with ("
-            + TriedVersions.LIST
+            + BuiltFor.TRIED
             + "): expected "
             + expected
             + ". Use one of those versions, or read with option bounds=ignore.",
         cause);
+  }
+
+  private ShimMismatch(String message) {
+    super(message);
+  }
+
+  /** Refuses a Spark of another minor version, which can lack what the jar was compiled with. */
+  public static void refuseOtherSpark() {
+    if (!running().startsWith(BuiltFor.MINOR + ".")) {
+      throw new ShimMismatch(
+          "ShimMismatchError: this jar of spark-rowtime is for Spark "
+              + BuiltFor.MINOR
+              + ", and this is Spark "
+              + running()
+              + ". Take the jar that `rowtime jar` prints where PySpark "
+              + running()
+              + " is installed.");
+    }
+  }
+
+  private static String running() {
+    return org.apache.spark.package$.MODULE$.SPARK_VERSION();
   }
 
   /** Wraps each entry from Spark. A class, method or field that is missing is a mismatch, too. */

@@ -1,9 +1,9 @@
-"""Jars that tests need, fetched once with Maven and kept outside of the tree.
+"""Jars that tests and the build need, fetched once with Maven and kept outside of the tree.
 
 ROWTIME_JARS names another folder than ~/.cache/spark-rowtime/jars. What is there already is not fetched. A jar that is
-fetched has the checksum of tests/jars.sha256, or is not used. After a change of versions:
+fetched has the checksum of scripts/jars.sha256, or is not used. After a change of versions:
 
-    ROWTIME_JARS=new-folder python -m tests.mavenjars >>tests/jars.sha256
+    ROWTIME_JARS=new-folder python -m scripts.mavenjars >>scripts/jars.sha256
 
 prints the lines of all jars of that folder, for jars that the tests have fetched with ROWTIME_NEW_JARS=1.
 """
@@ -22,13 +22,14 @@ FETCH_SECONDS = 300.0
 NO_MAVEN = "{name} is not in {folder}, and there is no mvn to fetch it: install Maven, for example Debian's maven"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _PROJECT = (
-    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>rowtime</groupId>'
-    "<artifactId>jars</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>"
+    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>{parent}<groupId>rowtime'
+    "</groupId><artifactId>jars</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>"
 )
 _DEPENDENCY = (
     "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
     "<exclusions>{exclusions}</exclusions></dependency>"
 )
+_PARENT = "<parent><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version><relativePath/></parent>"
 _EXCLUSION = "<exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion>"
 
 
@@ -51,24 +52,28 @@ def kept(name: str) -> Path:
     return Path(os.environ.get("ROWTIME_JARS") or Path.home() / ".cache" / "spark-rowtime" / "jars") / name
 
 
-def fetched(name: str, dependencies: str) -> Path:
-    """The folder of these jars. One process fetches at a time; a folder that is there is whole."""
+def fetched(name: str, dependencies: str, parent: tuple[str, str, str] | None = None) -> Path:
+    """The folder of these jars. One process fetches at a time; a folder that is there is whole.
+
+    ``parent`` is group, artifact and version of the project whose properties the dependencies use.
+    """
     root = kept(name).parent
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (root / name).is_dir():
-            _fetch(root, name, dependencies)
+            inherited = _PARENT.format(*parent) if parent else ""
+            _fetch(root, name, _PROJECT.format(parent=inherited, dependencies=dependencies))
     return root / name
 
 
-def _fetch(root: Path, name: str, dependencies: str) -> None:
+def _fetch(root: Path, name: str, pom: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise MissingJarsError(NO_MAVEN.format(name=name, folder=root))
     with tempfile.TemporaryDirectory(dir=root) as scratch:
         project, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
-        project.write_text(_PROJECT.format(dependencies=dependencies))
+        project.write_text(pom)
         command = [maven, "-q", "-B", "-ntp", "-f", project, _PLUGIN, f"-DoutputDirectory={jars}"]
         _run([str(part) for part in [*command, "-DincludeScope=runtime"]], name)
         if "ROWTIME_NEW_JARS" not in os.environ:
@@ -81,7 +86,7 @@ def check(jars: Path, name: str) -> None:
     known = dict(reversed(line.split()) for line in CHECKSUMS.read_text().splitlines())
     found = dict(reversed(line.split()) for line in checksums(jars, name))
     if not any(path.startswith(f"{name}/") for path in known):
-        raise MissingJarsError(f"{CHECKSUMS.name} has no checksums for {name}; see tests/mavenjars.py")
+        raise MissingJarsError(f"{CHECKSUMS.name} has no checksums for {name}; see scripts/mavenjars.py")
     wrong = sorted(path for path, digest in found.items() if known.get(path) != digest)
     if wrong:
         raise WrongJarError(f"Maven has fetched other jars than {CHECKSUMS.name} has: {', '.join(wrong)}")
