@@ -15,6 +15,7 @@ from tests.streams import Pipe, opened, send
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "versions.md"
 MINUTES = tuple((f"10:{minute:02d}", minute) for minute in range(4))
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 LIMITS = ("maxRowsPerTrigger", "maxBytesPerTrigger")
 
 
@@ -53,6 +54,15 @@ def waits(pipe: Pipe) -> None:
         wait_for(lambda: any(question["seconds"] == 0.2 for question in asked(path)), "a long wait")
 
 
+def named(pipe: Pipe) -> None:
+    pipe.spark.conf.set(EVOLUTION, "true")
+    try:
+        frame = pipe.spark.readStream.format("rowtime").name("minutes").load(pipe.path("s"))
+        assert Watched().all_available(frame).rows == [*MINUTES]
+    finally:
+        pipe.spark.conf.unset(EVOLUTION)
+
+
 def ignoring(probe: Callable[..., None]) -> Callable[[Pipe], None]:
     return lambda pipe: probe(pipe, bounds="ignore")
 
@@ -63,6 +73,7 @@ PROBES: dict[str, Callable[[Pipe], None]] = {
     "`Trigger.AvailableNow` with limits": available_now_limited,
     "metrics in the query's progress": metrics,
     "a query without news waits for some, and is not asked a hundred times a second": waits,
+    "`readStream.name`, with source evolution": named,
     "`bounds=ignore`: `Trigger.AvailableNow`": ignoring(available_now),
     "`bounds=ignore`: `maxRowsPerTrigger`, `maxBytesPerTrigger`": ignoring(limited),
     "`bounds=ignore`: `Trigger.AvailableNow` with limits": ignoring(available_now_limited),
@@ -94,6 +105,9 @@ def test_a_cell(pipe: Pipe, row: str) -> None:
 def outcome(probe: Callable[[Pipe], None], pipe: Pipe) -> Any:
     try:
         probe(pipe)
+    except AttributeError as error:
+        assert "DataStreamReader" in str(error)
+        return "not in Spark"
     except StreamingQueryException as error:
         assert "InvalidOptionError" in str(error)
         assert any(name in str(error) for name in LIMITS)

@@ -52,7 +52,7 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     LogicalPlan plan = read.exists(this::isNewOfLateRows)
         ? read.resolveOperatorsUp(Scala.rewriting(node -> isNewOfLateRows(node) ? bounded((StreamingRelationV2) node) : node))
         : read;
-    if (!plan.exists(RowtimeReads::isRowtime)) {
+    if (!plan.exists(RowtimeReads::isRowtime) || plan.exists(RowtimeReads::isNaming)) {
       return plan;
     }
     LogicalPlan bounded = Marks.ofNames(plan.resolveOperatorsUp(Scala.rewriting(this::rewrite)));

@@ -1,5 +1,6 @@
 package sparkrowtime.plan;
 
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import sparkrowtime.support.Rowtime;
 
@@ -15,6 +16,14 @@ public final class RowtimeReads {
   /** Whether a node reads the late rows of a stream. */
   public static boolean isOfLateRows(Object node) {
     return isView("rejected", node);
+  }
+
+  /**
+   * Whether a node gives the relation below it the name of {@code readStream.name}. Spark puts the name into the relation
+   * and removes the node, if the relation is right below it. Spark 4.0 and 4.1 have no such node.
+   */
+  public static boolean isNaming(Object node) {
+    return node instanceof LogicalPlan plan && plan.nodeName().equals("NamedStreamingRelation");
   }
 
   private static boolean isView(String view, Object node) {

@@ -3,16 +3,14 @@ package sparkrowtime.python;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.EOFException;
-import java.io.IOException;
 import java.net.SocketException;
 import java.util.function.Supplier;
-import net.razorvine.pickle.PickleException;
-import net.razorvine.pickle.Unpickler;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
 import org.apache.spark.util.UninterruptibleThread;
+import sparkrowtime.support.PickledText;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
@@ -46,7 +44,7 @@ final class Planner {
   String ask(Offset about, ObjectNode question) {
     InputPartition[] answer = partitions(about, question);
     if (answer.length == 1 && answer[0] instanceof PythonStreamingInputPartition only) {
-      return text(only.pickedPartition());
+      return PickledText.of(only.pickedPartition());
     }
     throw new ShimMismatch("the answer of a Python source as its only partition", null);
   }
@@ -56,14 +54,6 @@ final class Planner {
     Offset from = stream.deserializeOffset(about.json());
     Offset asked = stream.deserializeOffset(question.toString());
     return answer(() -> stream.planInputPartitions(from, asked));
-  }
-
-  private static String text(byte[] pickled) {
-    try {
-      return (String) new Unpickler().loads(pickled);
-    } catch (IOException | PickleException | ClassCastException e) {
-      throw new ShimMismatch("the answer of a Python source to be a text", e);
-    }
   }
 
   /** A call without an answer. */
