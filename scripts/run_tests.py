@@ -30,6 +30,7 @@ TESTS = {
 SELECTED = {"test": "not long", "long": "long or search"}
 SMALL = {
     "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "30",
+    "ROWTIME_MODEL_LIVES": "25",
 }  # fmt: skip
 """How much the tests with the mark ``search`` try in `make test`."""
 HANGING_SECONDS = "300"

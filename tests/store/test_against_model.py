@@ -1,8 +1,10 @@
 """Random commands: each store does what the memory store does, through two handles at once."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.types.timestamps import END
 from tests.store.streams import SCHEMA, at, batch, without_times
 
+LIVES = int(os.environ.get("ROWTIME_MODEL_LIVES", "80"))
 NAMES = st.sampled_from(["a", "b", "ü"])
 TIMES = st.lists(st.integers(1, 40), min_size=1, max_size=4)
 LAST = 41
@@ -108,7 +111,8 @@ def parts(store: Store, after: Position, upto: Position) -> list[Any]:
     return [(p.seq, p.producer, p.rows, p.least, p.largest, r) for p, r in zip(found, rows, strict=True)]
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@pytest.mark.search
+@settings(max_examples=LIVES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     how=SETTINGS,
     expected=EXPECTED,
