@@ -1,5 +1,6 @@
 """Paths of streams in PostgreSQL: ``postgresql://[user@]host[:port]/database/stream[?option=value]``."""
 
+import os
 import re
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -10,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from spark_rowtime.errors import InvalidOptionError
 
 SCHEME = "postgresql://"
+_PORT = "5432"
 _SECRETS = ("password", "sslpassword")
 _HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
 _PATH = re.compile(
@@ -24,6 +26,14 @@ class Address(NamedTuple):
     path: str
     conninfo: str
     stream: str
+
+    @property
+    def server(self) -> tuple[str, str, str]:
+        """The host, the port and the name of the database, as the client library takes them."""
+        given = conninfo_to_dict(self.conninfo)
+        host = given.get("hostaddr") or given.get("host") or os.environ.get("PGHOST", "")
+        port = given.get("port") or os.environ.get("PGPORT") or _PORT
+        return str(host).lower(), str(port), str(given["dbname"])
 
     def other(self, stream: str) -> str:
         """Returns the path of another stream of the same database."""
