@@ -16,6 +16,10 @@ COMPLETE, NOT_COMPLETE, CANNOT_TELL = 0, 1, 2
 """The exit statuses."""
 _LINKS = ("link", "kind", "bound", "behind", "moved")
 
+_WITHIN = click.option(
+    "--within", multiple=True, metavar="FOLDER", help="Follow queries to streams there, too; repeat it for each."
+)
+
 
 @click.command()
 @click.argument("stream")
@@ -24,17 +28,24 @@ _LINKS = ("link", "kind", "bound", "behind", "moved")
 @click.option(
     "--silent-after", default="10 s", show_default=True, help="A producer that sent nothing for so long is silent."
 )
+@_WITHIN
 @as_json
 @click.pass_context
 def why(
-    context: click.Context, stream: str, at: str | None, query: str | None, silent_after: str, as_json: bool
+    context: click.Context,
+    stream: str,
+    at: str | None,
+    query: str | None,
+    silent_after: str,
+    within: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Name what holds a stream, and what would release it.
 
     The exit status is 0 if the stream is complete at the time, 1 if it is not, and 2 if that cannot be told.
     """
     try:
-        found = explain(stream, at, query=query, silentAfter=silent_after)
+        found = explain(stream, at, query=query, silentAfter=silent_after, within=within)
     except RowtimeError as error:
         click.echo(f"Error: {error}", err=True)
         context.exit(CANNOT_TELL)
@@ -55,6 +66,7 @@ def lines_of(found: Explanation, width: int, now: datetime) -> list[str]:
         ("held by", found.holder or ""),
         ("cause", "" if found.complete else f"{found.cause.value}: {found.note}"),
         ("remedy", found.remedy),
+        *(("not followed", path) for path in found.notFollowed),
     ]
     lines = [line for label, text in facts if text for line in fact(label, text, width)]
     return [*lines, "", *_chain(found, width, now)]
@@ -84,8 +96,9 @@ def _chain(found: Explanation, width: int, now: datetime) -> list[str]:
 @click.argument("token")
 @click.argument("stream")
 @click.option("--timeout", help="How long to wait, such as '30 s'; forever without it.")
+@_WITHIN
 @click.pass_context
-def wait(context: click.Context, token: str, stream: str, timeout: str | None) -> None:
+def wait(context: click.Context, token: str, stream: str, timeout: str | None, within: tuple[str, ...]) -> None:
     """Wait until what was flushed is in the results of a stream.
 
     TOKEN is what sink.flush() has returned. The exit status is 0 when it is there, 1 if it is not after the timeout,
@@ -93,7 +106,7 @@ def wait(context: click.Context, token: str, stream: str, timeout: str | None) -
     """
     status = COMPLETE
     try:
-        wait_for(token, stream, timeout=timeout)
+        wait_for(token, stream, timeout=timeout, within=within)
     except RowtimeError as error:
         click.echo(f"Error: {error}", err=True)
         status = NOT_COMPLETE if isinstance(error, WaitTimeoutError) else CANNOT_TELL

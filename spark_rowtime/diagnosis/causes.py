@@ -65,6 +65,8 @@ class Cause(StrEnum):
     """The query that writes the stream has left no account: it runs without the extension, or an older version."""
     SOURCE_UNREADABLE = "sourceUnreadable"
     """A stream that the query reads cannot be opened."""
+    NOT_FOLLOWED = "notFollowed"
+    """The query says that it reads a place to which the answer does not lead: it is not where the stream is."""
 
 
 @dataclass(frozen=True, slots=True)

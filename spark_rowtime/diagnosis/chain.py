@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.query_causes import QueryState, closing, finding_of_query, hold_of, waiting_for
+from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.stream_causes import finding_of
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import ProducerInfo
-from spark_rowtime.store.query_account import QUERY_PRODUCER, QueryAccount, QuerySource
+from spark_rowtime.store.query_account import QUERY_PRODUCER, QueryAccount
 from spark_rowtime.types.timestamps import END
 
 
@@ -30,8 +31,8 @@ class Step:
 class Chain:
     """Walks from a stream to the feed that holds it, by the weakest source of each query."""
 
-    def __init__(self, silent_after: int) -> None:
-        self._silent_after = silent_after
+    def __init__(self, silent_after: int, reach: Reach) -> None:
+        self._silent_after, self._reach = silent_after, reach
         self._visited: set[str] = set()
 
     def of_stream(self, stream: StreamState, needs: int | None) -> list[Step]:
@@ -50,18 +51,48 @@ class Chain:
         ours = [source for source in account.sources if source.path is not None and source.rows]
         below = needs is None or floor is None or floor < needs
         if not ours:
-            unknown = _without_bounds(account) if below else None
+            unknown = self._without_bounds(account) if below else None
             return [Step("query", account.shown, floor, None, moved, needs, unknown)]
         source = min(ours, key=lambda each: -1 if each.floor is None else each.floor)
+        path = self._reach.path_of(source.path or "")
+        if path is None:
+            beyond = self._beyond(account, source.path or "")
+            return [Step("query", account.shown, floor, None, moved, needs, beyond if below else None)]
         try:
-            with open_store(source.path or "") as store:
+            with open_store(path) as store:
                 stream, cut = StreamState.of(store), hold_of(store, source)
         except RowtimeError as error:
-            missing = _unreadable(account, source, error) if below else None
+            missing = _unreadable(account, path, error) if below else None
             return [Step("query", account.shown, floor, None, moved, needs, missing)]
         running = stream.reader(account.query)
         query = QueryState(account, floor, END if needs is None else needs, source, stream, running, cut)
         return self._through(query, needs, moved)
+
+    def _beyond(self, account: QueryAccount, path: str) -> Finding:
+        """Of a query whose source the answer does not lead to."""
+        shown = self._reach.shown(path)
+        return Finding(
+            Cause.NOT_FOLLOWED,
+            account.shown,
+            f"Query {account.shown!r} says that it reads another place than the one asked for; not followed: {shown}.",
+            "If you trust that place, ask again with it: rowtime why --within FOLDER, or within=[...]. Whoever may "
+            "write to the stream may write any path there.",
+        )
+
+    def _without_bounds(self, account: QueryAccount) -> Finding:
+        """Of a query that has no source with bounds: it reads late rows of streams, or has told of no source."""
+        paths = [source.path for source in account.sources if source.path is not None]
+        if not paths:
+            return _no_account(account.shown)
+        path = self._reach.path_of(paths[0]) or self._reach.shown(paths[0])
+        return Finding(
+            Cause.ORDINARY_SOURCE,
+            account.shown,
+            f"Query {account.shown!r} reads the late rows of {path} (view=rejected), which have no bound until "
+            "that stream is complete, so its output has none.",
+            f"Read its output in order of arrival, or close all producers of {path} with complete=True when they have "
+            f"ended. Whether an hour is complete, {path} tells.",
+        )
 
     def _through(self, query: QueryState, needs: int | None, moved: int | None) -> list[Step]:
         finding = finding_of_query(query)
@@ -121,27 +152,12 @@ def _no_account(query: str) -> Finding:
     )
 
 
-def _without_bounds(account: QueryAccount) -> Finding:
-    """Of a query that has no source with bounds: it reads the late rows of streams, or has told of no source."""
-    paths = [source.path for source in account.sources if source.path is not None]
-    if not paths:
-        return _no_account(account.shown)
-    return Finding(
-        Cause.ORDINARY_SOURCE,
-        account.shown,
-        f"Query {account.shown!r} reads the late rows of {paths[0]} (view=rejected), which have no bound until "
-        "that stream is complete, so its output has none.",
-        f"Read its output in order of arrival, or close all producers of {paths[0]} with complete=True when they have "
-        f"ended. Whether an hour is complete, {paths[0]} tells.",
-    )
-
-
-def _unreadable(account: QueryAccount, source: QuerySource, error: RowtimeError) -> Finding:
+def _unreadable(account: QueryAccount, path: str, error: RowtimeError) -> Finding:
     return Finding(
         Cause.SOURCE_UNREADABLE,
         account.shown,
-        f"Query {account.shown!r} reads {source.path}, which cannot be opened: {error}",
-        f"Restore {source.path}, or ask on the machine that has it.",
+        f"Query {account.shown!r} reads {path}, which cannot be opened: {error}",
+        f"Restore {path}, or ask on the machine that has it.",
     )
 
 

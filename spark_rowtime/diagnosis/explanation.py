@@ -64,6 +64,8 @@ class Explanation:
         note: The cause in words.
         remedy: What would release the stream, with the commands; empty if it is complete.
         chain: The links from the feed that holds the stream to the stream, each a ChainLink.
+        notFollowed: The streams that accounts of queries name, and to which the answer does not lead, since they are
+            not where the stream is: what is behind them is unknown.
 
     Example:
         >>> import spark_rowtime as rt
@@ -84,6 +86,7 @@ class Explanation:
     note: str
     remedy: str
     chain: tuple[ChainLink, ...]
+    notFollowed: tuple[str, ...] = ()
 
     def toJson(self) -> dict[str, Any]:
         """Returns the explanation as a JSON object; docs/cli.md has its keys.
@@ -104,6 +107,7 @@ class Explanation:
             "note": self.note,
             "remedy": self.remedy,
             "chain": [link.toJson() for link in self.chain],
+            "notFollowed": list(self.notFollowed),
         }
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import InvalidOptionError, RowtimeError
 from spark_rowtime.store import open_store
@@ -34,6 +35,7 @@ class Progress:
     """
 
     token: FlushMark
+    reach: Reach
     marks: dict[str, FlushMark] = field(default_factory=dict)
     pending: Pending | None = None
 
@@ -61,9 +63,10 @@ class Progress:
         found: list[FlushMark | None] = []
         for account in stream.queries:
             for source in account.sources:
-                if source.path is None or source.path in above or not self._leads(source.path, above):
+                path = self._reached(source)
+                if path is None or path in above or not self._leads(path, above):
                     continue
-                mark = self._mark(source.path, (*above, source.path))
+                mark = self._mark(path, (*above, path))
                 found.append(None if mark is None else self._output(account, source, mark, stream))
         if not found and self.pending is None:
             self.pending = Pending(None, stream.path, None)
@@ -80,8 +83,12 @@ class Progress:
             return False
         if stream.stream == self.token.stream or self.token.stream in ancestors:
             return True
-        sources = [s.path for account in stream.queries for s in account.sources if s.path is not None]
-        return any(source not in above and self._leads(source, (*above, path)) for source in sources)
+        sources = [self._reached(source) for account in stream.queries for source in account.sources]
+        return any(source and source not in above and self._leads(source, (*above, path)) for source in sources)
+
+    def _reached(self, source: QuerySource) -> str | None:
+        """The path at which a source is opened; None if it is no stream, or beyond ``reach``."""
+        return None if source.path is None else self.reach.path_of(source.path)
 
     def _output(
         self, account: QueryAccount, source: QuerySource, mark: FlushMark, stream: StreamState

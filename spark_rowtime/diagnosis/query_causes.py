@@ -9,7 +9,7 @@ from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.query_account import FAILED, STOPPED, QueryAccount, QueryOperator, QuerySource
-from spark_rowtime.types.timestamps import END, show_micros, to_interval
+from spark_rowtime.types.timestamps import END, LEAST, show_micros, to_interval
 
 JOIN = "symmetricHashJoin"
 """What Spark calls a join of streams."""
@@ -80,8 +80,8 @@ class QueryState:
         """
         shift = self.shift if self.shift < 0 or self.has_read_all else 0
         if not self._marks or self.needs >= END:
-            return self.needs + shift
-        return -_whole(-self.needs) + shift + (0 if all(o.window for o in self._waiting) else 1)
+            return max(self.needs + shift, LEAST)
+        return max(-_whole(-self.needs) + shift + (0 if all(o.window for o in self._waiting) else 1), LEAST)
 
     @property
     def is_to_blame(self) -> bool:

@@ -1,8 +1,7 @@
 """The causes that lie in one stream and its producers."""
 
-import json
 import shlex
-from typing import Any
+from typing import NamedTuple
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.key_order import declares_keys
@@ -10,6 +9,7 @@ from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.base import HOST, Account, ProducerInfo
 from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.stranger import Stranger
 from spark_rowtime.types.timestamps import END, show_micros
 
 UNANSWERED_SHARE = 2
@@ -56,13 +56,13 @@ def _nobody(stream: StreamState) -> Finding:
 def _adapter(stream: StreamState, producer: str) -> Finding | None:
     """The adapter that sends as ``producer`` has failed since the producer last sent."""
     for (role, name), account in stream.accounts.items():
-        told = _told(account) if role == HOST else {}
-        if producer in told.get("producers", []) and account.unseen < stream.seen[producer].silent:
-            again = "is restarted again and again" if told["restarts"] else "was given up"
+        told = _told(account) if role == HOST else None
+        if told is not None and producer in told.producers and account.unseen < stream.seen[producer].silent:
+            again = "is restarted again and again" if told.restarts else "was given up"
             return Finding(
                 Cause.ADAPTER_FAILING,
                 producer,
-                f"The adapter {name!r}, which sends as producer {producer!r}, fails and {again}: {told['error']}",
+                f"The adapter {name!r}, which sends as producer {producer!r}, fails and {again}: {told.error}",
                 f"Correct what the adapter failed with; it continues from its checkpoint. "
                 f"{_letting_go(stream.path, producer)}",
                 producer,
@@ -70,13 +70,22 @@ def _adapter(stream: StreamState, producer: str) -> Finding | None:
     return None
 
 
-def _told(account: Account) -> dict[str, Any]:
-    """What the host of an adapter has told; empty if it is of another version."""
+class _Told(NamedTuple):
+    """What the host of an adapter has told."""
+
+    producers: list[str]
+    restarts: bool
+    error: str
+
+
+def _told(account: Account) -> _Told | None:
+    """What the account of a host says; None if it is of another version."""
     try:
-        told = json.loads(account.content)
+        given = Stranger.of_text(account.content)
+        error = given.text("error")
+        return None if error is None else _Told(given.texts("producers"), given.flag("restarts"), error)
     except ValueError:
-        return {}
-    return told if isinstance(told, dict) and {"producers", "restarts", "error"} <= told.keys() else {}
+        return None
 
 
 def _cause(stream: StreamState, producer: ProducerInfo) -> Cause:

@@ -1,12 +1,13 @@
 """wait: returns when what was flushed is in the results of another stream."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import timedelta
 
 from spark_rowtime.diagnosis.causes import Cause
-from spark_rowtime.diagnosis.progress import Pending, Progress
-from spark_rowtime.diagnosis.why import why
+from spark_rowtime.diagnosis.progress import Progress
+from spark_rowtime.diagnosis.reach import Within
+from spark_rowtime.diagnosis.why import explain
 from spark_rowtime.errors import WaitTimeoutError
 from spark_rowtime.store import open_store
 from spark_rowtime.store.token import parse
@@ -18,7 +19,7 @@ POLL_SECONDS = 0.1
 
 
 @known_keywords
-def wait(token: str, path: str, *, timeout: str | timedelta | None = None) -> None:
+def wait(token: str, path: str, *, timeout: str | timedelta | None = None, within: Sequence[str] = ()) -> None:
     """Waits until what was flushed is in the results of the stream at ``path``.
 
     It follows the accounts of all queries between the two streams. A query that keeps rows has output them when its
@@ -29,6 +30,7 @@ def wait(token: str, path: str, *, timeout: str | timedelta | None = None) -> No
         token: What ``sink.flush`` has returned.
         path: The path of a stream, as for ``createStream``: that of the sink, or one that queries make of it.
         timeout: An interval. None: it waits forever.
+        within: More folders, databases or streams to which accounts may lead, as for ``why``.
 
     Raises:
         WaitTimeoutError: It is not there after ``timeout``; the error says who holds it.
@@ -43,31 +45,28 @@ def wait(token: str, path: str, *, timeout: str | timedelta | None = None) -> No
         ...     token = sink.flush()
         >>> rt.wait(token, "memory://docs-wait", timeout="1 s")
     """
-    wait_until(token, path, timeout)
-
-
-def wait_until(
-    token: str, path: str, timeout: str | timedelta | None, now: Callable[[], float] = time.monotonic
-) -> None:
-    """Does what ``wait`` does; ``now`` is a clock in seconds."""
-    progress, micros = Progress(parse(token)), to_interval(timeout, "timeout")
-    until = None if micros is None else now() + micros / 1_000_000
+    progress, micros = Progress(parse(token), Within(path, within)), to_interval(timeout, "timeout")
+    until = None if micros is None else time.monotonic() + micros / 1_000_000
     with open_store(path) as store:
         while True:
             seq = store.head().seq
             if progress.has_reached(path):
                 return
-            left = POLL_SECONDS if until is None else until - now()
+            left = POLL_SECONDS if until is None else until - time.monotonic()
             if left <= 0:
-                raise _timed_out(token, path, timeout, progress.pending)
+                raise _timed_out(token, path, timeout, progress)
             store.wait(seq, min(left, POLL_SECONDS))
 
 
-def _timed_out(token: str, path: str, timeout: str | timedelta | None, pending: Pending | None) -> WaitTimeoutError:
+def _timed_out(token: str, path: str, timeout: str | timedelta | None, progress: Progress) -> WaitTimeoutError:
     """Returns the error, which says for whom the first query that lacks something waits."""
+    pending = progress.pending
     where = path if pending is None else pending.path
-    found = why(where, None if pending is None or pending.needs is None else from_micros(pending.needs))
+    needs = None if pending is None or pending.needs is None else from_micros(pending.needs)
+    found = explain(where, needs, progress.reach)
     holder, note, remedy = found.holder, found.note, found.remedy
+    unknown = progress.reach.not_followed
+    beyond = f" not followed: {', '.join(unknown)} (within=[...] follows other places)." if unknown else ""
     if pending is None or pending.query is None:
         note, remedy = f"No query that leads there has reported yet. {note}", remedy or "Start the queries between."
     elif found.cause is Cause.COMPLETE:
@@ -75,7 +74,7 @@ def _timed_out(token: str, path: str, timeout: str | timedelta | None, pending: 
         note = f"Query {holder!r} has not read it yet."
         remedy = f"Look whether query {holder} runs: rowtime why {where}."
     return WaitTimeoutError(
-        f"What was flushed is not in {path} after {timeout}. {note} {remedy}",
+        f"What was flushed is not in {path} after {timeout}. {note} {remedy}{beyond}",
         token=token,
         path=path,
         holder=holder,

@@ -1,5 +1,6 @@
 """why: names what holds a stream."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.chain import Chain, Step
 from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
 from spark_rowtime.diagnosis.farthest import farthest
+from spark_rowtime.diagnosis.reach import Reach, Within
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.store import open_store
@@ -22,12 +24,20 @@ SILENT_AFTER = timedelta(seconds=10)
 
 @known_keywords
 def why(
-    path: str, at: Any = None, *, query: str | None = None, silentAfter: str | timedelta = SILENT_AFTER
+    path: str,
+    at: Any = None,
+    *,
+    query: str | None = None,
+    silentAfter: str | timedelta = SILENT_AFTER,
+    within: Sequence[str] = (),
 ) -> Explanation:
     """Names what holds a stream below a time, and what would release it.
 
     It walks from the stream back to its feeds, through the queries that write it, and names the first link of this
     chain that has not come as far as it must. It reads the streams, and writes nothing.
+
+    Which streams queries read, their accounts say, and others may have written these. So it opens only what is where
+    the stream is: in its folder and below, or in its database; the answer names what it has not followed.
 
     Args:
         path: The path of the stream, as for ``createStream``.
@@ -36,6 +46,7 @@ def why(
         query: The name or the id of a query that reads the stream. The explanation is then about the output of this
             query, wherever it is written. None: it is about the stream.
         silentAfter: An interval: a producer that has sent nothing for longer is called silent.
+        within: More folders, databases or streams, as paths, to which the answer may lead.
 
     Returns:
         An Explanation.
@@ -59,17 +70,30 @@ def why(
         >>> rt.why("memory://docs-why", at="2026-01-05T10:00:00Z").complete
         True
     """
+    return explain(path, at, Within(path, within), query=query, silentAfter=silentAfter)
+
+
+def explain(
+    path: str,
+    at: Any,
+    reach: Reach,
+    *,
+    query: str | None = None,
+    silentAfter: str | timedelta = SILENT_AFTER,
+) -> Explanation:
+    """Does what ``why`` does, and leads to the streams of ``reach``."""
     silent, wanted = to_required_interval(silentAfter, "silentAfter"), None if at is None else to_micros(at)
     with open_store(path) as store:
         stream = StreamState.of(store, str(path))
-    needs = farthest(stream, of_output=query is None) if wanted is None else wanted
+    needs = farthest(stream, reach, of_output=query is None) if wanted is None else wanted
+    chain = Chain(silent, reach)
     if query is None:
-        steps = Chain(silent).of_stream(stream, needs)
+        steps = chain.of_stream(stream, needs)
     else:
         account = _query(stream, query)
         floor, moved = account.output_floor, stream.now - account.unseen
-        steps = Chain(silent).of_query(account, floor, needs, moved)
-    return _explanation(stream.path, needs, steps)
+        steps = chain.of_query(account, floor, needs, moved)
+    return _explanation(stream.path, needs, steps, reach.not_followed)
 
 
 def _query(stream: StreamState, query: str) -> QueryAccount:
@@ -89,7 +113,7 @@ def _query(stream: StreamState, query: str) -> QueryAccount:
     )
 
 
-def _explanation(path: str, needs: int | None, steps: list[Step]) -> Explanation:
+def _explanation(path: str, needs: int | None, steps: list[Step], not_followed: list[str]) -> Explanation:
     last = steps[-1]
     reached = last.floor is not None and (needs is None or last.floor >= needs)
     first = next((step.finding for step in steps if step.finding), None)
@@ -104,6 +128,7 @@ def _explanation(path: str, needs: int | None, steps: list[Step]) -> Explanation
         found.note,
         found.remedy,
         tuple(_link(step, told=not reached) for step in steps),
+        tuple(not_followed),
     )
 
 

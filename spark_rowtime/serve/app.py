@@ -14,7 +14,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from spark_rowtime.admin.description import described
-from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamNotFoundError
 from spark_rowtime.serve.guard import Guard
 from spark_rowtime.serve.metrics import registry_of
@@ -70,7 +69,7 @@ class _Pages:
 
     async def why(self, request: Request) -> Response:
         path, at = self._stream(request), request.query_params.get("at")
-        return _json((await run_in_threadpool(why, path, at)).toJson())
+        return _json((await run_in_threadpool(self._served.why, path, at)).toJson())
 
     async def live(self, request: Request) -> Response:
         del request

@@ -3,8 +3,12 @@
 import time
 from collections.abc import Sequence
 
+from spark_rowtime.diagnosis.explanation import Explanation
+from spark_rowtime.diagnosis.reach import Reach
+from spark_rowtime.diagnosis.why import explain
 from spark_rowtime.errors import RowtimeError, StreamNotFoundError
 from spark_rowtime.store import list_stores, open_store
+from spark_rowtime.store.place import place_of
 
 LIST_SECONDS = 10.0
 """How often a folder is listed again, for streams that were created or deleted meanwhile."""
@@ -29,6 +33,29 @@ class Served:
             self._listed = [stream for folder in self._folders for stream in list_stores(folder)]
             self._due = time.monotonic() + LIST_SECONDS
         return list(dict.fromkeys([*self._streams, *self._listed]))
+
+    def why(self, path: str, at: str | None = None) -> Explanation:
+        """Does what ``rt.why`` does for a stream that is served, and leads only to streams that are served."""
+        return explain(path, at, _OnlyServed(self.paths()))
+
+
+class _OnlyServed(Reach):
+    """The streams that are served, as their paths were given."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        super().__init__()
+        self._paths = {place_of(path): path for path in paths}
+
+    def _path_of(self, stored: str) -> str | None:
+        try:
+            return self._paths.get(place_of(stored))
+        except RowtimeError:
+            return None
+
+    def shown(self, stored: str) -> str:
+        """See Reach. A visitor of the page is not told the paths of streams that it does not show."""
+        del stored
+        return "a stream that is not served here"
 
 
 def _is_stream(path: str) -> bool:

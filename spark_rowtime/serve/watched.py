@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.bounds.bound import as_bound
-from spark_rowtime.diagnosis.why import why
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.serve.reasons import reasons_of
+from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.state import State, Value, bound_value, details_of, producer_value, read_state, read_times
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Rejection, Store
@@ -32,8 +32,8 @@ _TIMES = ("sent", "seen", "lease")
 class WatchedStream:
     """A stream, and what the page knows of it. Not for use by several threads at once."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, served: Served) -> None:
+        self.path, self._served = path, served
         self._error: str | None = None
         self._forget("")
 
@@ -119,7 +119,7 @@ class WatchedStream:
     def _answers(self, detailed: bool) -> Value:
         """Reads why the stream stands where it is and, if they are due, the details; returns what has changed."""
         reasons, details = self._reasons, self._details
-        self._reasons = reasons_of(why(self.path))
+        self._reasons = reasons_of(self._served.why(self.path))
         if detailed:
             self._details = details_of(describeStream(self.path))
         return {

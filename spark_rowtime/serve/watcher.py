@@ -100,7 +100,7 @@ class Watcher:
         paths = self._served.paths()
         gone = [path for path in self._watched if path not in paths]
         for path in paths:
-            self._watched.setdefault(path, WatchedStream(path))
+            self._watched.setdefault(path, WatchedStream(path, self._served))
         for path in gone:
             del self._watched[path]
         removed = [event_of({"stream": path, "removed": True}) for path in gone]

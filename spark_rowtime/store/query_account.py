@@ -1,12 +1,12 @@
 """The account of a query: its keys, and what they say. java-shim/README.md describes the JSON."""
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from spark_rowtime.bounds.topic_cut import Offsets, offsets_of
+from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store.base import WRITER, Account, Store
-from spark_rowtime.types.timestamps import END
+from spark_rowtime.types.stranger import Stranger
+from spark_rowtime.types.timestamps import to_interval
 
 RUNNING, STOPPED, FAILED = "running", "stopped", "failed"
 QUERY_PRODUCER = "spark-"
@@ -108,59 +108,84 @@ class QueryAccount:
 
     @classmethod
     def of(cls, account: Account | None) -> "QueryAccount | None":
-        """Reads an account; None if there is none, or if it is not of a query of a version that is known."""
+        """Reads an account; None if there is none, or if it is not of a query of a version that is known.
+
+        Law: whatever somebody has written there, each part has its type, and its times can be shown.
+        """
         try:
-            return None if account is None else cls._parsed(account)
-        except (ValueError, KeyError, TypeError, AttributeError):
+            return None if account is None else cls._parsed(Stranger.of_text(account.content), account.unseen)
+        except (ValueError, RowtimeError):
             return None
 
     @classmethod
-    def _parsed(cls, account: Account) -> "QueryAccount":
-        given: dict[str, Any] = json.loads(account.content)
+    def _parsed(cls, given: Stranger, unseen: int) -> "QueryAccount":
+        output, lost = given.part("output"), given.part("lost")
         return cls(
-            given["query"],
-            given.get("name"),
-            given.get("run", ""),
-            given.get("batch"),
-            tuple(_source(source) for source in given.get("sources", [])),
-            tuple(_operator(operator) for operator in given.get("operators", [])),
-            given.get("output", {}),
-            given.get("lost", {}),
-            given.get("column"),
-            given.get("state"),
-            given.get("error"),
-            account.unseen,
+            _required(given.text("query")),
+            given.text("name"),
+            given.text("run") or "",
+            given.whole("batch"),
+            tuple(_source(source) for source in given.parts("sources")),
+            tuple(_operator(operator) for operator in given.parts("operators")),
+            {} if output is None else output.all(Stranger.time),
+            {} if lost is None else lost.all(Stranger.text),
+            given.text("column"),
+            given.text("state"),
+            given.text("error"),
+            unseen,
         )
 
 
-def _source(given: dict[str, Any]) -> QuerySource:
-    position = given.get("position", {})
-    floor = position.get("floor")
+def _required(text: str | None) -> str:
+    if not text:
+        raise ValueError("a name is missing")
+    return text
+
+
+def _source(given: Stranger) -> QuerySource:
+    position, hold = given.part("position") or Stranger({}), given.text("hold")
+    to_interval(hold, "hold")
     return QuerySource(
-        given.get("path"),
-        position.get("stream", ""),
-        position.get("seq", 0),
-        position.get("cut"),
-        None if floor is None else min(floor, END),
-        given.get("hold"),
-        {name: given[name] for name in ("maxRowsPerTrigger", "maxBytesPerTrigger") if name in given},
-        given.get("adapter"),
-        given.get("view", "rows") == "rows",
-        tuple(given.get("place", [])),
-        given.get("other", ""),
-        offsets_of(given["read"]) if "read" in given else None,
+        given.text("path"),
+        position.text("stream") or "",
+        position.whole("seq") or 0,
+        position.time("cut"),
+        position.time("floor"),
+        hold,
+        {name: str(given.raw(name)) for name in ("maxRowsPerTrigger", "maxBytesPerTrigger") if name in given},
+        given.text("adapter"),
+        (given.text("view") or "rows") == "rows",
+        tuple(given.texts("place")),
+        given.text("other") or "",
+        _offsets(given.part("read")),
     )
 
 
-def _operator(given: dict[str, Any]) -> QueryOperator:
+def _offsets(given: Stranger | None) -> Offsets | None:
+    return (
+        None
+        if given is None
+        else offsets_of({t: ends.all(Stranger.whole) for t, ends in given.all(Stranger.part).items()})
+    )
+
+
+def _operator(given: Stranger) -> QueryOperator:
+    window = given.part("window")
     return QueryOperator(
-        given["name"],
-        given.get("watermark"),
-        given.get("rows"),
-        given.get("emits", "unknown"),
-        given.get("done"),
-        given.get("window"),
+        _required(given.text("name")),
+        given.time("watermark"),
+        given.whole("rows"),
+        given.text("emits") or "unknown",
+        given.time("done"),
+        None if window is None else _window(window),
     )
+
+
+def _window(given: Stranger) -> dict[str, int]:
+    found = {name: given.whole(name) for name in ("slide", "start", "reach")}
+    if not found["slide"] or found["slide"] < 0 or None in found.values():
+        raise ValueError("no window")
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def query_names(store: Store) -> dict[str, str | None]:

@@ -242,7 +242,8 @@ def test_the_json_has_these_keys() -> None:
     feed = Feed()
     feed.sink("Berlin", 30)
     shown = feed.why().toJson()
-    assert list(shown) == ["stream", "at", "complete", "bound", "holder", "cause", "note", "remedy", "chain"]
+    keys = ["stream", "at", "complete", "bound", "holder", "cause", "note", "remedy", "chain", "notFollowed"]
+    assert list(shown) == keys
     assert shown["bound"] == {"time": "2006-09-11T09:30:00Z", "strict": False, "end": False}
     keys = ["kind", "name", "bound", "behindSeconds", "lastMoved", "needs", "cause", "note"]
     assert [list(link) for link in shown["chain"]] == [keys, keys]

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.diagnosis.progress import Progress
+from spark_rowtime.diagnosis.reach import Within
 from spark_rowtime.store import open_store
 from spark_rowtime.store.token import FlushMark, parse
 from spark_rowtime.types.timestamps import END, to_micros
@@ -100,7 +101,7 @@ def test_a_query_without_operators_must_have_read_it() -> None:
 
 def test_in_the_order_of_rowtimes_its_cut_must_have_passed_it() -> None:
     path, out = new_stream(), new_stream()
-    query, progress = Query(path, out), Progress(parse(flushed(path)))
+    query, progress = Query(path, out), Progress(parse(flushed(path)), Within(path))
     query.batch(cut=us("09:30"))
     assert not progress.has_reached(out)
     query.batch(cut=us("09:30") + 1)
@@ -118,7 +119,7 @@ def test_its_window_must_be_complete_and_the_next_query_must_have_read_that() ->
     assert caught.value.values["cause"] != "complete"
     first.batch(floor="10:00", **windows("10:00"))
     rt.wait(token, hourly, timeout="0 s")
-    progress = Progress(parse(token))
+    progress = Progress(parse(token), Within(path))
     second.batch(seq=1, floor="12:00", **windows("12:00"))  # it has not read what the first has written
     assert not progress.has_reached(out)
     second.batch(floor="10:00", **windows("10:59"))  # the result at ten is in the window that ends at eleven
@@ -130,7 +131,7 @@ def test_its_window_must_be_complete_and_the_next_query_must_have_read_that() ->
 
 def test_an_operator_on_raw_times_must_have_passed_it() -> None:
     path, out = new_stream(), new_stream()
-    query, progress = Query(path, out), Progress(parse(flushed(path)))
+    query, progress = Query(path, out), Progress(parse(flushed(path)), Within(path))
     for done, reached in ((us("09:30") - 1, False), (us("09:30"), True)):
         query.batch(operators=[{"name": "symmetricHashJoin", "emits": "complete", "watermark": 1, "done": done}])
         assert progress.has_reached(out) is reached
@@ -138,7 +139,7 @@ def test_an_operator_on_raw_times_must_have_passed_it() -> None:
 
 def test_all_is_out_when_the_source_is_complete() -> None:
     path, out = new_stream(), new_stream()
-    query, progress = Query(path, out), Progress(parse(flushed(path)))
+    query, progress = Query(path, out), Progress(parse(flushed(path)), Within(path))
     query.batch(operators=[{"name": "x", "emits": "unknown"}])
     assert not progress.has_reached(out)
     with open_store(path) as source:

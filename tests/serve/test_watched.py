@@ -8,6 +8,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.serve import watched
+from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
 from tests.serve.conftest import SCHEMA
 
@@ -15,7 +16,7 @@ from tests.serve.conftest import SCHEMA
 @pytest.fixture
 def stream(orders: str) -> WatchedStream:
     """Looked at so far that nothing is new."""
-    found = WatchedStream(orders)
+    found = WatchedStream(orders, Served([orders]))
     found.look()
     found.look()
     return found
@@ -28,7 +29,7 @@ def names(message: Any) -> list[str]:
 def test_the_first_look_is_the_whole_and_the_second_says_why(orders: str) -> None:
     with rt.openSink(orders, producer="Oslo") as sink:
         sink.sendRow(("2026-01-05T10:00:00Z", 1))
-    found = WatchedStream(orders)
+    found = WatchedStream(orders, Served([orders]))
     first, second = found.look(), found.look()
     assert first is not None
     assert second is not None

@@ -4,10 +4,13 @@ import subprocess
 import sys
 from typing import Any
 
+import psycopg
 import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store.postgres.address import address, database_address
+from spark_rowtime.store.postgres.connection import REQUIRE_AUTH_SINCE
+from tests.thief import Thief, thief
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
@@ -38,6 +41,66 @@ def test_a_password_in_a_path_is_refused_and_not_repeated(path: str) -> None:
 def test_a_path_without_a_stream_is_refused(path: str) -> None:
     with pytest.raises(rt.InvalidOptionError, match="postgresql://host:port/database/stream"):
         rt.createStream(path, SCHEMA)
+
+
+REFUSED = {
+    "passfile": "PGPASSFILE", "service": "PGSERVICE", "sslkey": "PGSSLKEY",
+    "oauth_client_secret": "PGSERVICE", "scram_client_key": "PGSERVICE", "sslkeylogfile": "PGSERVICE",
+    "gsslib": "PGGSSLIB", "Passfile": "PGPASSFILE", "o%61uth_client_secret": "PGSERVICE", "no_such": "PGSERVICE",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_an_option_that_no_path_may_have_is_refused_and_not_repeated(option: str) -> None:
+    """Paths are in checkpoints and logs: no secrets, no files of secrets, no libraries."""
+    for options in (f"{option}=s3cret", f"sslmode=require&{option}=s3cret", f"{option}=s3cret&sslmode=require"):
+        with pytest.raises(rt.InvalidOptionError, match=REFUSED[option]) as caught:
+            rt.describeStream(f"postgresql://db/shop/orders?{options}")
+        assert "s3cret" not in f"{caught.value} {caught.value.values} {caught.value.__context__}"
+
+
+def asked_for_password(server: Thief, more: str = "") -> str:
+    with pytest.raises(rt.StoreUnavailableError) as caught:
+        rt.describeStream(f"postgresql://ann@127.0.0.1:{server.port}/shop/orders{more}")
+    assert server.calls
+    return str(caught.value)
+
+
+def test_a_server_that_asks_for_a_clear_password_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the operator says otherwise, in the path or in the environment."""
+    monkeypatch.setenv("PGPASSWORD", "s3cret")
+    if psycopg.pq.version() < REQUIRE_AUTH_SINCE:
+        pytest.skip("this libpq has no require_auth")
+    with thief() as server:
+        assert "require_auth" in asked_for_password(server)
+        assert b"s3cret" not in server.heard
+        asked_for_password(server, "?require_auth=password")
+        assert b"s3cret" in server.heard
+    with thief() as server:
+        monkeypatch.setenv("PGREQUIREAUTH", "password")
+        asked_for_password(server)
+        assert b"s3cret" in server.heard
+
+
+def test_a_server_with_scram_gets_what_it_needs(postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rt.createStream(postgres.url("scram"), SCHEMA)
+    with postgres.connect() as connection:
+        connection.execute("CREATE ROLE scram_user LOGIN SUPERUSER PASSWORD 's3cret'")
+    rules = postgres.data / "pg_hba.conf"
+    before = rules.read_text()
+    try:
+        rules.write_text(f"host all scram_user all scram-sha-256\n{before}")
+        with postgres.connect() as connection:
+            connection.execute("SELECT pg_reload_conf()")
+        monkeypatch.setenv("PGPASSWORD", "s3cret")
+        assert rt.describeStream(postgres.url("scram", user="scram_user")).rows == 0
+        monkeypatch.setenv("PGPASSWORD", "another")
+        with pytest.raises(rt.StoreUnavailableError, match="password authentication failed"):
+            rt.describeStream(postgres.url("scram", user="scram_user"))
+    finally:
+        rules.write_text(before)
+        with postgres.connect() as connection:
+            connection.execute("SELECT pg_reload_conf()")
 
 
 def test_options_are_those_of_the_client_library() -> None:

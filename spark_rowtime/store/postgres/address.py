@@ -1,16 +1,27 @@
 """Paths of streams in PostgreSQL: ``postgresql://[user@]host[:port]/database/stream[?option=value]``."""
 
+import os
 import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Conninfo
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.short_repr import short_repr
 
 SCHEME = "postgresql://"
-_SECRETS = ("password", "sslpassword")
+_PORT = "5432"
+_OPTIONS = frozenset({
+    "host", "hostaddr", "port", "user", "dbname", "options", "application_name", "connect_timeout", "tcp_user_timeout",
+    "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "target_session_attrs",
+    "load_balance_hosts", "ssl", "sslmode", "sslrootcert", "sslcrl", "sslcrldir", "sslnegotiation", "sslsni",
+    "ssl_min_protocol_version", "ssl_max_protocol_version", "channel_binding", "require_auth", "requirepeer",
+    "gssencmode", "krbsrvname",
+})  # fmt: skip
+"""The options of the client library that a path may have: no secret, no file of secrets, and no library."""
 _HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
 _PATH = re.compile(
     r"postgresql://(?P<server>[^/?#]*)/(?P<database>[^/?#]*)(?:/(?P<stream>[^?#]*))?(?:\?(?P<options>.*))?"
@@ -24,6 +35,14 @@ class Address(NamedTuple):
     path: str
     conninfo: str
     stream: str
+
+    @property
+    def server(self) -> tuple[str, str, str]:
+        """The host, the port and the name of the database, as the client library takes them."""
+        given = conninfo_to_dict(self.conninfo)
+        host = given.get("hostaddr") or given.get("host") or os.environ.get("PGHOST", "")
+        port = given.get("port") or os.environ.get("PGPORT") or _PORT
+        return str(host).lower(), str(port), str(given["dbname"])
 
     def other(self, stream: str) -> str:
         """Returns the path of another stream of the same database."""
@@ -74,12 +93,35 @@ def _require_no_secret(path: str) -> None:
             "password into a path.",
             option="path",
         )
-    options = rest.partition("?")[2].lower()
-    if (at and ":" in user) or any(re.search(rf"(?:^|&){name}=", unquote(options)) for name in _SECRETS):
-        shown = f"{SCHEME}{user.partition(':')[0]}{at}..."
+    shown = f"{SCHEME}{user.partition(':')[0]}{at}..."
+    if at and ":" in user:
         raise InvalidOptionError(
-            f"The path {shown} has a password. Paths are stored in checkpoints, query plans and logs, so they must "
-            "not contain secrets. Set the environment variable PGPASSWORD, use a password file (~/.pgpass), or name a "
-            "service (?service=NAME) instead.",
+            f"The path {shown} has a password. {_STORED} Set the environment variable PGPASSWORD, or use a password "
+            "file (~/.pgpass) or a service (PGSERVICE) instead.",
             option="path",
         )
+    for part in filter(None, rest.partition("?")[2].split("&")):
+        name = unquote(part.partition("=")[0])
+        if name not in _OPTIONS:
+            raise _refused(shown, name)
+
+
+_STORED = "Paths are stored in checkpoints, query plans and logs, so they must not contain secrets."
+
+
+def _refused(shown: str, name: str) -> InvalidOptionError:
+    variable = _variables().get(name.lower())
+    instead = (
+        f"Set the environment variable {variable}" if variable else "Name a service in the environment, PGSERVICE,"
+    )
+    return InvalidOptionError(
+        f"The path {shown} has {short_repr(name)}, which is none of the options that a path may have. {_STORED} "
+        f"{instead} instead. The options are {', '.join(sorted(_OPTIONS))}.",
+        option="path",
+        value=short_repr(name),
+    )
+
+
+def _variables() -> dict[str, str]:
+    """The environment variables of the client library, by option."""
+    return {o.keyword.decode(): o.envvar.decode() for o in Conninfo.get_defaults() if o.envvar}

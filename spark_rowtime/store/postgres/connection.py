@@ -39,6 +39,8 @@ CLIENT: dict[str, Any] = {
     "keepalives_count": 3,
 }
 """The options of the client library where the path has none: a server that vanished is noticed."""
+REQUIRE_AUTH_SINCE = 160000
+"""The version of the client library from which on it has the option ``require_auth``."""
 SETTINGS = (
     f"SET lock_timeout = '{WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{STILL_SECONDS}s'; "
     "SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 4; "
@@ -228,7 +230,7 @@ class Connection:
     def _new(self) -> _Quiet:
         given = psycopg.conninfo.conninfo_to_dict(self._address.conninfo)
         left = {} if self._given_up_at is None else {"connect_timeout": ANSWER_SECONDS}
-        string = psycopg.conninfo.make_conninfo("", **{**CLIENT, **given, **left})
+        string = psycopg.conninfo.make_conninfo("", **{**CLIENT, **_scram(), **given, **left})
         connection = _Quiet.connect(string, autocommit=True)
         try:
             connection.execute(SETTINGS)
@@ -252,6 +254,15 @@ class Connection:
         connection, self._connection, self._cursor = self._connection, None, None
         if connection is not None:
             connection.close()
+
+
+def _scram() -> dict[str, str]:
+    """The option by which a password is used with SCRAM alone: no server gets it, whatever it asks for.
+
+    A server that asks for none is as welcome as ever. The path and the environment may say otherwise.
+    """
+    known = psycopg.pq.version() >= REQUIRE_AUTH_SINCE and "PGREQUIREAUTH" not in os.environ
+    return {"require_auth": "!password,!md5"} if known else {}
 
 
 def run(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
@@ -306,6 +317,12 @@ def _advice(what: str) -> str:
     form = "in the path, postgresql://USER@HOST:PORT/DATABASE/STREAM"
     if re.search('database "[^"]*" does not exist', what):
         return f"Look at the database {form}: psql -l lists those of a server, and createdb makes one."
+    if "authentication method requirement" in what:
+        return (
+            "A password is used with SCRAM alone, so that no server learns it. Store the user's password with "
+            "password_encryption = 'scram-sha-256', or, if you trust the server and the network, say require_auth=md5 "
+            "or require_auth=password in the path, or PGREQUIREAUTH in the environment."
+        )
     where = f"If the server runs, look at host and port {form}. " if "Connection refused" in what else ""
     return (
         f"{where}Call again: a commit that has landed in spite of this error is recognised by its number, and does not "
