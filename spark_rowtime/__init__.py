@@ -15,29 +15,6 @@ Example:
 
 from typing import TYPE_CHECKING, Any
 
-from spark_rowtime.adapter.adapter import runAdapter
-from spark_rowtime.adapter.contract import Adapter, MultiAdapter
-from spark_rowtime.adapter.sinks import Sinks, openSinks
-from spark_rowtime.admin.streams import (
-    ListedStream,
-    adoptLocation,
-    alterStream,
-    copyStream,
-    deleteStream,
-    listStreams,
-    renameStream,
-)
-from spark_rowtime.announce.announcer import announceTo
-from spark_rowtime.announce.period import Period
-from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.bounds.train import Train
-from spark_rowtime.diagnosis.causes import Cause
-from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
-from spark_rowtime.diagnosis.wait import wait
-from spark_rowtime.diagnosis.why import why
-from spark_rowtime.drain.sink import TableSink
-from spark_rowtime.drain.tables.open import openTableSink, readTableBound
-from spark_rowtime.drain.tables.parquet import ParquetSink
 from spark_rowtime.errors import (
     AnnouncementError,
     BoundRegressionError,
@@ -69,28 +46,91 @@ from spark_rowtime.errors import (
     UnknownOptionError,
     WaitTimeoutError,
 )
-from spark_rowtime.kafka.bounds import KafkaBounds
-from spark_rowtime.producer.departure import closeProducer, detachProducer
-from spark_rowtime.producer.rowsink import RowSink, openSink
-from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.reader.reader import RowReader, openReader
-from spark_rowtime.reader.rejected import rejectedRows
-from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
 
-if TYPE_CHECKING:  # at run time __getattr__ imports them, with PySpark, when they are used
+if TYPE_CHECKING:  # at run time __getattr__ imports them when they are used, so that a task of Spark starts sooner
+    from spark_rowtime.adapter.adapter import runAdapter
+    from spark_rowtime.adapter.contract import Adapter, MultiAdapter
+    from spark_rowtime.adapter.sinks import Sinks, openSinks
+    from spark_rowtime.admin.streams import (
+        ListedStream,
+        adoptLocation,
+        alterStream,
+        copyStream,
+        deleteStream,
+        listStreams,
+        renameStream,
+    )
+    from spark_rowtime.announce.announcer import announceTo
+    from spark_rowtime.announce.period import Period
+    from spark_rowtime.bounds.bound import RowtimeBound
+    from spark_rowtime.bounds.train import Train
+    from spark_rowtime.diagnosis.causes import Cause
+    from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
+    from spark_rowtime.diagnosis.wait import wait
+    from spark_rowtime.diagnosis.why import why
+    from spark_rowtime.drain.sink import TableSink
+    from spark_rowtime.drain.tables.open import openTableSink, readTableBound
+    from spark_rowtime.drain.tables.parquet import ParquetSink
+    from spark_rowtime.kafka.bounds import KafkaBounds
+    from spark_rowtime.producer.departure import closeProducer, detachProducer
+    from spark_rowtime.producer.rowsink import RowSink, openSink
+    from spark_rowtime.producer.sink import StreamSink
+    from spark_rowtime.reader.reader import RowReader, openReader
+    from spark_rowtime.reader.rejected import rejectedRows
     from spark_rowtime.spark.output_bound import currentRowtimeBound
     from spark_rowtime.spark.punctuate import punctuate
     from spark_rowtime.spark.session import configure, jarPath
     from spark_rowtime.spark.table_writer import tableWriter
+    from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
 
 __version__ = "0.1.0"
-_FROM_SPARK = {
-    "configure": "session",
-    "jarPath": "session",
-    "currentRowtimeBound": "output_bound",
-    "punctuate": "punctuate",
-    "tableWriter": "table_writer",
+_MODULES = {
+    "Adapter": "adapter.contract",
+    "Cause": "diagnosis.causes",
+    "ChainLink": "diagnosis.explanation",
+    "Explanation": "diagnosis.explanation",
+    "KafkaBounds": "kafka.bounds",
+    "ListedStream": "admin.streams",
+    "MultiAdapter": "adapter.contract",
+    "ParquetSink": "drain.tables.parquet",
+    "Period": "announce.period",
+    "ProducerDescription": "stream",
+    "ReaderDescription": "stream",
+    "RowReader": "reader.reader",
+    "RowSink": "producer.rowsink",
+    "RowtimeBound": "bounds.bound",
+    "Sinks": "adapter.sinks",
+    "StreamInfo": "stream",
+    "StreamSink": "producer.sink",
+    "TableSink": "drain.sink",
+    "Train": "bounds.train",
+    "adoptLocation": "admin.streams",
+    "alterStream": "admin.streams",
+    "announceTo": "announce.announcer",
+    "closeProducer": "producer.departure",
+    "configure": "spark.session",
+    "copyStream": "admin.streams",
+    "createStream": "stream",
+    "currentRowtimeBound": "spark.output_bound",
+    "deleteStream": "admin.streams",
+    "describeStream": "stream",
+    "detachProducer": "producer.departure",
+    "jarPath": "spark.session",
+    "listStreams": "admin.streams",
+    "openReader": "reader.reader",
+    "openSink": "producer.rowsink",
+    "openSinks": "adapter.sinks",
+    "openTableSink": "drain.tables.open",
+    "punctuate": "spark.punctuate",
+    "readTableBound": "drain.tables.open",
+    "rejectedRows": "reader.rejected",
+    "renameStream": "admin.streams",
+    "runAdapter": "adapter.adapter",
+    "tableWriter": "spark.table_writer",
+    "wait": "diagnosis.wait",
+    "why": "diagnosis.why",
 }
+"""Where each name is, apart from the errors; those of ``spark`` import PySpark."""
 
 __all__ = [
     "Adapter",
@@ -171,12 +211,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FROM_SPARK:
-        from importlib import import_module  # noqa: PLC0415  (imports PySpark only when one of these names is used)
+    if name in _MODULES:
+        from importlib import import_module  # noqa: PLC0415  (only for these names)
 
-        return getattr(import_module(f"spark_rowtime.spark.{_FROM_SPARK[name]}"), name)
+        globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FROM_SPARK})
+    return sorted({*globals(), *_MODULES})
