@@ -19,10 +19,10 @@ from spark_rowtime.store.history import (
     History,
     KeptRejection,
     KnownAccount,
-    KnownProducer,
     KnownReader,
     LoggedEvent,
 )
+from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.postgres import accounts, cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.connection import gone, run
@@ -33,6 +33,7 @@ from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.store import PostgresStore, at_once
 from spark_rowtime.store.postgres.uptime import moment
+from spark_rowtime.store.postgres.writes import PRODUCER_COLUMNS
 from spark_rowtime.store.widths import width_class
 
 PORTION_EVENTS = 256
@@ -110,9 +111,9 @@ class _Exported(History):
         piece = found[seq]
         return Staged(piece.rows, piece.least, piece.largest, piece.location), self._store.carried.read(piece)
 
-    def producers(self) -> Iterator[KnownProducer]:
+    def producers(self) -> Iterator[ProducerRecord]:
         for row in self._known:
-            yield KnownProducer(*row)
+            yield ProducerRecord(row[0], Status(row[1]), *row[2:])
 
     def rejections(self) -> Iterator[KeptRejection]:
         last = 0
@@ -199,14 +200,15 @@ class _Import:
         history, about = self._history, self._history.about
         self._events(history.events())
         known = list(history.producers())
-        self._copy("producers (stream, " + ", ".join(KnownProducer._fields) + ")", known)
+        rows = ((one.name, one.status.value, *records.VALUES(one)[2:]) for one in known)
+        self._copy(f"producers (stream, {PRODUCER_COLUMNS})", rows)
         self._copy("rejected", (self._rejected(one) for one in history.rejections()))
         self._copy("readers", ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers()))
         self._copy("key_floors", history.key_floors())
         self._copy("topic_cuts", map(cuts.columns, history.cuts()))
         self._copy("accounts", history.accounts())
         end = self._end(self._last)
-        attached = sum(one.status in (Status.ATTACHED, Status.IDLE) for one in known)
+        attached = sum(one.attached for one in known)
         rejected = sum(one.rejected for one in known) + about.forgotten_rejected
         forgotten = (about.forgotten, about.forgotten_accepted, about.forgotten_rejected, about.forgotten_epoch)
         kept = (self._rejections, self._rejected_bytes, about.rejected_removed, self._train_bytes)

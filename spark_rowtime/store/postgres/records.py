@@ -26,7 +26,7 @@ _INSERT = (
     f"INSERT INTO rowtime.producers (stream, {PRODUCER_COLUMNS}, era) VALUES (%s{', %s' * len(PRODUCER_NAMES)}, %s)"  # noqa: S608
 )
 _DELETE = "DELETE FROM rowtime.producers WHERE stream = %s AND name = %s"
-_VALUES = attrgetter(*PRODUCER_NAMES)
+VALUES = attrgetter(*PRODUCER_NAMES)
 _TICKING = f"SELECT name, status, floor, lease, seen, sent FROM rowtime.producers WHERE {OF_MEMBERS}"  # noqa: S608
 _MEMBERS = f"{_TICKING} status IN ('attached', 'idle', 'expected')"
 _MEMBER = f"SELECT name, status, floor FROM rowtime.producers WHERE {OF_MEMBERS}"  # noqa: S608
@@ -133,7 +133,7 @@ def save(transaction: Transaction, record: Record, settings: StreamSettings) -> 
         head.due_at(record.seen + record.lease)
     if record.status == Status.ATTACHED and settings.idleTimeout is not None:
         head.due_at(record.sent + settings.idleTimeout)
-    values = _VALUES(record)
+    values = VALUES(record)
     if record.stored:
         transaction.write(UPDATE_PRODUCER, *values[1:], head.era, transaction.stream, record.name, record.era)
     else:
