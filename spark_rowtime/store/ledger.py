@@ -99,11 +99,17 @@ class Ledger:
 
     def expire(self, but: str = "") -> bool:
         """Logs what is due, apart from what is about the producer ``but``. Returns whether there was anything."""
-        due = overdue(self._page.overdue(), self._page.now, self._settings.idleTimeout)
-        others = [(event, record) for event, record in due if record.name != but]
-        for event, record in others:
+        due = [(event, record) for event, record in self._due() if record.name != but]
+        for event, record in due:
             self._tick(event, record)
-        return bool(others)
+        return bool(due)
+
+    def due(self) -> list[Event]:
+        """See ``Store.due``."""
+        return [event for event, _ in self._due()]
+
+    def _due(self) -> list[tuple[Event, ProducerRecord]]:
+        return overdue(self._page.overdue(), self._page.now, self._settings.idleTimeout)
 
     def commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
         """See ``Store.commit``. ``cuts``: the trains that were cut before.

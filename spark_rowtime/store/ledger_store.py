@@ -4,11 +4,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import pyarrow as pa
+
+from spark_rowtime.bounds.clock import Event
 from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.store.admission import Cuts, cut
 from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Renewal, Store
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.page import ProducerRecord
+from spark_rowtime.store.views import rejected_table
 
 Result = TypeVar("Result")
 
@@ -30,13 +34,16 @@ class LedgerStore(Store):
         return self._decide(lambda ledger: self._info(ledger.attach(producer, holder, declaration, lease)), producer)
 
     def expect(self, names: Sequence[str]) -> None:
-        self._decide(lambda ledger: ledger.expect(names))
+        self._decide(lambda ledger: ledger.expect(names), *names)
 
     def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         return self._decide(lambda ledger: ledger.renew(producer, epoch, sends=sends), producer)
 
     def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
         return self._decide(lambda ledger: ledger.renew_all(producers), *(name for name, _ in producers))
+
+    def due(self) -> list[Event]:
+        return self._decide(lambda ledger: ledger.due())
 
     def expire(self) -> bool:
         return self._decide(lambda ledger: ledger.expire())
@@ -62,3 +69,6 @@ class LedgerStore(Store):
 
     def close_producer(self, producer: str, *, complete: bool = False) -> None:
         self._decide(lambda ledger: ledger.close(producer, complete=complete), producer)
+
+    def rejected(self) -> pa.Table:
+        return rejected_table(self.rejections(), self.schema)

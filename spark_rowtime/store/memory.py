@@ -42,12 +42,12 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.difference import between
-from spark_rowtime.store.ledger import Ledger, overdue
+from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.page import Page, ProducerRecord
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.added_columns import with_columns
 from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import wall_clock
@@ -273,11 +273,6 @@ class MemoryStore(LedgerStore):
         with self._page() as page:
             return decision(Ledger(page, self.path, self.settings))
 
-    def due(self) -> list[Event]:
-        with self._state.changed:
-            attached = [record for record in self._state.producers.values() if record.attached]
-            return [event for event, _ in overdue(attached, self._uptime(), self.settings.idleTimeout)]
-
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
@@ -455,16 +450,6 @@ class MemoryStore(LedgerStore):
         with self._state.changed:
             return iter([c for c in self._state.cuts if c.seq > after and (upto is None or c.seq <= upto)])
 
-    def has_cuts(self) -> bool:
-        with self._state.changed:
-            return bool(self._state.cuts)
-
-    def last_cuts(self, producer: str) -> list[LoggedCut]:
-        with self._state.changed:
-            found = [c for c in self._state.cuts if c.producer == producer]
-        wholes = [n for n, c in enumerate(found) if c.cut is not None and c.cut.whole]
-        return found[wholes[-1] :] if wholes else []
-
     def clock(self) -> StreamClock:
         with self._state.changed:
             members = {name: record.clock for name, record in self._state.producers.items()}
@@ -494,9 +479,6 @@ class MemoryStore(LedgerStore):
     def rejections_end(self) -> int:
         with self._state.changed:
             return self._state.rejections[-1].rejection.number if self._state.rejections else 0
-
-    def rejected(self) -> pa.Table:
-        return rejected_table(self.rejections(), self.schema)
 
     def _with_columns(self, rejected: Rejected) -> Rejected:
         return replace(rejected, rows=with_columns(rejected.rows, self.schema))

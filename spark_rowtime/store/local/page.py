@@ -33,18 +33,17 @@ class LocalPage(Page):
         """``wall``: the wall clock. ``require_staged``: see :class:`Page`."""
         self._catalog, self._log, self._schema, self._settings = catalog, log, schema, settings
         self.head, self.now, self._wall, self._require_staged = log.last, now, wall, require_staged
-        self._stored: dict[str, ProducerRecord] = {}
+        self.trains: list[Staged] = []
+        """Those that were appended."""
+        self._stored: dict[str, ProducerRecord | None] = {}
         """The producers that were read or saved, as the catalog has them."""
 
     def forgotten_epoch(self) -> int:
         return producers.totals(self._catalog).forgotten_epoch
 
     def find(self, name: str) -> ProducerRecord | None:
-        return self._noted(producers.find(self._catalog, name))
-
-    def _noted(self, record: ProducerRecord | None) -> ProducerRecord | None:
-        if record is not None:
-            self._stored[record.name] = replace(record)
+        record = producers.find(self._catalog, name)
+        self._stored[name] = replace(record) if record else None
         return record
 
     def names(self) -> Sequence[str]:
@@ -62,8 +61,7 @@ class LocalPage(Page):
 
     def overdue(self) -> Sequence[ProducerRecord]:
         found = producers.overdue(self._catalog, self.now, self._settings.idleTimeout)
-        for record in found:
-            self._noted(record)
+        self._stored.update({record.name: replace(record) for record in found})
         return found
 
     def raised(self, bound: int) -> BoundOrigin | None:
@@ -78,10 +76,12 @@ class LocalPage(Page):
     def append(self, event: Event, head: Head, train: Staged | None) -> None:
         self._log.append(event, head, train, self.now)
         self.head = head
+        self.trains += [] if train is None else [train]
 
     def save(self, record: ProducerRecord) -> None:
-        producers.save(self._catalog, record, self._stored.get(record.name))
-        self._noted(record)
+        if record.name not in self._stored:
+            self.find(record.name)
+        self._stored[record.name] = producers.save(self._catalog, record, self._stored[record.name])
 
     def add_cut(self, logged: LoggedCut) -> None:
         cuts.add(self._catalog, logged)

@@ -95,10 +95,10 @@ def info(catalog: Catalog, record: ProducerRecord) -> ProducerInfo:
     return with_checkpoint(catalog, record).info
 
 
-def save(catalog: Catalog, record: ProducerRecord, before: ProducerRecord | None) -> None:
+def save(catalog: Catalog, record: ProducerRecord, before: ProducerRecord | None) -> ProducerRecord:
     """Writes the producer's row, and counts it. ``before``: as the catalog has it. Call it in a transaction.
 
-    That the producer was let go is kept of one with a lease, as ``-1 - lease``.
+    Returns it as the catalog has it now. That it was let go is kept of a producer with a lease, as ``-1 - lease``.
     """
     counted, counts = _counts(before), _counts(record)
     if counts != counted:
@@ -117,6 +117,7 @@ def save(catalog: Catalog, record: ProducerRecord, before: ProducerRecord | None
     )  # fmt: skip
     sealed = (*values[:10], crc(checkpoint), *values[11:])
     catalog.execute(_SAVE, (*values, seal(ticking), seal(sealed)))
+    return replace(record, checkpoint=checkpoint)
 
 
 def _counts(record: ProducerRecord | None) -> tuple[bool, int]:

@@ -14,7 +14,7 @@ from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
-from spark_rowtime.store.admission import Cuts, fitting
+from spark_rowtime.store.admission import Cuts
 from spark_rowtime.store.base import (
     READER,
     Account,
@@ -52,7 +52,7 @@ from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.alteration import altered
 
 READER_PATIENCE = 0.1
@@ -150,15 +150,15 @@ class LocalStore(LedgerStore):
             return self._uptime.look()
 
     def _decide(self, decision: Callable[[Ledger], Result], *about: str) -> Result:  # noqa: ARG002
-        with self._transaction():
-            self._close_removed()
-            return decision(self._ledger())
+        with self._page() as page:
+            return decision(Ledger(page, self.path, self.settings))
 
-    def _ledger(self) -> Ledger:
-        """Returns what decides over the page of the transaction."""
-        now, wall = self._uptime.now(), self.now()
-        page = LocalPage(self._catalog, self._log, self.schema, self.settings, now, wall, self._require_staged)
-        return Ledger(page, self.path, self.settings)
+    @contextmanager
+    def _page(self, patience: float | None = None) -> Iterator[LocalPage]:
+        with self._transaction(patience=patience):
+            self._close_removed()
+            now, wall = self._uptime.now(), self.now()
+            yield LocalPage(self._catalog, self._log, self.schema, self.settings, now, wall, self._require_staged)
 
     def _info(self, record: ProducerRecord) -> ProducerInfo:
         return producers.info(self._catalog, record)
@@ -173,8 +173,8 @@ class LocalStore(LedgerStore):
         if not self.due() and not self._rebooted():
             return False
         try:
-            with self._transaction(patience=0):
-                return self._ledger().expire()
+            with self._page(patience=0) as page:
+                return Ledger(page, self.path, self.settings).expire()
         except StoreUnavailableError as error:
             if not isinstance(error.__cause__, STORAGE_ERRORS):
                 raise
@@ -202,9 +202,9 @@ class LocalStore(LedgerStore):
                 self._staging = False
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
-        made = super()._commit(commit, cuts)
-        if isinstance(made, Receipt):
-            self._collector.after_commit(fitting(commit.trains, cuts))
+        with self._page() as page:
+            made = Ledger(page, self.path, self.settings).commit(commit, cuts)
+        self._collector.after_commit(page.trains)
         return made
 
     def _require_segment(self) -> None:
@@ -359,7 +359,7 @@ class LocalStore(LedgerStore):
         with self._guard:
             self._catalog.verify("rejected")
             self._catalog.verify("rejected_origins")
-        return rejected_table(self.rejections(), self.schema)
+        return super().rejected()
 
     def rejected_removed(self) -> int:
         with self._guard:
