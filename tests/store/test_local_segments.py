@@ -193,3 +193,18 @@ def test_a_train_whose_file_is_gone_is_not_committed(open_here: Open, local_path
     with pytest.raises(StoreUnavailableError, match="Nothing of this commit was stored"):
         store.commit(replace(writer.commit([2], floor=2), trains=(gone,)))
     assert store.head().rows == 0
+
+
+def test_a_commit_looks_at_each_file_no_more_often_than_it_has_to(
+    open_here: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the segment before it is written to, and before the rows are acknowledged; at the catalog and its log."""
+    writer, looked = Writer(open_here(), "a"), list[str]()
+    writer.send([1])
+    stat, fstat = os.stat, os.fstat
+    monkeypatch.setattr(os, "stat", lambda file, **how: (looked.append(Path(file).name), stat(file, **how))[1])
+    monkeypatch.setattr(os, "fstat", lambda fd: (looked.append("descriptor"), fstat(fd))[1])
+    writer.send([2])
+    monkeypatch.undo()
+    assert len(looked) == 4, looked
+    assert looked.count("catalog.db") == looked.count("catalog.db-wal") == 1

@@ -212,3 +212,35 @@ def test_a_server_that_vanished_is_noticed_before_a_lease_ends() -> None:
     assert CLIENT["tcp_user_timeout"] == SERVER_GONE_SECONDS * 1000
     alive = CLIENT["keepalives_idle"] + CLIENT["keepalives_interval"] * CLIENT["keepalives_count"]
     assert max(alive, SERVER_GONE_SECONDS) + WAIT_SECONDS < lease
+
+
+_PREPARED = "SELECT name, statement, generic_plans + custom_plans FROM pg_prepared_statements WHERE from_sql"
+
+
+def test_a_session_parses_each_statement_of_its_transactions_once(postgres: PostgresServer) -> None:
+    path = postgres.url("prepared")
+    create_store(path, SCHEMA, StreamSettings(maxLag=DAY))  # the server decides no commit alone
+    with open_store(path) as store:
+        writer: Any = Writer(store, "a")
+        for second in (1, 2):
+            writer.send([second])
+        before = store._connection.rows((_PREPARED, ()))[0]
+        for second in range(3, 13):
+            writer.send([second])
+        after = store._connection.rows((_PREPARED, ()))[0]
+    assert [row[:2] for row in after] == [row[:2] for row in before]
+    assert not any("EXECUTE" in statement for _, statement, _ in after)  # no values, which would be kept
+    assert sum(row[2] for row in after) >= sum(row[2] for row in before) + 10 * 7
+
+
+def test_a_session_goes_on_with_its_statements_after_one_has_failed(postgres: PostgresServer, path: str) -> None:
+    with open_store(path) as store, postgres.connect() as other:
+        server = session(store)
+        store._connection.rows(("SET lock_timeout = '1ms'", ()))
+        other.execute("SELECT pg_advisory_lock(%s)", (gate(store._id),))
+        for _ in range(3):
+            with pytest.raises(rt.StoreUnavailableError, match="locked"):
+                store.attach("a", "holder", "{}")
+        other.execute("SELECT pg_advisory_unlock_all()")
+        store.attach("a", "holder", "{}")
+        assert session(store) == server

@@ -52,6 +52,7 @@ class SegmentWriter:
         self._folder, self._free = stream / SEGMENTS, stream / FREE
         self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
+        self._file, self._inode = "", (0, 0)
         close_in_children(self)
 
     def append(self, rows: pa.RecordBatch) -> Location:
@@ -74,8 +75,8 @@ class SegmentWriter:
         """
         if self._fd < 0:
             return None
-        mine, there = os.fstat(self._fd), _stat(self._folder / self._name)
-        if there is None or (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
+        there = _stat(self._file)
+        if there is None or (there.st_dev, there.st_ino) != self._inode:
             return self._changed("is gone" if there is None else "was replaced")
         if there.st_size < self._end:
             return self._changed(f"has {there.st_size} of the {self._end} bytes that were written")
@@ -143,15 +144,15 @@ class SegmentWriter:
             if fd is None:
                 continue
             if os.pread(fd, self._header.size, 0) == self._header:
-                self._fd, self._name, self._end = fd, mark.name, os.fstat(fd).st_size
+                self._begin(fd, mark.name, os.fstat(fd))
                 return True
             mark.touch()
             os.close(fd)
         return False
 
     def _create(self, name: str) -> None:
-        self._fd = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        self._name, self._end = name, 0
+        fd = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._begin(fd, name, os.fstat(fd))
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             self._write(self._header)
@@ -162,6 +163,10 @@ class SegmentWriter:
             self._fd = -1
             (self._folder / name).unlink()
             raise
+
+    def _begin(self, fd: int, name: str, found: os.stat_result) -> None:
+        self._fd, self._name, self._end = fd, name, found.st_size
+        self._file, self._inode = str(self._folder / name), (found.st_dev, found.st_ino)
 
     def _write(self, message: pa.Buffer) -> None:
         rest, at = memoryview(message), self._end
@@ -244,7 +249,7 @@ class SegmentReader:
         )
 
 
-def _stat(file: Path) -> os.stat_result | None:
+def _stat(file: str) -> os.stat_result | None:
     try:
         return os.stat(file, follow_symlinks=False)  # noqa: PTH116  (called in each commit)
     except FileNotFoundError:

@@ -10,7 +10,8 @@ from typing import Any
 
 import psycopg
 
-from spark_rowtime.store.postgres.connection import Statement, run_at_once
+from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.message import run_at_once
 
 SMALL_BYTES = 8 << 10
 """If a commit has no more bytes in all, they travel with its other writes. They would be in the log of a server that

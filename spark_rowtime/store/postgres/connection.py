@@ -257,28 +257,14 @@ class Connection:
 def run(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
     """Runs statements in one round trip, each with a snapshot of its own, and returns the rows of each."""
     if len(statements) == 1:
-        return [_rows(connection.execute(*statements[0], binary=True))]
+        return [rows_of(connection.execute(*statements[0], binary=True))]
     with connection.pipeline():
         cursors = [connection.execute(*statement, binary=True) for statement in statements]
-    return [_rows(cursor) for cursor in cursors]
+    return [rows_of(cursor) for cursor in cursors]
 
 
-def run_at_once(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-    """Runs statements in one round trip, as one message with their values in it, and returns the rows of each.
-
-    Law: the server begins with a message once it has all of it, and a client within a transaction that sends none, or
-    not the rest of one, loses its connection after STILL_SECONDS. In a pipeline the server waits for each message of it
-    without a limit, and has run those before.
-    """
-    cursor = psycopg.ClientCursor(connection)
-    cursor.execute("; ".join(cursor.mogrify(*statement) for statement in statements))
-    found = [_rows(cursor)]
-    while cursor.nextset():
-        found.append(_rows(cursor))
-    return found
-
-
-def _rows(cursor: psycopg.Cursor[Any]) -> list[tuple[Any, ...]]:
+def rows_of(cursor: psycopg.Cursor[Any]) -> list[tuple[Any, ...]]:
+    """Returns the rows of a statement, none of one that has no rows."""
     return cursor.fetchall() if cursor.description else []
 
 

@@ -44,12 +44,13 @@ from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.postgres import accounts, contents, heads, log, records, rejections, snapshots, trains
 from spark_rowtime.store.postgres import cuts as topic_cuts
 from spark_rowtime.store.postgres.ahead import Ahead
-from spark_rowtime.store.postgres.connection import Connection, Statement, gone, run_at_once
+from spark_rowtime.store.postgres.connection import Connection, Statement, gone
 from spark_rowtime.store.postgres.gate import registering, snapshot
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
 from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.members import sorted_members
+from spark_rowtime.store.postgres.message import run_at_once
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import Ownership

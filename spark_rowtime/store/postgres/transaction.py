@@ -7,9 +7,10 @@ import psycopg
 
 from spark_rowtime.store.postgres import eras, heads
 from spark_rowtime.store.postgres.ahead import Ahead
-from spark_rowtime.store.postgres.connection import Statement, gone, run_at_once
+from spark_rowtime.store.postgres.connection import Statement, gone
 from spark_rowtime.store.postgres.gate import enter
 from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.message import run_at_once
 from spark_rowtime.store.postgres.uptime import Moment, note
 from spark_rowtime.store.steady_clock import Reading
 
