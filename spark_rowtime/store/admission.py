@@ -81,16 +81,6 @@ def late_rows(cuts: Cuts, floor: int | None, whose: WhoseBound) -> tuple[Rejecte
     return tuple(Rejected("late", floor, cuts[place].late, origin) for place in sorted(cuts))
 
 
-def admit_cut(
-    trains: Sequence[Staged], cuts: Cuts, floor: int | None, whose: WhoseBound
-) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]] | None:
-    """Does what :func:`admit` does, with trains that were cut before; None: more must be cut at ``floor`` first."""
-    fit = fitting(trains, cuts)
-    if floor is not None and any(train.least < floor for train in fit):
-        return None
-    return fit, late_rows(cuts, floor, whose)
-
-
 def admit(
     store: Store, trains: Sequence[Staged], floor: int | None, whose: WhoseBound
 ) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:

@@ -248,16 +248,18 @@ class _PageMembers(Members):
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._name = ""
+        self._name, self._record = "", ProducerRecord("")
         self._own: ProducerClock | None = None
         self._others: list[tuple[str, ProducerClock]] | None = None
         """The weakest of the others, if it was asked for already."""
 
     def turn_to(self, record: ProducerRecord) -> None:
-        """Takes the producer as it is in ``record``."""
+        """Takes the producer as it is in ``record``, which changes from here on as the producer does."""
+        if record is self._record:
+            return
         if record.name != self._name:
             self._name, self._others = record.name, None
-        self._own = record.clock
+        self._record, self._own = record, record.clock
 
     def __bool__(self) -> bool:
         return self._own is not None or bool(self._weakest_other()) or self._page.has_idle_but(self._name)

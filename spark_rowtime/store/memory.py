@@ -45,6 +45,7 @@ from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.page import Page, ProducerRecord
+from spark_rowtime.store.rejection_rules import Old, going
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
@@ -133,7 +134,7 @@ class _Stream:
 class _MemoryPage(Page):
     """What is written stays here until ``land``. Nobody changes a record of the stream: it is replaced."""
 
-    def __init__(self, stream: _Stream, now: int, wall: int) -> None:
+    def __init__(self, stream: _Stream, now: int, wall: Callable[[], int]) -> None:
         self._stream, self.now, self._wall = stream, now, wall
         self.head = stream.head
         self._entries: list[_Entry] = []
@@ -148,7 +149,7 @@ class _MemoryPage(Page):
 
     def find(self, name: str) -> ProducerRecord | None:
         found = self._saved.get(name) or self._stream.producers.get(name)
-        return replace(found) if found else None
+        return found.copy() if found else None
 
     def names(self) -> Sequence[str]:
         return [*{**self._stream.producers, **self._saved}]
@@ -170,13 +171,14 @@ class _MemoryPage(Page):
 
     def overdue(self) -> Sequence[ProducerRecord]:
         records = {**self._stream.producers, **self._saved}
-        return [replace(record) for record in records.values() if record.attached]
+        return [record.copy() for record in records.values() if record.attached]
 
     def raised(self, bound: int) -> BoundOrigin | None:
         return self._stream.raised(bound, self._entries)
 
     def late_rows(self, record: ProducerRecord) -> tuple[Rejected, ...]:
-        return tuple(kept.rejection.rejected for kept in self._stream.rejections if _of_receipt(kept, record))
+        found = {record.name: record}
+        return tuple(kept.rejection.rejected for kept in self._stream.rejections if _of_receipt(kept, found))
 
     def require_staged(self, trains: Sequence[Staged]) -> None:
         """Does nothing: the rows are in memory."""
@@ -186,7 +188,7 @@ class _MemoryPage(Page):
         self._entries.append(_Entry(head, event, train, self.now))
 
     def save(self, record: ProducerRecord) -> None:
-        self._saved[record.name] = replace(record)
+        self._saved[record.name] = record.copy()
 
     def add_cut(self, logged: LoggedCut) -> None:
         self._cuts.append(logged)
@@ -195,7 +197,7 @@ class _MemoryPage(Page):
         kept, new = self._stream.rejections, [*((one, False) for one in known), *((one, True) for one in late)]
         first = (kept[-1].rejection.number if kept else 0) + 1
         for at, (one, is_late) in enumerate(new, first):
-            self._rejections.append(_Kept(Rejection(at, producer, self._wall, one), number, is_late))
+            self._rejections.append(_Kept(Rejection(at, producer, self._wall(), one), number, is_late))
 
     def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:  # noqa: ARG002
         before = [] if keys.whole else self._stream.keys.get(producer, [])
@@ -212,32 +214,27 @@ class _MemoryPage(Page):
         stream.keys.update(self._keys)
         stream.cuts += self._cuts
         stream.accounts.update(self._accounts)
-        old, size = len(stream.rejections), sum(kept.rejection.rejected.rows.nbytes for kept in self._rejections)
-        stream.rejections += self._rejections
-        stream.rejected_bytes += size
-        if size and stream.rejected_bytes > most:
-            _remove_rejections(stream, old, most)
+        if self._rejections:
+            _keep_rejections(stream, self._rejections, most)
         if self._entries:
             stream.changed.notify_all()
 
 
-def _remove_rejections(stream: _Stream, old: int, most: int) -> None:
-    """Removes those of the first ``old`` rejections that ``most`` bytes have no room for, but none of a receipt."""
-    needed, newer, at = [], stream.rejected_bytes, 0
-    while newer > most and at < old:
-        kept = stream.rejections[at]
-        rows, record = kept.rejection.rejected.rows, stream.producers.get(kept.rejection.producer)
-        if record is not None and _of_receipt(kept, record):
-            needed.append(kept)
-        else:
-            stream.rejected_bytes -= rows.nbytes
-            stream.rejected_removed += rows.num_rows
-        newer, at = newer - rows.nbytes, at + 1
-    stream.rejections[:at] = needed
+def _keep_rejections(stream: _Stream, new: list[_Kept], most: int) -> None:
+    stream.rejected_bytes += sum(kept.rejection.rejected.rows.nbytes for kept in new)
+    old = {kept.rejection.number: kept for kept in stream.rejections if not _of_receipt(kept, stream.producers)}
+    oldest = [Old(n, k.rejection.rejected.rows.num_rows, k.rejection.rejected.rows.nbytes) for n, k in old.items()]
+    gone = going(oldest, stream.rejected_bytes, most, len(new))
+    stream.rejected_bytes -= sum(one.size for one in gone)
+    stream.rejected_removed += sum(one.rows for one in gone)
+    numbers = {one.number for one in gone}
+    stream.rejections[:] = [*(kept for kept in stream.rejections if kept.rejection.number not in numbers), *new]
 
 
-def _of_receipt(kept: _Kept, record: ProducerRecord) -> bool:
-    return kept.late and kept.rejection.producer == record.name and kept.commit == record.number
+def _of_receipt(kept: _Kept, producers: Mapping[str, ProducerRecord]) -> bool:
+    """Returns whether a producer's last receipt has the rejection, which a retry returns again."""
+    record = producers.get(kept.rejection.producer)
+    return record is not None and kept.late and kept.commit == record.number
 
 
 class MemoryStore(LedgerStore):
@@ -265,7 +262,7 @@ class MemoryStore(LedgerStore):
     def _page(self) -> Iterator[_MemoryPage]:
         with self._state.changed:
             self._require()
-            page = _MemoryPage(self._state, self._uptime(), self.now())
+            page = _MemoryPage(self._state, self._uptime(), self.now)
             yield page
             page.land(self.settings.retainRejected)
 

@@ -1,7 +1,8 @@
 """Page: one transaction on one stream, as the ledger sees it; and the record that a stream has of a producer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Protocol
 
 from spark_rowtime.bounds.clock import Event, ProducerClock, Status
@@ -41,6 +42,10 @@ class ProducerRecord:
     receipt_seq: int = 0
     receipt_floor: int | None = None
 
+    def copy(self) -> "ProducerRecord":
+        """Returns another object with the same values, as ``replace`` does, in a fraction of the time."""
+        return ProducerRecord(*_VALUES(self))
+
     @property
     def attached(self) -> bool:
         """Whether the producer is attached, idle or not."""
@@ -71,6 +76,9 @@ class ProducerRecord:
     def last_seen(self, now: int) -> LastSeen:
         """Returns when the producer was last seen, at the uptime ``now``."""
         return LastSeen(max(now - self.seen, 0), max(now - self.sent, 0), self.lease)
+
+
+_VALUES = attrgetter(*(field.name for field in fields(ProducerRecord)))
 
 
 class Page(Protocol):

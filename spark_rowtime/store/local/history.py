@@ -143,7 +143,7 @@ def _write(catalog: Catalog, history: History, writer: SegmentWriter) -> None:
         _write_event(catalog, event, writer)
         last = event.seq
     for one in history.producers():
-        producers.save(catalog, one, None)
+        producers.save(catalog, one, producers.NEW)
     counted = producers.totals(catalog)
     forgotten = (about.forgotten, about.forgotten_accepted, about.forgotten_rejected, about.forgotten_epoch)
     totals = producers.Totals(counted.attached, counted.rejected + about.forgotten_rejected, *forgotten)

@@ -1,7 +1,6 @@
 """LocalPage: a transaction of the catalog, as the ledger sees it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -13,6 +12,7 @@ from spark_rowtime.store.base import WRITER, Head, Rejected, Staged, StreamSetti
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, rejections
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import Log
+from spark_rowtime.store.local.producers import Stored
 from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.page import Page, ProducerRecord
 
@@ -27,7 +27,7 @@ class LocalPage(Page):
         schema: pa.Schema,
         settings: StreamSettings,
         now: int,
-        wall: int,
+        wall: Callable[[], int],
         require_staged: Callable[[Sequence[Staged]], None],
     ) -> None:
         """``wall``: the wall clock. ``require_staged``: see :class:`Page`."""
@@ -35,7 +35,7 @@ class LocalPage(Page):
         self.head, self.now, self._wall, self._require_staged = log.last, now, wall, require_staged
         self.trains: list[Staged] = []
         """Those that were appended."""
-        self._stored: dict[str, ProducerRecord | None] = {}
+        self._stored: dict[str, Stored] = {}
         """The producers that were read or saved, as the catalog has them."""
 
     def forgotten_epoch(self) -> int:
@@ -43,7 +43,7 @@ class LocalPage(Page):
 
     def find(self, name: str) -> ProducerRecord | None:
         record = producers.find(self._catalog, name)
-        self._stored[name] = replace(record) if record else None
+        self._stored[name] = producers.stored(record)
         return record
 
     def names(self) -> Sequence[str]:
@@ -61,7 +61,7 @@ class LocalPage(Page):
 
     def overdue(self) -> Sequence[ProducerRecord]:
         found = producers.overdue(self._catalog, self.now, self._settings.idleTimeout)
-        self._stored.update({record.name: replace(record) for record in found})
+        self._stored.update({record.name: producers.stored(record) for record in found})
         return found
 
     def raised(self, bound: int) -> BoundOrigin | None:
@@ -89,7 +89,7 @@ class LocalPage(Page):
     def reject(self, producer: str, number: int, known: Sequence[Rejected], late: Sequence[Rejected]) -> None:
         before, first = rejections.totals(self._catalog), rejections.newest(self._catalog)
         for rejected, at_commit in [*((one, False) for one in known), *((one, True) for one in late)]:
-            rejections.add(self._catalog, producer, number, self._wall, rejected, at_commit)
+            rejections.add(self._catalog, producer, number, self._wall(), rejected, at_commit)
         rejections.limit(self._catalog, self._schema, before, first, self._settings.retainRejected)
 
     def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:

@@ -95,20 +95,34 @@ def info(catalog: Catalog, record: ProducerRecord) -> ProducerInfo:
     return with_checkpoint(catalog, record).info
 
 
-def save(catalog: Catalog, record: ProducerRecord, before: ProducerRecord | None) -> ProducerRecord:
+class Stored(NamedTuple):
+    """What is counted of a producer as the catalog has it, and what its row has for a checkpoint."""
+
+    attached: bool = False
+    rejected: int = 0
+    checkpoint: str | bytes | None = None
+
+
+NEW = Stored()
+"""Stands for a producer that the catalog does not have."""
+
+
+def stored(record: ProducerRecord | None) -> Stored:
+    """Returns this of a producer as it was found."""
+    return NEW if record is None else Stored(record.attached, record.rejected, record.checkpoint)
+
+
+def save(catalog: Catalog, record: ProducerRecord, before: Stored) -> Stored:
     """Writes the producer's row, and counts it. ``before``: as the catalog has it. Call it in a transaction.
 
-    Returns it as the catalog has it now. That it was let go is kept of a producer with a lease, as ``-1 - lease``.
+    Returns how the catalog has it now. That a producer was let go is kept of one with a lease, as ``-1 - lease``.
     """
-    counted, counts = _counts(before), _counts(record)
-    if counts != counted:
+    attached = record.attached
+    if (attached, record.rejected) != before[:2]:
         so_far = totals(catalog)
-        more = {
-            "attached": so_far.attached + counts[0] - counted[0],
-            "rejected": so_far.rejected + counts[1] - counted[1],
-        }
-        set_totals(catalog, so_far._replace(**more))
-    checkpoint = _stored_checkpoint(catalog, record, before)
+        more = so_far.attached + attached - before.attached, so_far.rejected + record.rejected - before.rejected
+        set_totals(catalog, so_far._replace(attached=more[0], rejected=more[1]))
+    checkpoint = _stored_checkpoint(catalog, record, before.checkpoint)
     lease = -1 - record.lease if record.let_go and record.lease is not None else record.lease
     ticking = (record.name, record.status.value, record.floor, lease, record.seen, record.sent)
     values = (
@@ -117,17 +131,12 @@ def save(catalog: Catalog, record: ProducerRecord, before: ProducerRecord | None
     )  # fmt: skip
     sealed = (*values[:10], crc(checkpoint), *values[11:])
     catalog.execute(_SAVE, (*values, seal(ticking), seal(sealed)))
-    return replace(record, checkpoint=checkpoint)
+    return Stored(attached, record.rejected, checkpoint)
 
 
-def _counts(record: ProducerRecord | None) -> tuple[bool, int]:
-    """Returns whether the producer is attached, and how many rejected rows it has."""
-    return (False, 0) if record is None else (record.attached, record.rejected)
-
-
-def _stored_checkpoint(catalog: Catalog, record: ProducerRecord, before: ProducerRecord | None) -> str | bytes | None:
+def _stored_checkpoint(catalog: Catalog, record: ProducerRecord, old: str | bytes | None) -> str | bytes | None:
     """Gives a large checkpoint that is new a row of its own. Returns what the producer's row has."""
-    new, old = record.checkpoint, None if before is None else before.checkpoint
+    new = record.checkpoint
     if isinstance(new, str) and len(new) >= LARGE_CHECKPOINT:
         values = (record.name, new)
         catalog.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", (*values, seal(values)))

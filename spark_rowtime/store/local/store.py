@@ -14,6 +14,7 @@ from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.admission import Cuts
 from spark_rowtime.store.base import (
     READER,
@@ -150,15 +151,17 @@ class LocalStore(LedgerStore):
             return self._uptime.look()
 
     def _decide(self, decision: Callable[[Ledger], Result], *about: str) -> Result:  # noqa: ARG002
-        with self._page() as page:
-            return decision(Ledger(page, self.path, self.settings))
-
-    @contextmanager
-    def _page(self, patience: float | None = None) -> Iterator[LocalPage]:
-        with self._transaction(patience=patience):
+        with self._transaction():
             self._close_removed()
-            now, wall = self._uptime.now(), self.now()
-            yield LocalPage(self._catalog, self._log, self.schema, self.settings, now, wall, self._require_staged)
+            return decision(self._ledger(self._page()))
+
+    def _page(self) -> LocalPage:
+        """Returns the page of the transaction."""
+        now, settings = self._uptime.now(), self.settings
+        return LocalPage(self._catalog, self._log, self.schema, settings, now, self.now, self._require_staged)
+
+    def _ledger(self, page: LocalPage) -> Ledger:
+        return Ledger(page, self.path, self.settings)
 
     def _info(self, record: ProducerRecord) -> ProducerInfo:
         return producers.info(self._catalog, record)
@@ -173,8 +176,8 @@ class LocalStore(LedgerStore):
         if not self.due() and not self._rebooted():
             return False
         try:
-            with self._page(patience=0) as page:
-                return Ledger(page, self.path, self.settings).expire()
+            with self._transaction(patience=0):
+                return self._ledger(self._page()).expire()
         except StoreUnavailableError as error:
             if not isinstance(error.__cause__, STORAGE_ERRORS):
                 raise
@@ -202,8 +205,9 @@ class LocalStore(LedgerStore):
                 self._staging = False
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
-        with self._page() as page:
-            made = Ledger(page, self.path, self.settings).commit(commit, cuts)
+        with self._transaction():
+            page = self._page()
+            made = self._ledger(page).commit(commit, cuts)
         self._collector.after_commit(page.trains)
         return made
 
@@ -348,7 +352,7 @@ class LocalStore(LedgerStore):
             with self._guard:
                 found = rejections.portion(self._catalog, self.schema, after, end)
             yield from found
-            after = found[-1].number if len(found) == rejections.PORTION_REJECTIONS else end
+            after = found[-1].number if len(found) == rejection_rules.PORTION_REJECTIONS else end
 
     def rejections_end(self) -> int:
         with self._guard:

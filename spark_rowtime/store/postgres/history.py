@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import WRITER, Position, Slice, Staged
@@ -33,7 +32,6 @@ from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.store import PostgresStore, at_once
 from spark_rowtime.store.postgres.uptime import moment
-from spark_rowtime.store.postgres.writes import PRODUCER_COLUMNS
 from spark_rowtime.store.widths import width_class
 
 PORTION_EVENTS = 256
@@ -113,7 +111,7 @@ class _Exported(History):
 
     def producers(self) -> Iterator[ProducerRecord]:
         for row in self._known:
-            yield ProducerRecord(row[0], Status(row[1]), *row[2:])
+            yield records.opened(row)
 
     def rejections(self) -> Iterator[KeptRejection]:
         last = 0
@@ -200,8 +198,7 @@ class _Import:
         history, about = self._history, self._history.about
         self._events(history.events())
         known = list(history.producers())
-        rows = ((one.name, one.status.value, *records.VALUES(one)[2:]) for one in known)
-        self._copy(f"producers (stream, {PRODUCER_COLUMNS})", rows)
+        self._copy(f"producers (stream, {records.PRODUCER_COLUMNS})", map(records.values, known))
         self._copy("rejected", (self._rejected(one) for one in history.rejections()))
         self._copy("readers", ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers()))
         self._copy("key_floors", history.key_floors())
