@@ -71,6 +71,8 @@ def cut(store: Store, trains: Sequence[Staged], floor: int | None) -> dict[int, 
 
 def fitting(trains: Sequence[Staged], cuts: Cuts) -> tuple[Staged, ...]:
     """Returns the trains, of those that were cut what fits."""
+    if not cuts:
+        return tuple(trains)
     found = [cuts[place].fits if place in cuts else train for place, train in enumerate(trains)]
     return tuple(train for train in found if train is not None)
 

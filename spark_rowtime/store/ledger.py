@@ -147,7 +147,7 @@ class Ledger:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
         landed = landing(commit, trains, record.floor, record.status, self._in_force(record))
         for event, train, bound in landed.events:
-            hold = self._in_force(record)
+            hold = None if bound is None else self._in_force(record)
             self._append(event, record, train)
             if bound is not None:
                 self._page.add_cut(bound.logged(self._page.head.seq, record.name, hold))
@@ -280,8 +280,10 @@ class _PageMembers(Members):
 
     def weakest(self) -> tuple[str, int | None] | None:
         """See :class:`Members`."""
-        first = min([*self._weakest_other(), *self._counting()], key=lambda one: place(*one), default=None)
-        return (first[0], first[1].floor) if first else None
+        found = [*self._weakest_other(), *self._counting()]
+        if len(found) > 1 and place(*found[1]) < place(*found[0]):
+            found.reverse()
+        return (found[0][0], found[0][1].floor) if found else None
 
     def strongest(self) -> int | None:
         """See :class:`Members`."""
