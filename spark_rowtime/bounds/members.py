@@ -74,7 +74,7 @@ class SortedMembers(MutableMapping[str, ProducerClock], Members):
 
     def __init__(self, members: Mapping[str, ProducerClock] | None = None) -> None:
         self._clocks = dict(members or {})
-        counting = (_place(name, clock) for name, clock in self._clocks.items() if clock.status in COUNTING)
+        counting = (place(name, clock) for name, clock in self._clocks.items() if clock.status in COUNTING)
         self._counting = SortedList(counting)
 
     def __getitem__(self, producer: str) -> ProducerClock:
@@ -84,12 +84,12 @@ class SortedMembers(MutableMapping[str, ProducerClock], Members):
         self.remove(producer)
         self._clocks[producer] = clock
         if clock.status in COUNTING:
-            self._counting.add(_place(producer, clock))
+            self._counting.add(place(producer, clock))
 
     def __delitem__(self, producer: str) -> None:
         clock = self._clocks.pop(producer)
         if clock.status in COUNTING:
-            self._counting.remove(_place(producer, clock))
+            self._counting.remove(place(producer, clock))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._clocks)
@@ -127,5 +127,6 @@ class SortedMembers(MutableMapping[str, ProducerClock], Members):
         return SortedMembers(self._clocks)
 
 
-def _place(producer: str, clock: ProducerClock) -> tuple[int, bool, str]:
+def place(producer: str, clock: ProducerClock) -> tuple[int, bool, str]:
+    """Returns what sorts the producers that count: by their floors, then expected ones first, then by name."""
     return clock.floor or 0, clock.status is Status.ATTACHED, producer

@@ -48,28 +48,6 @@ def is_next(commit: Commit, last: int, path: str) -> bool:
     )
 
 
-def admit(
-    store: Store, trains: Sequence[Staged], floor: int | None, whose: WhoseBound
-) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
-    """Splits ``trains`` by the ``floor`` at the commit: the accepted rows, and those below it.
-
-    The sink has checked its rows already. Only rows that became late since then (because of idleTimeout,
-    maxLag, or a lost lease) are rejected here.
-    """
-    if floor is None or all(train.least >= floor for train in trains):
-        return tuple(trains), ()
-    accepted, rejected = [], []
-    for train in trains:
-        if train.least >= floor:
-            accepted.append(train)
-            continue
-        fits, late = split_late(store.read(train), floor)
-        rejected.append(Rejected("late", floor, late, whose(floor)))
-        if fits.num_rows:
-            accepted.append(store.stage(fits))
-    return tuple(accepted), tuple(rejected)
-
-
 class Cut(NamedTuple):
     """A train that was cut at a floor: what fits, staged again, and the late rows. ``fits`` is None if all are late."""
 
@@ -91,15 +69,26 @@ def cut(store: Store, trains: Sequence[Staged], floor: int | None) -> dict[int, 
     return found
 
 
-def admit_cut(
-    trains: Sequence[Staged], cuts: Cuts, floor: int | None, whose: WhoseBound
-) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]] | None:
-    """Does what :func:`admit` does, with trains that were cut before; None: more must be cut at ``floor`` first."""
-    accepted = [cuts[place].fits if place in cuts else train for place, train in enumerate(trains)]
-    fit = tuple(train for train in accepted if train is not None)
-    if floor is not None and any(train.least < floor for train in fit):
-        return None
-    return fit, tuple(Rejected("late", floor, cuts[place].late, whose(floor or 0)) for place in sorted(cuts))
+def fitting(trains: Sequence[Staged], cuts: Cuts) -> tuple[Staged, ...]:
+    """Returns the trains, of those that were cut what fits."""
+    if not cuts:
+        return tuple(trains)
+    found = [cuts[place].fits if place in cuts else train for place, train in enumerate(trains)]
+    return tuple(train for train in found if train is not None)
+
+
+def late_rows(cuts: Cuts, floor: int | None, whose: WhoseBound) -> tuple[Rejected, ...]:
+    """Returns the rows that were cut off at ``floor``, or at one before it."""
+    origin = whose(floor) if cuts and floor is not None else None
+    return tuple(Rejected("late", floor, cuts[place].late, origin) for place in sorted(cuts))
+
+
+def admit(
+    store: Store, trains: Sequence[Staged], floor: int | None, whose: WhoseBound
+) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
+    """Splits ``trains`` by a ``floor``: the rows that are not below it, and those below it."""
+    cuts = cut(store, trains, floor)
+    return fitting(trains, cuts), late_rows(cuts, floor, whose)
 
 
 class Landing(NamedTuple):

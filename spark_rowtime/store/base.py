@@ -533,13 +533,19 @@ class Store(ABC):
         ``gc`` removes no cuts, since offsets at any earlier place may still be asked for.
         """
 
-    @abstractmethod
     def has_cuts(self) -> bool:
         """Returns whether a producer has ever sent a cut. It is cheap."""
+        return next(self.cuts(), None) is not None
 
-    @abstractmethod
     def last_cuts(self, producer: str) -> list[LoggedCut]:
         """Returns the producer's last whole cut and all that it sent after it; none if it has never sent a cut."""
+        found: list[LoggedCut] = []
+        for logged in self.cuts():
+            if logged.producer == producer and logged.cut is not None and logged.cut.whole:
+                found = [logged]
+            elif logged.producer == producer and found:
+                found.append(logged)
+        return found
 
     @abstractmethod
     def clock(self) -> StreamClock:

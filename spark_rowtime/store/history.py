@@ -13,6 +13,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.base import Position, Staged, StreamSettings
+from spark_rowtime.store.page import ProducerRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +47,6 @@ class LoggedEvent(NamedTuple):
     """The number of rows; of the last event that was removed, it is known although the rows are gone."""
     train: tuple[Staged, pa.RecordBatch] | None
     """The rows; the Staged has their number and limits, and the location of the other store."""
-
-
-class KnownProducer(NamedTuple):
-    """A producer with everything that a store knows of it."""
-
-    name: str
-    status: str
-    floor: int | None
-    lease: int | None
-    seen: int
-    sent: int
-    let_go: bool
-    epoch: int
-    accepted: int
-    rejected: int
-    number: int
-    checkpoint: str | None
-    declaration: str
-    disorder: str
-    holder: str
-    receipt_seq: int
-    receipt_floor: int | None
 
 
 class KeptRejection(NamedTuple):
@@ -109,7 +88,7 @@ class History(Protocol):
     def events(self) -> Iterator[LoggedEvent]:
         """Yields the log from its horizon on."""
 
-    def producers(self) -> Iterator[KnownProducer]:
+    def producers(self) -> Iterator[ProducerRecord]:
         """Yields all producers that are not forgotten."""
 
     def rejections(self) -> Iterator[KeptRejection]:

@@ -7,42 +7,23 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import (
-    GONE,
-    Detached,
-    Event,
-    Expected,
-    Joined,
-    Left,
-    Sent,
-    Status,
-    StreamClock,
-    completes,
-)
+from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, Status, StreamClock
+from spark_rowtime.bounds.key_parts import KeyChanges
+from spark_rowtime.bounds.members import COUNTING, SortedMembers, place
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
-from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, SinkClosedError
-from spark_rowtime.store.admission import (
-    admit,
-    fenced,
-    is_next,
-    landing,
-    never_attached,
-    redeclared,
-    require_open,
-    require_whole,
-)
+from spark_rowtime.store.admission import Cuts
 from spark_rowtime.store.base import (
     FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
-    REJECTS_ONLY,
     WRITER,
     Account,
     Collected,
@@ -57,41 +38,38 @@ from spark_rowtime.store.base import (
     Rejection,
     Slice,
     Staged,
-    Store,
     StreamSettings,
     Summary,
 )
 from spark_rowtime.store.difference import between
-from spark_rowtime.store.expiry import overdue
+from spark_rowtime.store.ledger import Ledger
+from spark_rowtime.store.ledger_store import LedgerStore
+from spark_rowtime.store.page import Page, ProducerRecord
+from spark_rowtime.store.rejection_rules import Old, going
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.added_columns import with_columns
 from spark_rowtime.types.alteration import altered
-from spark_rowtime.types.timestamps import END, wall_clock
+from spark_rowtime.types.timestamps import wall_clock
+
+EMPTY = Head(0, None, None, 0)
+Result = TypeVar("Result")
 
 
-@dataclass(slots=True)
-class _Producer:
-    info: ProducerInfo
-    holder: str
-    receipt: Receipt
-    lease: int | None = None
-    seen: int = 0
-    sent: int = 0
-    let_go: bool = False
-    keys: list[bytes] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    seq: int
+class _Entry(NamedTuple):
+    head: Head
     event: Event
     train: Staged | None
-    floor: int | None
-    largest: int | None
-    rows: int
     time: int
+
+
+class _Kept(NamedTuple):
+    """A rejection, and the commit that it belongs to; ``late``: only the commit found it."""
+
+    rejection: Rejection
+    commit: int
+    late: bool
 
 
 class _Lock(threading.Condition):
@@ -111,271 +89,227 @@ class _Lock(threading.Condition):
         return super().__enter__()
 
 
-@dataclass(slots=True, eq=False)
-class MemoryStore(Store):
-    """See :class:`Store`. One lock protects everything.
+@dataclass(slots=True)
+class _Stream:
+    """What all objects of one stream share. One lock protects everything."""
 
-    The objects of one stream share all of their state. Each has a ``schema`` of its own, as of when it was opened.
-    """
+    place: str | None
+    """The path; None: the stream was deleted."""
+    changed: _Lock
+    log: list[_Entry] = field(default_factory=list)
+    producers: dict[str, ProducerRecord] = field(default_factory=dict)
+    forgotten: list[ProducerRecord] = field(default_factory=list)
+    rejections: list[_Kept] = field(default_factory=list)
+    rejected_bytes: int = 0
+    rejected_removed: int = 0
+    keys: dict[str, list[bytes]] = field(default_factory=dict)
+    cuts: list[LoggedCut] = field(default_factory=list)
+    readers: dict[str, tuple[Position, int]] = field(default_factory=dict)
+    accounts: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    horizon: int = 0
 
-    path: str
-    schema: pa.Schema
-    settings: StreamSettings
-    stream: str = field(default_factory=lambda: str(uuid.uuid4()))
-    now: Callable[[], int] = wall_clock
-    steady: Callable[[], Reading] = machine_reading
-    ancestors: Mapping[str, int] = field(default_factory=dict)
+    @property
+    def head(self) -> Head:
+        return self.log[-1].head if self.log else EMPTY
 
-    def __post_init__(self) -> None:
-        self._changed = _Lock(self.path)
-        self._clock = self.settings.clock()
-        self._log: list[_Entry] = []
-        self._producers: dict[str, _Producer] = {}
-        self._rejections: list[Rejection] = []
+    def raised(self, bound: int, later: Sequence[_Entry] = ()) -> BoundOrigin | None:
+        """See ``Store.raised``; ``later``: entries that follow the log."""
+        first = max(self.horizon - 1, 0)
+        kept = [*self.log[first:], *later]
+        found = next((e for e in kept if e.head.floor is not None and e.head.floor >= bound), None)
+        if found is None:
+            return None
+        removed = first > 0 and found.head.seq == self.horizon
+        return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, found.event.producer, _kind(found.event))
+
+    def copied(self, path: str) -> "_Stream":
+        """Returns what a copy at ``path`` begins with."""
+        copy = replace(self, place=path, changed=_Lock(path))
+        for name in ("log", "producers", "forgotten", "rejections", "keys", "cuts", "readers"):
+            setattr(copy, name, getattr(self, name).copy())
+        copy.accounts = {key: value for key, value in self.accounts.items() if key[0] == WRITER}
+        return copy
+
+
+class _MemoryPage(Page):
+    """What is written stays here until ``land``. Nobody changes a record of the stream: it is replaced."""
+
+    def __init__(self, stream: _Stream, now: int, wall: Callable[[], int]) -> None:
+        self._stream, self.now, self._wall = stream, now, wall
+        self.head = stream.head
+        self._entries: list[_Entry] = []
+        self._saved: dict[str, ProducerRecord] = {}
+        self._rejections: list[_Kept] = []
+        self._keys: dict[str, list[bytes]] = {}
         self._cuts: list[LoggedCut] = []
-        self._readers: dict[str, tuple[Position, int]] = {}
         self._accounts: dict[tuple[str, str], tuple[str, int]] = {}
-        self._horizon = 0
-        self._rejected_removed = self._rejected_bytes = 0
-        self._place: str | None = self.path
-        self._forgotten: list[ProducerInfo] = []
+
+    def forgotten_epoch(self) -> int:
+        return max((record.epoch for record in self._stream.forgotten), default=0)
+
+    def find(self, name: str) -> ProducerRecord | None:
+        found = self._saved.get(name) or self._stream.producers.get(name)
+        return found.copy() if found else None
+
+    def names(self) -> Sequence[str]:
+        return [*{**self._stream.producers, **self._saved}]
+
+    def _others(self, name: str) -> dict[str, ProducerClock]:
+        records = {**self._stream.producers, **self._saved}
+        return {one: record.clock for one, record in records.items() if one != name and record.clock is not None}
+
+    def weakest_but(self, name: str) -> tuple[str, ProducerClock] | None:
+        counting = [one for one in self._others(name).items() if one[1].status in COUNTING]
+        return min(counting, key=lambda one: place(*one), default=None)
+
+    def strongest_floor_but(self, name: str) -> int | None:
+        floors = [one.floor for one in self._others(name).values() if one.status in COUNTING]
+        return max((floor for floor in floors if floor is not None), default=None)
+
+    def has_idle_but(self, name: str) -> bool:
+        return any(one.status is Status.IDLE for one in self._others(name).values())
+
+    def overdue(self) -> Sequence[ProducerRecord]:
+        records = {**self._stream.producers, **self._saved}
+        return [record.copy() for record in records.values() if record.attached]
+
+    def raised(self, bound: int) -> BoundOrigin | None:
+        return self._stream.raised(bound, self._entries)
+
+    def late_rows(self, record: ProducerRecord) -> tuple[Rejected, ...]:
+        found = {record.name: record}
+        return tuple(kept.rejection.rejected for kept in self._stream.rejections if _of_receipt(kept, found))
+
+    def require_staged(self, trains: Sequence[Staged]) -> None:
+        """Does nothing: the rows are in memory."""
+
+    def append(self, event: Event, head: Head, train: Staged | None) -> None:
+        self.head = head
+        self._entries.append(_Entry(head, event, train, self.now))
+
+    def save(self, record: ProducerRecord) -> None:
+        self._saved[record.name] = record.copy()
+
+    def add_cut(self, logged: LoggedCut) -> None:
+        self._cuts.append(logged)
+
+    def reject(self, producer: str, number: int, known: Sequence[Rejected], late: Sequence[Rejected]) -> None:
+        kept, new = self._stream.rejections, [*((one, False) for one in known), *((one, True) for one in late)]
+        first = (kept[-1].rejection.number if kept else 0) + 1
+        for at, (one, is_late) in enumerate(new, first):
+            self._rejections.append(_Kept(Rejection(at, producer, self._wall(), one), number, is_late))
+
+    def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:  # noqa: ARG002
+        before = [] if keys.whole else self._stream.keys.get(producer, [])
+        self._keys[producer] = [*before, keys.content]
+
+    def set_account(self, producer: str, content: str) -> None:
+        self._accounts[WRITER, producer] = content, self.now
+
+    def land(self, most: int) -> None:
+        """Makes everything part of the stream, which keeps at most ``most`` bytes of old rejections beside the new."""
+        stream = self._stream
+        stream.log += self._entries
+        stream.producers.update(self._saved)
+        stream.keys.update(self._keys)
+        stream.cuts += self._cuts
+        stream.accounts.update(self._accounts)
+        if self._rejections:
+            _keep_rejections(stream, self._rejections, most)
+        if self._entries:
+            stream.changed.notify_all()
+
+
+def _keep_rejections(stream: _Stream, new: list[_Kept], most: int) -> None:
+    stream.rejected_bytes += sum(kept.rejection.rejected.rows.nbytes for kept in new)
+    old = {kept.rejection.number: kept for kept in stream.rejections if not _of_receipt(kept, stream.producers)}
+    oldest = [Old(n, k.rejection.rejected.rows.num_rows, k.rejection.rejected.rows.nbytes) for n, k in old.items()]
+    gone = going(oldest, stream.rejected_bytes, most, len(new))
+    stream.rejected_bytes -= sum(one.size for one in gone)
+    stream.rejected_removed += sum(one.rows for one in gone)
+    numbers = {one.number for one in gone}
+    stream.rejections[:] = [*(kept for kept in stream.rejections if kept.rejection.number not in numbers), *new]
+
+
+def _of_receipt(kept: _Kept, producers: Mapping[str, ProducerRecord]) -> bool:
+    """Returns whether a producer's last receipt has the rejection, which a retry returns again."""
+    record = producers.get(kept.rejection.producer)
+    return record is not None and kept.late and kept.commit == record.number
+
+
+class MemoryStore(LedgerStore):
+    """See :class:`Store`. The objects of one stream share a :class:`_Stream`, each with the ``schema`` it opened."""
+
+    def __init__(
+        self,
+        path: str,
+        schema: pa.Schema,
+        settings: StreamSettings,
+        ancestors: Mapping[str, int] | None = None,
+        state: _Stream | None = None,
+        now: Callable[[], int] = wall_clock,
+    ) -> None:
+        self.path, self.schema, self.settings = path, schema, settings
+        self.stream, self.ancestors = str(uuid.uuid4()), ancestors or {}
+        self.now = now
+        self.steady: Callable[[], Reading] = machine_reading
+        self._state = state or _Stream(path, _Lock(path))
 
     def _uptime(self) -> int:
         return reading(self.now, self.steady).micros
 
-    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
-        with self._changed:
+    @contextmanager
+    def _page(self) -> Iterator[_MemoryPage]:
+        with self._state.changed:
             self._require()
-            self._expire()
-            epoch = max((info.epoch for info in self._forgotten), default=0)
-            record = self._producers.get(producer) or _newcomer(producer, Status.ATTACHED, epoch)
-            if record.info.declaration not in ("", declaration):
-                raise redeclared(producer, record.info.declaration, declaration)
-            if self._clock.producers.get(producer) is None and record.info.status is not Status.COMPLETE:
-                require_open(self.path, producer, self._clock.floor)
-            self._producers[producer] = record
-            record.info = replace(record.info, declaration=declaration)
-            if record.holder != holder or record.info.status in (Status.LEFT, Status.DETACHED):
-                self._take_over(record, holder)
-            record.lease, record.seen = lease, self._uptime()
-            return record.info
+            page = _MemoryPage(self._state, self._uptime(), self.now)
+            yield page
+            page.land(self.settings.retainRejected)
 
-    def _take_over(self, record: _Producer, holder: str) -> None:
-        record.holder = holder
-        record.info = replace(record.info, epoch=record.info.epoch + 1)
-        if record.info.status is not Status.COMPLETE:
-            self._append(Joined(record.info.name), None)
-            record.sent = self._uptime()
-
-    def expect(self, names: Sequence[str]) -> None:
-        with self._changed:
-            for name in names:
-                self._producers[name] = _newcomer(name, Status.EXPECTED)
-                self._append(Expected(name), None)
-
-    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
-        with self._changed:
-            record = self._current(producer, epoch)
-            record.seen = self._uptime()
-            if record.info.status is not Status.DETACHED or (record.let_go and not sends):
-                return False
-            require_open(self.path, producer, self._clock.floor)
-            promised, record.sent = record.info.floor, record.seen
-            self._append(Joined(producer), None)
-            if stronger(promised, record.info.floor) != record.info.floor:
-                self._append(Sent(producer, promised), None)
-            return True
-
-    def due(self) -> list[Event]:
-        with self._changed:
-            return self._due()
-
-    def expire(self) -> bool:
-        with self._changed:
-            return self._expire()
-
-    def _expire(self, but: str = "") -> bool:
-        due = self._due(but)
-        for event in due:
-            self._append(event, None)
-        return bool(due)
-
-    def _due(self, but: str = "") -> list[Event]:
-        alive = (Status.ATTACHED, Status.IDLE)
-        ticking = [p for name, p in self._producers.items() if name != but and p.info.status in alive]
-        found = [(p.info.name, p.info.status, p.info.floor, p.lease, p.seen, p.sent) for p in ticking]
-        return overdue(found, self._uptime(), self.settings.idleTimeout)
+    def _decide(self, decision: Callable[[Ledger], Result], *about: str) -> Result:  # noqa: ARG002
+        with self._page() as page:
+            return decision(Ledger(page, self.path, self.settings))
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
         return Staged(rows.num_rows, *ends, location=rows)
 
-    def commit(self, commit: Commit) -> Receipt:
-        with self._changed:
-            record = self._current(commit.producer, commit.epoch)
-            new = is_next(commit, record.info.number, self.path)
-            record.seen = self._uptime()
-            self._expire(but=commit.producer)
-            if not new:
-                return record.receipt
-            trains, late = admit(self, commit.trains, self._clock.floor, self.raised)
-            require_whole(commit, late)
-            self._land(commit, trains)
-            rejected = commit.rejected + late
-            self._reject(commit.producer, rejected)
-            record.info = replace(
-                record.info,
-                accepted=record.info.accepted + sum(t.rows for t in trains),
-                rejected=record.info.rejected + sum(r.rows.num_rows for r in rejected),
-                number=commit.number,
-                checkpoint=record.info.checkpoint if commit.checkpoint is None else commit.checkpoint,
-                disorder=commit.disorder,
-            )
-            if commit.keys is not None:
-                record.keys = [*([] if commit.keys.whole else record.keys), commit.keys.content]
-            if commit.account is not None:
-                self._accounts[WRITER, commit.producer] = commit.account, self._uptime()
-            record.receipt = Receipt(len(self._log), self._clock.floor, late)
+    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
+        with self._state.changed:
+            made = super()._commit(commit, cuts)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
                 self._remove(None, None, False)
-            return record.receipt
-
-    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
-        with self._changed:
-            epoch = max((info.epoch for info in self._forgotten), default=0)
-            record = self._producers.get(producer) or _newcomer(producer, Status.LEFT, epoch)
-            if number <= record.info.number:
-                return
-            self._producers[producer] = record
-            self._reject(producer, rejected)
-            rows = record.info.rejected + sum(r.rows.num_rows for r in rejected)
-            record.info = replace(record.info, rejected=rows, number=number, checkpoint=REJECTS_ONLY)
-            record.seen = self._uptime()
-
-    def _land(self, commit: Commit, trains: tuple[Staged, ...]) -> None:
-        record = self._producers[commit.producer]
-        in_force = self._clock.in_force(commit.producer)
-        landed = landing(commit, trains, record.info.floor, record.info.status, in_force)
-        for event, train, bound in landed.events:
-            hold = self._clock.in_force(commit.producer)
-            self._append(event, train)
-            if bound is not None:
-                self._cuts.append(bound.logged(len(self._log), commit.producer, hold))
-        if landed.sends:
-            record.sent = self._uptime()
-
-    def _reject(self, producer: str, rejected: tuple[Rejected, ...]) -> None:
-        """Keeps the new rejections, and the newest of the old ones that fit into the limit.
-
-        A rejection that a producer's last receipt contains is kept in any case, since a retry returns it again.
-        """
-        first, time, old = self.rejections_end() + 1, self.now(), len(self._rejections)
-        self._rejections += [Rejection(first + n, producer, time, r) for n, r in enumerate(rejected)]
-        self._rejected_bytes += sum(r.rows.nbytes for r in rejected)
-        if rejected and self._rejected_bytes > self.settings.retainRejected:
-            self._remove_rejections(old)
-
-    def _remove_rejections(self, old: int) -> None:
-        """Removes those of the first ``old`` rejections that the limit has no room for."""
-        receipts = [r for p in self._producers.values() for r in p.receipt.rejected]
-        needed, newer, at = [], self._rejected_bytes, 0
-        while newer > self.settings.retainRejected and at < old:
-            rows, kept = self._rejections[at].rejected.rows, self._rejections[at]
-            if any(kept.rejected is found for found in receipts):
-                needed.append(kept)
-            else:
-                self._rejected_bytes -= rows.nbytes
-                self._rejected_removed += rows.num_rows
-            newer, at = newer - rows.nbytes, at + 1
-        self._rejections[:at] = needed
-
-    def _append(self, event: Event, train: Staged | None) -> None:
-        floor = self._clock.apply(event)
-        rows = (self._log[-1].rows if self._log else 0) + (train.rows if train else 0)
-        self._log.append(_Entry(len(self._log) + 1, event, train, floor, self._clock.largest, rows, self._uptime()))
-        record = self._producers[event.producer]
-        record.let_go = False
-        ticking = self._clock.producers.get(event.producer)
-        gone_at = END if completes(event) else record.info.floor
-        record.info = replace(
-            record.info,
-            status=ticking.status if ticking else GONE[type(event)],
-            floor=ticking.floor if ticking else gone_at,
-        )
-        self._changed.notify_all()
-
-    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
-        with self._changed:
-            record = self._current(producer, epoch)
-            if record.info.status not in (Status.LEFT, Status.COMPLETE):
-                record.seen = self._uptime()
-                hold = self._clock.in_force(producer)
-                self._append(Left(producer), None)
-                if cut is not None:
-                    self._cuts.append(LoggedCut(len(self._log), producer, hold, cut))
-                self._producers[producer].seen = self._uptime()
-
-    def detach(self, producer: str) -> None:
-        with self._changed:
-            if self._record(producer).info.status in (Status.EXPECTED, Status.ATTACHED, Status.IDLE):
-                self._append(Detached(producer), None)
-                self._producers[producer].let_go = True
-
-    def close_producer(self, producer: str, *, complete: bool = False) -> None:
-        with self._changed:
-            record = self._record(producer)
-            if record.info.status is Status.COMPLETE or (record.info.status is Status.LEFT and not complete):
-                return
-            record.holder, record.info = "", replace(record.info, epoch=record.info.epoch + 1)
-            record.seen = self._uptime()
-            self._append(Sent(producer, END) if complete else Left(producer), None)
-
-    def _current(self, producer: str, epoch: int) -> _Producer:
-        self._require()
-        record = self._record(producer)
-        if record.info.epoch != epoch:
-            raise fenced(producer, epoch, record.info.epoch, record.info.status)
-        return record
-
-    def _record(self, producer: str) -> _Producer:
-        if producer not in self._producers:
-            raise never_attached(producer, self._producers, self.path)
-        return self._producers[producer]
+            return made
 
     def alter(self, add: pa.Schema) -> None:
-        with self._changed:
+        with self._state.changed:
             STREAMS[self.path] = self._twin(self.path, altered(STREAMS.get(self.path, self).schema, add, self.path))
 
     def _twin(self, path: str, schema: pa.Schema) -> "MemoryStore":
-        """Returns another object of this stream, which shares its state."""
-        twin = MemoryStore(path, schema, self.settings, self.stream, self.now, self.steady, self.ancestors)
-        vars(self)["_place"] = path
-        twin.__dict__ = vars(self)
+        """Returns another object of this stream."""
+        twin = MemoryStore(path, schema, self.settings, self.ancestors, self._state)
+        twin.stream, twin.now, twin.steady = self.stream, self.now, self.steady
         return twin
 
     def copied(self, path: str) -> "MemoryStore":
         """Returns a copy of the stream as it is now."""
-        with self._changed:
+        with self._state.changed:
             ancestors = {**self.ancestors, self.stream: self.head().seq}
-            copy = MemoryStore(path, self.schema, self.settings, now=self.now, steady=self.steady, ancestors=ancestors)
-            state = {name: value for name, value in vars(self).items() if name not in ("_changed", "_place")}
-            vars(copy).update({name: _copied(value) for name, value in state.items()})
-            vars(copy)["_producers"] = {name: replace(record) for name, record in self._producers.items()}
-            vars(copy)["_clock"] = self.clock()
-            vars(copy)["_accounts"] = {key: value for key, value in self._accounts.items() if key[0] == WRITER}
+            copy = MemoryStore(path, self.schema, self.settings, ancestors, self._state.copied(path))
+            copy.now, copy.steady = self.now, self.steady
             return copy
 
     def move(self, path: str | None) -> "MemoryStore":
         """Gives the stream another path, or none if it is deleted. Objects that are open raise DataLostError then."""
-        with self._changed:
-            self._place = path
-            self._changed.notify_all()
+        with self._state.changed:
+            self._state.place = path
+            self._state.changed.notify_all()
             return self._twin(path or "", self.schema)
 
     def _require(self) -> None:
-        if self._place != self.path:
-            what = "was deleted" if self._place is None else f"was renamed to {self._place}"
+        if self._state.place != self.path:
+            what = "was deleted" if self._state.place is None else f"was renamed to {self._state.place}"
             raise DataLostError(
                 f"The stream at {self.path} {what} while it was open. What is sent or read through what was opened "
                 "before would be lost; open it again.",
@@ -384,66 +318,65 @@ class MemoryStore(Store):
 
     def head(self) -> Head:
         self._require()
-        return self.at(len(self._log))
+        return self._state.head
 
     def at(self, seq: int) -> Head:
         if seq == 0:
-            return Head(0, None, None, 0)
-        if seq < self._horizon:
+            return EMPTY
+        if seq < self._state.horizon:
             raise lost_error(f"the log at seq {seq}", self.horizon(), self.path)
-        entry = self._log[seq - 1]
-        return Head(seq, entry.floor, entry.largest, entry.rows)
+        return self._state.log[seq - 1].head
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         require_kept(after, self.horizon(), self.path)
         return [piece for piece in self._kept() if between(after, upto, piece.seq, piece.least, piece.largest)]
 
     def _kept(self) -> list[Slice]:
-        with self._changed:
-            found = [(e, e.train) for e in self._log[self._horizon :] if e.train is not None]
+        with self._state.changed:
+            found = [(e.head.seq, e.event.producer, e.train) for e in self._state.log[self._state.horizon :]]
         return [
-            Slice(e.seq, e.event.producer, t.rows, t.least, t.largest, t.location.nbytes, t.location) for e, t in found
+            Slice(seq, producer, t.rows, t.least, t.largest, t.location.nbytes, t.location)
+            for seq, producer, t in found
+            if t is not None
         ]
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
         return with_columns(piece.location, self.schema)
 
     def keep(self, reader: str, position: Position) -> None:
-        with self._changed:
-            self._readers[reader] = position._replace(floor=None), self._uptime()
+        with self._state.changed:
+            self._state.readers[reader] = position._replace(floor=None), self._uptime()
 
     def forget(self, reader: str) -> None:
-        with self._changed:
-            if reader not in self._readers:
+        with self._state.changed:
+            if reader not in self._state.readers:
                 raise never_registered(reader, self.readers())
-            del self._readers[reader]
+            del self._state.readers[reader]
 
     def readers(self) -> list[ReaderInfo]:
-        with self._changed:
-            found, now = sorted(self._readers.items()), self._uptime()
+        with self._state.changed:
+            found, now = sorted(self._state.readers.items()), self._uptime()
             return [ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in found]
 
     def report(self, role: str, name: str, content: str) -> None:
-        with self._changed:
+        with self._state.changed:
             self._require()
-            now = self._uptime()
-            kept = {
-                key: value
-                for key, value in self._accounts.items()
-                if key[0] == WRITER or value[1] >= now - FORGET_ACCOUNT_MICROS
-            }
-            vars(self)["_accounts"] = kept | {(role, name): (content, now)}
+            accounts, now = self._state.accounts, self._uptime()
+            old = [k for k, (_, seen) in accounts.items() if k[0] != WRITER and seen < now - FORGET_ACCOUNT_MICROS]
+            for key in old:
+                del accounts[key]
+            accounts[role, name] = content, now
 
     def accounts(self) -> list[Account]:
-        with self._changed:
-            found, now = sorted(self._accounts.items()), self._uptime()
+        with self._state.changed:
+            found, now = sorted(self._state.accounts.items()), self._uptime()
             return [Account(*key, content, max(now - seen, 0)) for key, (content, seen) in found]
 
     def horizon(self) -> Head:
-        return self.at(self._horizon)
+        return self.at(self._state.horizon)
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
-        with self._changed:
+        with self._state.changed:
             return replace(self._remove(age, size, force), forgotten=self._forget())
 
     def _remove(self, age: int | None, size: int | None, force: bool) -> Collected:
@@ -456,146 +389,123 @@ class MemoryStore(Store):
             )
             if held:
                 break
-            self._horizon = piece.seq
-        gone = [piece.size for piece in trains if piece.seq <= self._horizon]
+            self._state.horizon = piece.seq
+        gone = [piece.size for piece in trains if piece.seq <= self._state.horizon]
         return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
 
     def _forget(self) -> int:
-        needed, before = {rejection.producer for rejection in self._rejections}, self._uptime() - FORGET_MICROS
+        producers, before = self._state.producers, self._uptime() - FORGET_MICROS
+        needed = {kept.rejection.producer for kept in self._state.rejections}
         names = [
             name
-            for name, p in self._producers.items()
-            if p.info.status is Status.LEFT and p.seen < before and p.info.checkpoint is None and name not in needed
+            for name, p in producers.items()
+            if p.status is Status.LEFT and p.seen < before and p.checkpoint is None and name not in needed
         ]
-        self._forgotten += [self._producers.pop(name).info for name in names]
+        self._state.forgotten += [producers.pop(name) for name in names]
+        for name in names:
+            self._state.keys.pop(name, None)
         return len(names)
 
     def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
         """Returns how many of the first ``trains`` are old enough, or lie beyond the newest ``size`` bytes."""
         age = self.settings.retainAge if age is None else age
         size = self.settings.retainBytes if size is None else size
-        times, now = [self._log[piece.seq - 1].time for piece in trains], self._uptime()
+        times, now = [self._state.log[piece.seq - 1].time for piece in trains], self._uptime()
         young = [n for n, time in enumerate(times) if age is None or time > now - age]
         kept = [n for n in range(len(trains)) if size is None or sum(t.size for t in trains[n:]) <= size]
         return max(min(young, default=len(trains)), min(kept, default=len(trains)))
 
     def producers(self) -> list[ProducerInfo]:
-        with self._changed:
-            return [self._producers[name].info for name in sorted(self._producers)]
+        with self._state.changed:
+            return [record.info for _, record in sorted(self._state.producers.items())]
 
     def summary(self) -> Summary:
-        with self._changed:
-            infos = [p.info for p in self._producers.values()]
-            attached = sum(i.status in (Status.ATTACHED, Status.IDLE) for i in infos)
-            rejected = sum(i.rejected for i in [*infos, *self._forgotten])
-            holder = self._clock.holder()
-            expected = holder is not None and self._producers[holder].info.status is Status.EXPECTED
-            return Summary(self._clock.floor, holder, expected, attached, rejected, len(self._forgotten))
+        with self._state.changed:
+            records, forgotten = self._state.producers, self._state.forgotten
+            attached = sum(record.attached for record in records.values())
+            rejected = sum(record.rejected for record in [*records.values(), *forgotten])
+            clock = self.clock()
+            holder = clock.holder()
+            expected = holder is not None and records[holder].status is Status.EXPECTED
+            return Summary(clock.floor, holder, expected, attached, rejected, len(forgotten))
 
     def producer(self, name: str) -> ProducerInfo | None:
-        with self._changed:
-            return self._producers[name].info if name in self._producers else None
+        with self._state.changed:
+            record = self._state.producers.get(name)
+            return record.info if record else None
 
     def last_seen(self) -> dict[str, LastSeen]:
-        with self._changed:
+        with self._state.changed:
             now = self._uptime()
-            return {
-                name: LastSeen(max(now - p.seen, 0), max(now - p.sent, 0), p.lease)
-                for name, p in sorted(self._producers.items())
-            }
+            return {name: record.last_seen(now) for name, record in sorted(self._state.producers.items())}
 
     def keys(self, producer: str) -> list[bytes]:
-        with self._changed:
-            return list(self._producers[producer].keys) if producer in self._producers else []
+        with self._state.changed:
+            return list(self._state.keys.get(producer, []))
 
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
-        with self._changed:
-            return iter([c for c in self._cuts if c.seq > after and (upto is None or c.seq <= upto)])
-
-    def has_cuts(self) -> bool:
-        with self._changed:
-            return bool(self._cuts)
-
-    def last_cuts(self, producer: str) -> list[LoggedCut]:
-        with self._changed:
-            found = [c for c in self._cuts if c.producer == producer]
-        wholes = [n for n, c in enumerate(found) if c.cut is not None and c.cut.whole]
-        return found[wholes[-1] :] if wholes else []
+        with self._state.changed:
+            return iter([c for c in self._state.cuts if c.seq > after and (upto is None or c.seq <= upto)])
 
     def clock(self) -> StreamClock:
-        with self._changed:
-            return self._clock.copy()
+        with self._state.changed:
+            members = {name: record.clock for name, record in self._state.producers.items()}
+            clock = self.settings.clock(SortedMembers({name: one for name, one in members.items() if one is not None}))
+            clock.floor, clock.largest = self._state.head.floor, self._state.head.largest
+            return clock
 
     def raised(self, bound: int) -> BoundOrigin | None:
-        with self._changed:
-            first = max(self._horizon - 1, 0)
-            found = next((e for e in self._log[first:] if e.floor is not None and e.floor >= bound), None)
-            if found is None:
-                return None
-            removed = first > 0 and found.seq == self._horizon
-            return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, *_who(found.event))
+        with self._state.changed:
+            return self._state.raised(bound)
 
     def moved(self) -> int | None:
-        with self._changed:
-            kept = self._log[max(self._horizon - 1, 0) :]
-            floor = kept[-1].floor if kept else None
-            found = next((e for e in kept if floor is not None and e.floor == floor), None)
-            if found is None or (self._horizon > 0 and found.seq == self._horizon):
+        with self._state.changed:
+            kept, horizon = self._state.log[max(self._state.horizon - 1, 0) :], self._state.horizon
+            floor = self._state.head.floor
+            found = next((e for e in kept if floor is not None and e.head.floor == floor), None)
+            if found is None or (horizon > 0 and found.head.seq == horizon):
                 return None
             return max(self._uptime() - found.time, 0)
 
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
-        with self._changed:
-            found = list(self._rejections)
+        with self._state.changed:
+            found = [kept.rejection for kept in self._state.rejections]
         wanted = (r for r in found if r.number > after and (upto is None or r.number <= upto))
         return (replace(r, rejected=self._with_columns(r.rejected)) for r in wanted)
 
     def rejections_end(self) -> int:
-        with self._changed:
-            return self._rejections[-1].number if self._rejections else 0
-
-    def rejected(self) -> pa.Table:
-        return rejected_table(self.rejections(), self.schema)
+        with self._state.changed:
+            return self._state.rejections[-1].rejection.number if self._state.rejections else 0
 
     def _with_columns(self, rejected: Rejected) -> Rejected:
         return replace(rejected, rows=with_columns(rejected.rows, self.schema))
 
     def rejected_removed(self) -> int:
-        return self._rejected_removed
+        return self._state.rejected_removed
 
     def bounds(self) -> pa.Table:
-        with self._changed:
-            entries = self._log[max(self._horizon - 1, 0) :]
+        with self._state.changed:
+            entries = self._state.log[max(self._state.horizon - 1, 0) :]
         columns: list[list[object]] = [
-            [e.seq for e in entries],
+            [e.head.seq for e in entries],
             [e.event.producer for e in entries],
-            [type(e.event).__name__.lower() for e in entries],
+            [_kind(e.event) for e in entries],
             [e.train.rows if e.train else 0 for e in entries],
             [e.event.floor if isinstance(e.event, Sent) else None for e in entries],
-            [e.floor for e in entries],
+            [e.head.floor for e in entries],
         ]
         return bounds_table(columns)
 
     def wait(self, seq: int, timeout: float | None) -> bool:
-        with self._changed:
-            return self._changed.wait_for(lambda: self.head().seq > seq, timeout)
+        with self._state.changed:
+            return self._state.changed.wait_for(lambda: self.head().seq > seq, timeout)
 
     def close(self) -> None:
         """Does nothing: a memory store holds no open resources."""
 
 
-def _newcomer(name: str, status: Status, epoch: int = 0) -> _Producer:
-    """Returns a producer that has never attached, or was forgotten. ``epoch``: the largest of a forgotten producer."""
-    return _Producer(ProducerInfo(name, status, epoch, None, 0, 0, 0, None, "", ""), "", Receipt(0, None))
-
-
-def _who(event: Event) -> tuple[str, str]:
-    return event.producer, type(event).__name__.lower()
-
-
-def _copied(value: Any) -> Any:
-    """A copy of a list or dict, whose elements nobody changes. Any other value is returned unchanged."""
-    return value.copy() if isinstance(value, list | dict) else value
+def _kind(event: Event) -> str:
+    return type(event).__name__.lower()
 
 
 WHOLE = Position(1 << 60, None, None)

@@ -138,15 +138,4 @@ class Feed:
 
 def _log_idled(store: Any, producer: str) -> None:
     """Logs that the producer is idle, without letting time pass."""
-    if not database:
-        with store._transaction():
-            store._tick(Idled(producer), store._find(producer))
-        return
-    from spark_rowtime.store.postgres import records
-
-    def run(transaction: Any, log: Any, _found: Any) -> None:
-        record = records.find(transaction, producer)
-        log.members.turn_to(record)
-        log.tick(Idled(producer), record)
-
-    store._transact(run)
+    store._decide(lambda ledger: ledger._tick(Idled(producer), ledger._page.find(producer)), producer)

@@ -13,6 +13,7 @@ from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.postgres import inline
 from spark_rowtime.store.postgres.background import Background
+from tests.store.sketch import DictStore
 from tests.store.streams import SCHEMA, NewStream
 
 NUMBERS = itertools.count(1)
@@ -21,11 +22,18 @@ NUMBERS = itertools.count(1)
 IN_OBJECTS = {"test_laws", "test_behaviour", "test_gc"}
 """The files whose tests also run over PostgreSQL with a location in which every train is an object."""
 
+SKETCHED = {
+    *("test_pages", "test_laws", "test_behaviour", "test_leases", "test_expiry", "test_idle_commits", "test_cuts"),
+    *("test_lost_commits", "test_rejects_only", "test_checkpoints"),
+}
+"""The files whose tests also run over the store in sketch.py."""
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """``new_stream`` is each store in turn."""
     if "new_stream" in metafunc.fixturenames:
-        more = ["location"] if metafunc.module.__name__.rpartition(".")[2] in IN_OBJECTS else []
+        module = metafunc.module.__name__.rpartition(".")[2]
+        more = [store for store, files in (("location", IN_OBJECTS), ("sketch", SKETCHED)) if module in files]
         metafunc.parametrize("new_stream", ["memory", "local", "postgres", *more], indirect=True)
 
 
@@ -40,6 +48,10 @@ def new_stream(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
 
     def create(**settings: Any) -> Callable[[], Store]:
         number = next(NUMBERS)
+        if request.param == "sketch":
+            monkeypatch.setattr(DictStore, "gc", lambda *_, **__: pytest.skip("the sketch removes nothing"))
+            sketched = DictStore(f"sketch://{number}", SCHEMA, StreamSettings(**settings))
+            return lambda: sketched
         paths = {"memory": f"memory://{number}", "local": str(tmp_path / f"stream {number}")}
         path = server.url(f"stream {number}") if server else paths[request.param]
         create_store(path, SCHEMA, StreamSettings(**located, **settings))

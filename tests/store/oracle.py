@@ -41,6 +41,8 @@ class Member:
     lease: int | None = None
     seen: int = 0
     sent: int = 0
+    declared: str = ""
+    let_go: bool = False
 
 
 @dataclass
@@ -52,9 +54,18 @@ class Oracle:
     idle_timeout: int | None = None
     now: int = 0
     log: list[Happened] = field(default_factory=list)
+    floors: list[float] = field(default_factory=lambda: [NOTHING])
+    """The bound after each event, as far as it was asked for."""
     members: dict[str, Member] = field(default_factory=dict)
     rejections: list[tuple[str, float, int]] = field(default_factory=list)
     """Producer, bound and rowtime of each rejected row."""
+    readers: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """The registered readers: all rows of the first ``seq`` events below a time are read."""
+    horizon: int = 0
+    """The last event whose train was removed."""
+    forgotten: dict[str, int] = field(default_factory=dict)
+    """The epochs of producers that were forgotten."""
+    times_forgotten: int = 0
 
     # What holds after the first ``seq`` events, by definition.
 
@@ -85,8 +96,10 @@ class Oracle:
         return [time for event in self.log[:seq] for time in event.rows]
 
     def floor(self, seq: int) -> float:
-        """The stream's bound: the weakest of those who count; it never falls."""
-        return max((self.reached(at) for at in range(1, seq + 1)), default=NOTHING)
+        """The stream's bound: the weakest of those who count; it never falls. The log only grows, so it is kept."""
+        while len(self.floors) <= seq:
+            self.floors.append(max(self.floors[-1], self.reached(len(self.floors))))
+        return self.floors[seq]
 
     def floors_at(self, offsets: dict[int, int]) -> list[float]:
         """The bound of rows in a topic at ``offsets``, after each event: what those who count have promised of them.
@@ -134,7 +147,11 @@ class Oracle:
         self.members[who] = Member("", 0)
         self.log.append(Happened("expected", who))
 
-    def attach(self, who: str, holder: str, lease: int | None) -> int | None:
+    def may_attach(self, who: str, declared: str) -> bool:
+        """Whether the order that ``who`` declares is the one that it has declared before, if it has."""
+        return who not in self.members or self.members[who].declared in ("", declared)
+
+    def attach(self, who: str, holder: str, lease: int | None, declared: str = "{}") -> int | None:
         """Opens, goes on, or takes over; the epoch. None: refused, since the stream is complete."""
         self.expire()
         status = self.status(who, len(self.log))
@@ -142,14 +159,29 @@ class Oracle:
             return None
         member = self.members.get(who)
         if member is None:
-            member = self.members[who] = Member("", 0)
+            member = self.members[who] = Member("", max(self.forgotten.values(), default=0))
+        member.declared = declared
         if member.holder != holder or status in ("left", "detached"):
             member.holder, member.epoch = holder, member.epoch + 1
             if status != "complete":
-                member.sent = self.now
+                member.sent, member.let_go = self.now, False
                 self.log.append(Happened("joined", who))
         member.lease, member.seen = lease, self.now
         return member.epoch
+
+    def renew(self, who: str, sends: bool) -> bool | None:
+        """Shows that it is alive; whether it joined again, as it had been detached. None: the stream is complete."""
+        member, end = self.members[who], len(self.log)
+        again = self.status(who, end) == "detached" and (sends or not member.let_go)
+        if again and self.floor(end) == END:
+            return None
+        member.seen = self.now
+        if again:
+            promised, member.sent, member.let_go = self.own_floor(who, end), self.now, False
+            self.log.append(Happened("joined", who))
+            if promised > self.own_floor(who, end + 1):
+                self.log.append(Happened("sent", who, promised))
+        return again
 
     def send(
         self, who: str, trains: list[tuple[int, ...]], floor: float, late: tuple[int, ...], *, idle: bool = False
@@ -195,11 +227,13 @@ class Oracle:
     def leave(self, who: str, cut: tuple[tuple[int, int], ...] | None = None) -> None:
         """The producer closes; with ``cut``, behind its last row."""
         if self.status(who, len(self.log)) not in ("left", "complete"):
+            self.members[who].seen = self.now
             self.log.append(Happened("left", who, cut=cut))
 
     def detach(self, who: str) -> None:
         """The producer is let go by hand."""
         if self.status(who, len(self.log)) in WAITED_FOR:
+            self.members[who].let_go = True
             self.log.append(Happened("detached", who))
 
     def close(self, who: str, complete: bool) -> None:
@@ -208,6 +242,7 @@ class Oracle:
         if status == "complete" or (status == "left" and not complete):
             return
         self.members[who].holder, self.members[who].epoch = "", self.members[who].epoch + 1
+        self.members[who].seen = self.now
         self.log.append(Happened("sent", who, END) if complete else Happened("left", who))
 
     def expire(self, but: str = "") -> None:
@@ -222,6 +257,35 @@ class Oracle:
             elif self.idle_timeout is not None and status == "attached" and self.now > member.sent + self.idle_timeout:
                 due.append((-max(self.own_floor(who, seq), NOTHING), who, "idled"))
         self.log += [Happened(what, who) for _, who, what in sorted(due)]
+
+    # What is removed.
+
+    def gc(self, force: bool) -> tuple[int, int]:
+        """Removes the longest beginning of trains that nobody needs, and forgets who left a day ago.
+
+        Whoever begins now in the order of rowtimes needs what lies above the bound. ``force``: readers do not count.
+        Returns how many rows and producers are gone.
+        """
+        end, before = len(self.log), len(self.rows_until(self.horizon))
+        positions = [(end, self.floor(end) + 1), *([] if force else self.readers.values())]
+        for seq, event in enumerate(self.log[self.horizon :], self.horizon + 1):
+            if any(seq > read or time >= below for read, below in positions for time in event.rows):
+                break
+            self.horizon = seq if event.rows else self.horizon
+        gone = [who for who, member in self.members.items() if self.forgettable(who, member)]
+        self.forgotten |= {who: self.members.pop(who).epoch for who in gone}
+        self.times_forgotten += len(gone)
+        return len(self.rows_until(self.horizon)) - before, len(gone)
+
+    def forgettable(self, who: str, member: Member) -> bool:
+        """Whether ``who`` left more than a day ago, and nothing of it is kept but its rows."""
+        rejected = any(name == who for name, _, _ in self.rejections)
+        return self.status(who, len(self.log)) == "left" and member.seen < self.now - 86_400 and not rejected
+
+    def is_lost(self, position: tuple[int, float]) -> bool:
+        """Whether rows that are not read there may have been removed."""
+        gone = max(self.rows_until(self.horizon), default=NOTHING)
+        return position[0] < self.horizon or position[1] <= gone
 
     # What a reader gets.
 

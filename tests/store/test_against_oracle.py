@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_rowtime.bounds.topic_cut import TopicCut
-from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import DataLostError, InvalidOptionError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Position, Store, StreamSettings
@@ -43,6 +43,13 @@ COMMANDS = st.one_of(
     st.tuples(st.just("close"), NAMES, st.booleans()),
     st.tuples(st.just("expire")),
     st.tuples(st.just("wait"), st.sampled_from([1, 5, 11, 31])),
+    st.tuples(st.just("come back"), NAMES, st.booleans()),
+    st.tuples(st.just("take over"), NAMES),
+    st.tuples(st.just("go for a day"), NAMES),
+    st.tuples(st.just("settle"), st.integers(20, 40), st.booleans()),
+    st.tuples(st.just("redeclare"), NAMES),
+    st.tuples(st.just("keep"), st.sampled_from(["r", "s"]), st.integers(0, 20), st.none() | st.integers(0, 42)),
+    st.tuples(st.just("forget"), st.sampled_from(["r", "s"])),
 )
 LIVES = st.lists(COMMANDS, min_size=6, max_size=25)
 STARTS = st.lists(NAMES, min_size=1, max_size=3, unique=True)
@@ -63,6 +70,8 @@ class Life:
         """By producer and partition, the offset of its last cut."""
         self.closed: set[str] = set()
         """Whose writers are fenced."""
+        self.old: dict[str, Writer] = {}
+        """The writers that others have taken the place of."""
         store.now = lambda: oracle.now * SECOND
 
     def attach(self, who: str, holder: str, lease: int | None) -> None:
@@ -71,9 +80,77 @@ class Life:
             with pytest.raises(StreamCompleteError, match=who):
                 Writer(self.store, who, holder)
             return
+        before = self.writers.get(who)
         self.writers[who] = Writer(self.store, who, holder, lease=None if lease is None else lease * SECOND)
         self.closed.discard(who)
         assert self.writers[who].epoch == epoch
+        if before is not None and before.epoch < epoch:
+            self.old[who] = before
+
+    def take_over(self, who: str) -> None:
+        """Somebody else opens the producer; who had it before is fenced."""
+        holder = self.oracle.members[who].holder if who in self.oracle.members else ""
+        self.attach(who, "y" if holder == "x" else "x", None)
+        self.stale(who)
+
+    def stale(self, who: str) -> None:
+        """A holder that was taken over, also if the producer was forgotten since, changes nothing any more."""
+        if who in self.old and who in self.oracle.members:
+            old, before = self.old[who], self.store.head()
+            for call in (lambda: old.send([30], floor=30), old.leave, lambda: self.store.renew(who, old.epoch)):
+                with pytest.raises(ProducerFencedError, match=f"epoch {old.epoch}"):
+                    call()
+            assert self.store.head() == before
+
+    def redeclare(self, who: str) -> None:
+        """A producer keeps the order that it has declared."""
+        if not self.oracle.may_attach(who, "other"):
+            with pytest.raises(InvalidOptionError, match="was declared as"):
+                Writer(self.store, who, "z", "other")
+
+    def come_back(self, who: str, sends: bool) -> None:
+        """A producer whose lease has ended renews it."""
+        self.attach(who, "x", 10)
+        self.wait(11)
+        self.expire()
+        if self.sends(who) and self.oracle.members[who].lease is not None:
+            right = self.oracle.renew(who, sends)
+            if right is None:
+                with pytest.raises(StreamCompleteError):
+                    self.store.renew(who, self.writers[who].epoch, sends=sends)
+            else:
+                assert self.store.renew(who, self.writers[who].epoch, sends=sends) == right
+
+    def keep(self, reader: str, seq: int, cut: int | None) -> None:
+        self.store.keep(reader, Position(seq, at(cut), None))
+        self.oracle.readers[reader] = (seq, float("inf") if cut is None else cut)
+
+    def forget(self, reader: str) -> None:
+        if self.oracle.readers.pop(reader, None) is None:
+            with pytest.raises(InvalidOptionError, match="registered"):
+                self.store.forget(reader)
+        else:
+            self.store.forget(reader)
+
+    def settle(self, floor: int, force: bool) -> None:
+        """All promise the same, and what the bound has released then may be removed."""
+        for who in list(self.writers):
+            self.send(who, [], floor, [])
+        self.gc(force)
+
+    def go_for_a_day(self, who: str) -> None:
+        """A producer leaves, is forgotten, and opens again."""
+        self.leave(who)
+        self.wait(90_000)
+        self.gc(True)
+        self.attach(who, "z", None)
+        self.stale(who)
+
+    def gc(self, force: bool) -> None:
+        found = self.store.gc(age=0, force=force)
+        assert (found.rows, found.forgotten) == self.oracle.gc(force)
+        for who in self.writers.keys() - self.oracle.members.keys():
+            self.old[who] = self.writers.pop(who)
 
     def sends(self, who: str) -> bool:
         """Whether ``who`` is open; one that somebody else has closed is refused."""
@@ -144,13 +221,20 @@ class Life:
     def compare(self) -> None:
         """What anybody can ask of the log, the clock, the producers and the rejected rows."""
         oracle, end = self.oracle, len(self.oracle.log)
-        for seq in range(end + 1):
+        if oracle.horizon > 1:
+            with pytest.raises(DataLostError):
+                self.store.at(oracle.horizon - 1)
+        assert self.store.horizon().seq == oracle.horizon
+        for seq in range(oracle.horizon, end + 1):
             times = oracle.rows_until(seq)
             floor, largest = at_or_none(oracle.floor(seq)), at(max(times, default=None))
             assert self.store.at(seq) == (seq, floor, largest, len(times)), seq
         assert self.store.head().seq == end
         events = self.store.bounds().select(["event", "producer", "rows"]).to_pylist()
-        assert [tuple(e.values()) for e in events] == [(e.what, e.who, len(e.rows)) for e in oracle.log]
+        kept = oracle.log[max(oracle.horizon - 1, 0) :]
+        assert [tuple(e.values()) for e in events] == [(e.what, e.who, len(e.rows)) for e in kept]
+        assert {known.name for known in self.store.producers()} == oracle.members.keys()
+        assert self.store.summary().forgotten == oracle.times_forgotten
         for known in self.store.producers():
             member = oracle.members[known.name]
             assert (known.status.value, known.floor) == (
@@ -168,18 +252,25 @@ class Life:
         """The bound at any offsets, as of any event; a reader that begins anywhere finds the same."""
         once = CutFloors(self.store)
         right = [[at_or_none(floor) for floor in self.oracle.floors_at(ends)] for ends in offsets]
-        for seq in range(len(self.oracle.log) + 1):
+        kept = range(self.oracle.horizon, len(self.oracle.log) + 1)
+        for seq in kept:
             assert [once.floorAt(seq, {"orders": ends}) for ends in offsets] == [floors[seq] for floors in right], seq
         late = CutFloors(self.store)
-        assert [late.floorAt(seq, {"orders": offsets[0]}) for seq in range(len(right[0]))[::-3]] == right[0][::-3]
+        assert [late.floorAt(seq, {"orders": offsets[0]}) for seq in kept[::-3]] == [
+            right[0][seq] for seq in kept[::-3]
+        ]
 
     def compare_regions(self, regions: list[Any]) -> None:
         """The rows between any two positions."""
         for after in regions:
             for upto in regions:
-                found = read(self.store, *(Position(seq, at(cut), None) for seq, cut in (after, upto)))
                 one, other = ((seq, float("inf") if cut is None else cut) for seq, cut in (after, upto))
-                assert found == [time for _, time in self.oracle.rows_between(one, other)]
+                places = [Position(seq, at(cut), None) for seq, cut in (after, upto)]
+                if self.oracle.is_lost(one):
+                    with pytest.raises(DataLostError):
+                        read(self.store, *places)
+                    continue
+                assert read(self.store, *places) == [time for _, time in self.oracle.rows_between(one, other)]
 
 
 def topic_cut(ends: dict[int, int]) -> TopicCut:
@@ -300,7 +391,7 @@ def live(
     for who in starts:
         life.attach(who, "x", None)
     for command, *arguments in commands:
-        getattr(life, command)(*arguments)
+        getattr(life, command.replace(" ", "_"))(*arguments)
     life.compare()
     life.compare_cuts([*offsets, {}, {0: 60, 1: 60}])
     life.compare_regions([*regions, (0, None), (60, None)])

@@ -8,8 +8,8 @@ import pytest
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
+from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.base import Commit
-from spark_rowtime.store.local import rejections
 from spark_rowtime.testing.clock import TestClock
 from tests.store.streams import END, NewStream, Writer, at, batch, place, read, seconds
 
@@ -211,7 +211,7 @@ def test_fencing_is_judged_before_the_number(new_stream: NewStream) -> None:
 
 def test_a_rejection_of_many_bytes(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite takes a billion bytes in one value."""
-    monkeypatch.setattr(rejections, "LARGEST_REJECTION_BYTES", 100)
+    monkeypatch.setattr(rejection_rules, "LARGEST_REJECTION_BYTES", 100)
     store = new_stream()()
     writer = Writer(store, "a")
     writer.send([100], floor=100)

@@ -5,17 +5,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import spark_rowtime as rt
-from spark_rowtime.bounds.clock import Status
-from spark_rowtime.bounds.members import ProducerClock, SortedMembers
 from spark_rowtime.cli import main
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import FORGET_MICROS, Store, StreamSettings
 from spark_rowtime.store.local import LocalStore, check_local, create_local, open_local, producers
-from spark_rowtime.store.local.members import StoredMembers
 from spark_rowtime.store.steady_clock import Reading, machine_reading
 from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, read
 
@@ -70,48 +65,6 @@ def test_no_call_does_more_beside_many_producers(tmp_path: Any) -> None:
     few, many = (beside(str(tmp_path / f"{others}"), others) for others in (FEW, MANY))
     for name in few:
         assert many[name] <= few[name] + 3, name
-
-
-NAMES = st.sampled_from(["a", "b", "c"])
-CLOCKS = st.just(ProducerClock(Status.EXPECTED, None)) | st.builds(
-    ProducerClock, st.sampled_from([Status.ATTACHED, Status.IDLE]), st.none() | st.integers(1, 5)
-)
-
-
-@settings(max_examples=25)
-@given(changes=st.lists(st.tuples(NAMES, st.none() | CLOCKS, st.booleans()), max_size=12))
-def test_members_in_the_catalog_are_those_in_memory(
-    changes: list[Any], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Also while the last change is not saved."""
-    path = tmp_path_factory.mktemp("members") / "s"
-    create_local(str(path), SCHEMA, StreamSettings())
-    store = open_local(str(path))
-    catalog, plain = store._catalog, SortedMembers()
-    members = StoredMembers(catalog)
-    for name, clock, reread in changes:
-        record = producers.find(catalog, name) or producers.newcomer(catalog, name, Status.ATTACHED)
-        if clock is None:
-            members.remove(name)
-            plain.remove(name)
-        else:
-            members[name] = plain[name] = clock
-        same(members, plain)
-        record.tick(plain.get(name), Status.LEFT)
-        producers.save(catalog, record)
-        if reread:
-            members.forget()
-            members.get("a")
-        same(members, plain)
-    assert members.copy() == plain
-    attached = [name for name, clock in plain.items() if clock.status is not Status.EXPECTED]
-    assert producers.totals(catalog).attached == len(attached)
-    store.close()
-
-
-def same(members: StoredMembers, plain: SortedMembers) -> None:
-    assert (members.weakest(), members.strongest()) == (plain.weakest(), plain.strongest())
-    assert bool(members) == bool(plain)
 
 
 def opened(new_stream: NewStream, clock: list[int]) -> Store:

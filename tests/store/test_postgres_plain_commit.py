@@ -1,21 +1,25 @@
 """A plain commit takes one round trip. The server decides it as a transaction would, or leaves it to one."""
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from threading import Thread
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from spark_rowtime.errors import ProducerFencedError
+from spark_rowtime.errors import ProducerFencedError, RowtimeError
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.base import Commit, StreamSettings
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import plain_commit
 from spark_rowtime.store.postgres import store as postgres_store
 from spark_rowtime.store.postgres.store import PostgresStore
-from tests.store.streams import SCHEMA, SECOND, Writer, at, read, seconds, without_times
+from tests.store.streams import SCHEMA, SECOND, Writer, at, batch, read, seconds, without_times
 
+NUMBERS = itertools.count(1)
 Open = Callable[[], PostgresStore]
 
 
@@ -187,3 +191,98 @@ def outcome(writer: Writer, trains: list[list[int]], floor: int | None, more: di
     """What a commit returns."""
     receipt = writer.send(*trains, floor=floor, **more)
     return receipt.seq, receipt.floor, [(one.bound, one.origin, seconds(one.rows)) for one in receipt.rejected]
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+TIMES = st.lists(st.integers(1, 40), min_size=1, max_size=3)
+FLOORS = st.none() | st.integers(1, 42)
+SENDS = st.fixed_dictionaries(
+    {"trains": st.lists(TIMES, max_size=1) | st.lists(TIMES, max_size=2), "floor": FLOORS},
+    optional={
+        "checkpoint": st.sampled_from(["c", "d"]),
+        "disorder": st.just("state"),
+        "idle": st.booleans(),
+        "whole": st.booleans(),
+        "behind": st.sampled_from([0, 1]),
+        "left_out": st.sampled_from([0, -1, 1]),
+    },
+)
+SEND = st.tuples(st.just("send"), NAMES, SENDS)
+HISTORY = st.lists(
+    st.one_of(
+        *[SEND] * 5,
+        st.tuples(st.just("attach"), NAMES, st.sampled_from(["x", "y"]), st.sampled_from([None, 10, 30])),
+        st.tuples(st.just("leave"), NAMES),
+        st.tuples(st.just("detach"), NAMES),
+        st.tuples(st.just("renew"), NAMES),
+        st.tuples(st.just("wait"), st.sampled_from([1, 11, 31])),
+    ),
+    max_size=30,
+)
+HOW = st.builds(dict, boundsBeforeRows=st.booleans(), idleTimeout=st.sampled_from([None, None, 20 * SECOND]))
+
+
+class Twin:
+    """A stream that is told a history. Of two of them only one may ask the function."""
+
+    def __init__(self, path: str, how: dict[str, Any]) -> None:
+        create_store(path, SCHEMA, StreamSettings(**how))
+        self.store, self.time = open_store(path), 0
+        self.store.now = lambda: at(self.time) or 0
+        self.store.expect(["c"])
+
+    def run(self, what: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self, what)(*arguments)
+        except RowtimeError as error:
+            return type(error), str(error).replace(self.store.path, "")
+
+    def wait(self, seconds: int) -> None:
+        self.time += seconds
+
+    def attach(self, name: str, holder: str, lease: int | None) -> Any:
+        return self.store.attach(name, holder, "{}", None if lease is None else lease * SECOND)
+
+    def leave(self, name: str) -> None:
+        self.store.leave(name, self._known(name)[0])
+
+    def detach(self, name: str) -> None:
+        self.store.detach(name)
+
+    def renew(self, name: str) -> bool:
+        return self.store.renew(name, self._known(name)[0])
+
+    def send(self, name: str, given: dict[str, Any]) -> Any:
+        more = dict(given)
+        trains, floor, behind, left_out = (more.pop(key, 0) for key in ("trains", "floor", "behind", "left_out"))
+        epoch, number = self._known(name)
+        staged = tuple(self.store.stage(batch(*train)) for train in trains)
+        commit = Commit(name, epoch - behind, number + 1 + left_out, staged, at(floor), **more)
+        return [(r.seq, r.floor, [seconds(one.rows) for one in r.rejected]) for r in [self.store.commit(commit)]]
+
+    def _known(self, name: str) -> tuple[int, int]:
+        found = self.store.producer(name)
+        return (found.epoch, found.number) if found else (0, 0)
+
+    def rows(self, postgres: Any) -> list[Any]:
+        """All that the database has of the stream, without what names it."""
+        orders = {"heads": "seq", "producers": "name", "events": "seq", "trains": "seq, part", "rejected": "id"}
+        where = f"WHERE stream = {self.store.number}"
+        found = [postgres.execute(f"SELECT * FROM rowtime.{t} {where} ORDER BY {by}") for t, by in orders.items()]
+        return [[row[2 if rows is found[0] else 1 :] for row in rows] for rows in found]
+
+
+@pytest.mark.search
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(how=HOW, history=HISTORY)
+def test_the_function_makes_what_the_ledger_makes(
+    postgres: Any, outcomes: list[bool], how: dict[str, Any], history: list[Any]
+) -> None:
+    """The same head, the same producers, the same refusals; also of wrong epochs and numbers, and when time is up."""
+    number = next(NUMBERS)
+    plain, decided = (Twin(postgres.url(f"plain/twins/{number}/{which}"), how) for which in "ab")
+    with plain.store, decided.store:
+        decided.store._commit_plainly = lambda _: None
+        for step in [*(("attach", name, "x", None) for name in "ab"), *history]:
+            assert plain.run(*step) == decided.run(*step), step
+            assert plain.rows(postgres) == decided.rows(postgres), step

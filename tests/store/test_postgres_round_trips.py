@@ -244,3 +244,16 @@ def test_a_session_goes_on_with_its_statements_after_one_has_failed(postgres: Po
         other.execute("SELECT pg_advisory_unlock_all()")
         store.attach("a", "holder", "{}")
         assert session(store) == server
+
+
+def test_after_a_refusal_the_session_has_what_it_is_asked_for(path: str) -> None:
+    """With the transaction that was refused, psycopg drops all statements that the session has prepared."""
+    with open_store(path) as store:
+        for turn in range(8):
+            store.head()
+            store.producer("a")
+            store.attach("a", f"holder {turn}", "{}")
+        with pytest.raises(rt.InvalidOptionError):
+            store.attach("a", "holder", "another declaration")
+        for turn in range(3):
+            assert store.attach("a", f"next holder {turn}", "{}").epoch == 9 + turn

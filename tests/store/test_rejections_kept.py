@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from spark_rowtime.store import check_store
+from spark_rowtime.store import check_store, rejection_rules
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.local import LocalStore, rejections
+from spark_rowtime.store.local import LocalStore
 from tests.store.streams import NewStream, Writer, seconds
 
 LIMIT = 20_000
@@ -43,7 +43,7 @@ def test_a_commit_removes_few_rejections_and_the_next_ones_go_on(
     writer.send([10_000], floor=10_000)
     for number in range(50):
         writer.send(floor=10_000, late=[number])
-    monkeypatch.setattr(rejections, "MOST_REMOVED", 9)
+    monkeypatch.setattr(rejection_rules, "MOST_REMOVED", 9)
     store.settings = replace(store.settings, retainRejected=2_000)
     left = []
     for number in range(50, 60):

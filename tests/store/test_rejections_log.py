@@ -6,10 +6,9 @@ import pytest
 
 from spark_rowtime.bounds.origin import PRODUCER, STREAM, BoundOrigin
 from spark_rowtime.errors import LateRowError
+from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.admission import whose_bound
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.local import rejections
-from spark_rowtime.store.postgres import rejections as postgres_rejections
 from tests.store.streams import NewStream, Writer, at, seconds
 
 ANY_ORDER = '{"rowsImplyBounds": false}'
@@ -20,8 +19,7 @@ def numbers(store: Store, after: int = 0, upto: int | None = None) -> list[int]:
 
 
 def test_the_rejections_between_two_numbers(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (rejections, postgres_rejections):
-        monkeypatch.setattr(module, "PORTION_REJECTIONS", 2)
+    monkeypatch.setattr(rejection_rules, "PORTION_REJECTIONS", 2)
     store = new_stream()()
     assert (store.rejections_end(), numbers(store)) == (0, [])
     writer = Writer(store, "a")

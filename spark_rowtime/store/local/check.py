@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
@@ -150,7 +151,7 @@ def _rejected(catalog: Catalog, schema: pa.Schema, totals: _Totals, report: Repo
         while last < totals.newest:
             found = rejections.portion(catalog, schema, last, totals.newest)
             kept += sum(rejection.rejected.rows.num_rows for rejection in found)
-            last = found[-1].number if len(found) == rejections.PORTION_REJECTIONS else totals.newest
+            last = found[-1].number if len(found) == rejection_rules.PORTION_REJECTIONS else totals.newest
         meanwhile = rejections.totals(catalog).removed != totals.removed
     except (sqlite3.DatabaseError, pa.ArrowException) as error:
         report.damage.append(f"{CATALOG}: {error}")

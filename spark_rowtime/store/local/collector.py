@@ -1,7 +1,7 @@
 """Collector: removes the oldest trains of a local stream, on request and according to its settings."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -84,7 +84,7 @@ class Collector:
             with self._transaction():
                 forgotten += sum(producers.forget(self._catalog, name, before) for name in names)
 
-    def after_commit(self, trains: tuple[Staged, ...]) -> None:
+    def after_commit(self, trains: Sequence[Staged]) -> None:
         """Removes old trains if the stream has a retention limit and a part of it has passed.
 
         A failure is only logged, since the commit has landed already.
@@ -110,7 +110,7 @@ class Collector:
         if rows:
             self._sweep()
 
-    def _due(self, trains: tuple[Staged, ...]) -> bool:
+    def _due(self, trains: Sequence[Staged]) -> bool:
         """Returns whether it is time to remove old trains.
 
         With an age limit, that is when a part of it has passed since any process did so last; with a size limit,

@@ -17,7 +17,6 @@ from spark_rowtime.store.history import (
     History,
     KeptRejection,
     KnownAccount,
-    KnownProducer,
     KnownReader,
     LoggedEvent,
 )
@@ -34,10 +33,10 @@ from spark_rowtime.store.local.catalog import (
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.copy import copy_local
 from spark_rowtime.store.local.directory import building
-from spark_rowtime.store.local.producers import Known
 from spark_rowtime.store.local.seal import crc, intact, seal
 from spark_rowtime.store.local.segment import Location, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.uptime import COPIED
+from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.widths import width_class
 
 _EVENT = f"INSERT INTO events VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
@@ -95,14 +94,9 @@ class _Exported(History):
         train = self._reader.read(place, rows, f"train {event[0]} of {event[2]!r}")
         return LoggedEvent._make((*values, rows, (Staged(rows, least, largest, place), train)))
 
-    def producers(self) -> Iterator[KnownProducer]:
+    def producers(self) -> Iterator[ProducerRecord]:
         for one in producers.everyone(self._catalog):
-            lease = -1 - one.lease if one.lease is not None and one.let_go else one.lease
-            yield KnownProducer(
-                one.name, one.status, one.floor, lease, one.seen, one.sent, one.let_go, one.epoch, one.accepted,
-                one.rejected, one.number, producers.info(self._catalog, one).checkpoint, one.declaration, one.disorder,
-                one.holder, one.receipt_seq, one.receipt_floor,
-            )  # fmt: skip
+            yield producers.with_checkpoint(self._catalog, one)
 
     def rejections(self) -> Iterator[KeptRejection]:
         for row in self._catalog.execute(_SELECT_REJECTED):
@@ -149,7 +143,7 @@ def _write(catalog: Catalog, history: History, writer: SegmentWriter) -> None:
         _write_event(catalog, event, writer)
         last = event.seq
     for one in history.producers():
-        _write_producer(catalog, one)
+        producers.save(catalog, one, producers.NEW)
     counted = producers.totals(catalog)
     forgotten = (about.forgotten, about.forgotten_accepted, about.forgotten_rejected, about.forgotten_epoch)
     totals = producers.Totals(counted.attached, counted.rejected + about.forgotten_rejected, *forgotten)
@@ -181,16 +175,6 @@ def _write_event(catalog: Catalog, event: LoggedEvent, writer: SegmentWriter) ->
         place = (event.rows, *limits, *writer.append(rows))
     values = (*event[:8], *place)
     catalog.execute(_EVENT, (*values, seal(values)))
-
-
-def _write_producer(catalog: Catalog, one: KnownProducer) -> None:
-    values = one._asdict()
-    let_go, checkpoint = values.pop("let_go"), values.pop("checkpoint")
-    record = Known(**values, checkpoint=None)
-    record.let_go = let_go
-    if checkpoint is not None:
-        producers.set_checkpoint(catalog, record, checkpoint)
-    producers.save(catalog, record)
 
 
 def _write_rejection(catalog: Catalog, one: KeptRejection) -> int:

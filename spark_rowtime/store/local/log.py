@@ -1,11 +1,8 @@
-"""The log of a stream in its catalog: the events in commit order, and the clock that results from them."""
-
-from collections.abc import Callable
+"""The log of a stream in its catalog: the events in commit order."""
 
 from spark_rowtime.bounds.clock import Event, Sent
-from spark_rowtime.store.base import Head, Staged, StreamSettings
+from spark_rowtime.store.base import Head, Staged
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.members import StoredMembers
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class
@@ -22,17 +19,10 @@ _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * 17)})"  # noqa: S608  (c
 
 
 class Log:
-    """The table ``events``, and the clock after the last event that this object knows.
+    """The table ``events``, as far as this object knows it: :meth:`catch_up` moves it to the log's end."""
 
-    :meth:`catch_up` moves ``clock`` to the log's end at the start of each transaction. Its members are the producers'
-    rows, which hold the state that applying all events would give. So the log is never replayed, and no transaction
-    costs more because there are more producers.
-    """
-
-    def __init__(self, catalog: Catalog, settings: StreamSettings, uptime: Callable[[], int]) -> None:
-        self._catalog, self._uptime = catalog, uptime
-        self._members = StoredMembers(catalog)
-        self.clock, self._head = settings.clock(self._members), EMPTY
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog, self._head = catalog, EMPTY
 
     def head(self) -> Head:
         """Returns the end of the log as it is on disk now."""
@@ -68,29 +58,19 @@ class Log:
 
     def catch_up(self) -> None:
         """Takes over what other processes wrote. Call it in a transaction."""
-        self._members.forget()
-        if self._catalog.execute(_LAST).fetchone() == self._head:
-            return
-        self._head = self.head()
-        self.clock.floor, self.clock.largest = self._head.floor, self._head.largest
+        if self._catalog.execute(_LAST).fetchone() != self._head:
+            self._head = self.head()
 
     def forget(self) -> None:
         """Discards the cached state. Called after a transaction that was rolled back, from which the state came."""
-        self._head, self.clock.floor, self.clock.largest = EMPTY, None, None
+        self._head = EMPTY
 
-    def append(self, event: Event, train: Staged | None = None) -> Head:
-        """Adds one event. Call it in a transaction after :meth:`catch_up`.
-
-        The caller saves the producer's row, before it adds an event of another producer.
-        """
-        floor, last = self.clock.apply(event), self._head
-        rows = last.rows + (train.rows if train else 0)
-        self._head = Head(last.seq + 1, floor, self.clock.largest, rows)
+    def append(self, event: Event, head: Head, train: Staged | None, now: int) -> None:
+        """Adds one event, with which the log ends at ``head``. Call it in a transaction after :meth:`catch_up`."""
         kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
-        values = (self._head.seq, kind, event.producer, self._uptime(), own, *self._head[1:])
-        row = (*values, *(_train_columns(train) if train else _NO_TRAIN))
+        row = (head.seq, kind, event.producer, now, own, *head[1:], *(_train_columns(train) if train else _NO_TRAIN))
         self._catalog.execute(_INSERT, (*row, seal(row)))
-        return self._head
+        self._head = head
 
     def columns(self) -> list[list[object]]:
         """Returns the log as the values of BOUNDS_COLUMNS."""

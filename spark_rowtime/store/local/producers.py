@@ -1,18 +1,16 @@
 """The producers' rows in the catalog."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from isal.isal_zlib import crc32
 
-from spark_rowtime.bounds.clock import COUNTING, GONE, Event, ProducerClock, Status
-from spark_rowtime.store import expiry
-from spark_rowtime.store.base import LastSeen, ProducerInfo
-from spark_rowtime.store.expiry import Ticking
+from spark_rowtime.bounds.clock import COUNTING, ProducerClock, Status
+from spark_rowtime.store.base import ProducerInfo
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
+from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import END
 
 LARGE_CHECKPOINT = 1024
 """A checkpoint of at least this many characters has a row of its own, which only the next checkpoint rewrites."""
@@ -20,64 +18,10 @@ LARGE_CHECKPOINT = 1024
 _TICKING = "name, status, floor, lease, seen, sent"
 _REST = "epoch, accepted, rejected, number, checkpoint, declaration, disorder, holder, receipt_seq, receipt_floor"
 _ALL = f"SELECT {_TICKING}, {_REST}, seal FROM producers"  # noqa: S608  (constants)
-_GONE = frozenset(status.value for status in GONE.values())
 _SAVE = (
     f"INSERT OR REPLACE INTO producers ({_TICKING}, {_REST}, ticking, seal) "  # noqa: S608
     f"VALUES ({', '.join('?' * 18)})"
 )
-
-
-@dataclass(slots=True)
-class Known:
-    """One producer: its public state, its holder, and the receipt of its last commit."""
-
-    name: str
-    status: str
-    floor: int | None
-    lease: int | None
-    seen: int
-    sent: int
-    epoch: int
-    accepted: int
-    rejected: int
-    number: int
-    checkpoint: str | bytes | None
-    """For a large checkpoint, its CRC-32; the table ``checkpoints`` holds the checkpoint itself."""
-    declaration: str
-    disorder: str
-    holder: str
-    receipt_seq: int
-    receipt_floor: int | None
-    counted: tuple[bool, int] = (False, 0)
-    """Whether the row in the catalog is of an attached producer, and how many rejected rows it has."""
-
-    @property
-    def counts(self) -> tuple[bool, int]:
-        """The same of this object, which may not be saved yet."""
-        return self.status in (Status.ATTACHED, Status.IDLE), self.rejected
-
-    def last_seen(self, now: int) -> LastSeen:
-        """Returns when the producer was last seen, at the uptime ``now``."""
-        lease = -1 - self.lease if self.lease is not None and self.let_go else self.lease
-        return LastSeen(max(now - self.seen, 0), max(now - self.sent, 0), lease)
-
-    def tick(self, clock: ProducerClock | None, gone: Status) -> None:
-        """Takes over the producer's state from the clock. ``gone`` is its status if the clock no longer has it."""
-        self.status = clock.status.value if clock else gone.value
-        gone_at = END if gone is Status.COMPLETE else self.floor
-        self.floor = clock.floor if clock else gone_at
-        if clock and self.let_go:
-            self.let_go = False
-
-    @property
-    def let_go(self) -> bool:
-        """Whether the producer was detached by hand. Its lease is then stored as ``-1 - lease``."""
-        return self.lease is not None and self.lease < 0
-
-    @let_go.setter
-    def let_go(self, now: bool) -> None:
-        if self.lease is not None and now != self.let_go:
-            self.lease = -1 - self.lease
 
 
 class Totals(NamedTuple):
@@ -113,85 +57,97 @@ def set_totals(catalog: Catalog, totals: Totals) -> None:
     catalog.execute("INSERT INTO producer_totals VALUES (?, ?, ?, ?, ?, ?, ?)", (*totals, seal(totals)))
 
 
-def newcomer(catalog: Catalog, name: str, status: Status) -> Known:
-    """Returns a producer that has never attached, or was forgotten.
-
-    Its epoch will be above those of all forgotten producers, so that whoever held it before is fenced.
-    """
-    epoch = totals(catalog).forgotten_epoch
-    return Known(name, status.value, None, None, 0, 0, epoch, 0, 0, 0, None, "", "", "", 0, None)
-
-
-def find(catalog: Catalog, name: str) -> Known | None:
-    """Returns the producer, if it ever attached."""
+def find(catalog: Catalog, name: str) -> ProducerRecord | None:
+    """Returns the producer, if it ever attached. In place of a large checkpoint it has the CRC-32 of that."""
     row = catalog.execute(f"{_ALL} WHERE name = ?", (name,)).fetchone()
-    return _known(row) if row else None
+    return _opened(row) if row else None
 
 
-def everyone(catalog: Catalog) -> list[Known]:
+def everyone(catalog: Catalog) -> list[ProducerRecord]:
     """Returns all producers that ever attached, by name."""
-    return [_known(row) for row in catalog.execute(f"{_ALL} ORDER BY name")]
+    return [_opened(row) for row in catalog.execute(f"{_ALL} ORDER BY name")]
 
 
-def _known(row: tuple[Any, ...]) -> Known:
+def names(catalog: Catalog) -> list[str]:
+    """Returns the names of all producers that ever attached."""
+    return [name for (name,) in catalog.execute("SELECT name FROM producers")]
+
+
+def _opened(row: tuple[Any, ...]) -> ProducerRecord:
     intact((*row[:10], crc(row[10]), *row[11:]), "producers")
-    record = Known(*row[:-1])
-    record.counted = record.counts
-    return record
+    name, status, floor, lease, seen, sent, *rest = row[:-1]
+    let_go = lease is not None and lease < 0
+    return ProducerRecord(name, Status(status), floor, -1 - lease if let_go else lease, seen, sent, let_go, *rest)
 
 
-def info(catalog: Catalog, record: Known) -> ProducerInfo:
-    """Returns the public state of the producer."""
-    return ProducerInfo(
-        record.name, Status(record.status), record.epoch, record.floor, record.accepted, record.rejected, record.number,
-        _checkpoint(catalog, record), record.declaration, record.disorder,
-    )  # fmt: skip
-
-
-def _checkpoint(catalog: Catalog, record: Known) -> str | None:
+def with_checkpoint(catalog: Catalog, record: ProducerRecord) -> ProducerRecord:
+    """Returns the producer with its checkpoint, however large it is."""
     if not isinstance(record.checkpoint, bytes):
-        return record.checkpoint
+        return record
     row = catalog.execute("SELECT producer, value, seal FROM checkpoints WHERE producer = ?", (record.name,)).fetchone()
     if row is None or _mark(intact(row, "checkpoints")[1]) != record.checkpoint:
         raise Damaged(f"the checkpoint of producer {short_repr(record.name)} is not the one that was stored")
-    value: str = row[1]
-    return value
+    return replace(record, checkpoint=row[1])
 
 
-def set_checkpoint(catalog: Catalog, record: Known, checkpoint: str) -> None:
-    """Replaces the checkpoint. Call it in a transaction, before :func:`save`."""
-    if len(checkpoint) >= LARGE_CHECKPOINT:
-        values = (record.name, checkpoint)
+def info(catalog: Catalog, record: ProducerRecord) -> ProducerInfo:
+    """Returns the public state of the producer."""
+    return with_checkpoint(catalog, record).info
+
+
+class Stored(NamedTuple):
+    """What is counted of a producer as the catalog has it, and what its row has for a checkpoint."""
+
+    attached: bool = False
+    rejected: int = 0
+    checkpoint: str | bytes | None = None
+
+
+NEW = Stored()
+"""Stands for a producer that the catalog does not have."""
+
+
+def stored(record: ProducerRecord | None) -> Stored:
+    """Returns this of a producer as it was found."""
+    return NEW if record is None else Stored(record.attached, record.rejected, record.checkpoint)
+
+
+def save(catalog: Catalog, record: ProducerRecord, before: Stored) -> Stored:
+    """Writes the producer's row, and counts it. ``before``: as the catalog has it. Call it in a transaction.
+
+    Returns how the catalog has it now. That a producer was let go is kept of one with a lease, as ``-1 - lease``.
+    """
+    attached = record.attached
+    if (attached, record.rejected) != before[:2]:
+        so_far = totals(catalog)
+        more = so_far.attached + attached - before.attached, so_far.rejected + record.rejected - before.rejected
+        set_totals(catalog, so_far._replace(attached=more[0], rejected=more[1]))
+    checkpoint = _stored_checkpoint(catalog, record, before.checkpoint)
+    lease = -1 - record.lease if record.let_go and record.lease is not None else record.lease
+    ticking = (record.name, record.status.value, record.floor, lease, record.seen, record.sent)
+    values = (
+        *ticking, record.epoch, record.accepted, record.rejected, record.number, checkpoint, record.declaration,
+        record.disorder, record.holder, record.receipt_seq, record.receipt_floor,
+    )  # fmt: skip
+    sealed = (*values[:10], crc(checkpoint), *values[11:])
+    catalog.execute(_SAVE, (*values, seal(ticking), seal(sealed)))
+    return Stored(attached, record.rejected, checkpoint)
+
+
+def _stored_checkpoint(catalog: Catalog, record: ProducerRecord, old: str | bytes | None) -> str | bytes | None:
+    """Gives a large checkpoint that is new a row of its own. Returns what the producer's row has."""
+    new = record.checkpoint
+    if isinstance(new, str) and len(new) >= LARGE_CHECKPOINT:
+        values = (record.name, new)
         catalog.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", (*values, seal(values)))
-        record.checkpoint = _mark(checkpoint)
-        return
-    if isinstance(record.checkpoint, bytes):
+        return _mark(new)
+    if isinstance(old, bytes) and new != old:
         catalog.execute("DELETE FROM checkpoints WHERE producer = ?", (record.name,))
-    record.checkpoint = checkpoint
+    return new
 
 
 def _mark(checkpoint: str) -> bytes:
     return crc32(checkpoint.encode("utf-8", "surrogatepass")).to_bytes(4, "big")
-
-
-def save(catalog: Catalog, record: Known) -> None:
-    """Writes the producer's row. Call it in a transaction."""
-    ticking = (record.name, record.status, record.floor, record.lease, record.seen, record.sent)
-    values = (
-        *ticking, record.epoch, record.accepted, record.rejected, record.number, record.checkpoint, record.declaration,
-        record.disorder, record.holder, record.receipt_seq, record.receipt_floor,
-    )  # fmt: skip
-    if record.counts != record.counted:
-        _count(catalog, record)
-    sealed = (*values[:10], crc(record.checkpoint), *values[11:])
-    catalog.execute(_SAVE, (*values, seal(ticking), seal(sealed)))
-
-
-def _count(catalog: Catalog, record: Known) -> None:
-    before, (attached, rejected), (counts, rejects) = totals(catalog), record.counted, record.counts
-    more = {"attached": before.attached + counts - attached, "rejected": before.rejected + rejects - rejected}
-    set_totals(catalog, before._replace(**more))
-    record.counted = record.counts
 
 
 def forgettable(catalog: Catalog, before: int, most: int) -> list[str]:
@@ -228,17 +184,9 @@ _MEMBERS = "status IN ('attached', 'idle', 'expected')"
 _LEASED = "status IN ('attached', 'idle') AND lease IS NOT NULL"
 
 
-def members(catalog: Catalog) -> list[Ticking]:
+def members(catalog: Catalog) -> dict[str, ProducerClock]:
     """Returns the expected producers, and the attached ones, idle or not."""
-    return _ticking(catalog, f"floors WHERE {_MEMBERS}")
-
-
-def clock_of(catalog: Catalog, name: str) -> ProducerClock | None:
-    """Returns the producer's state in the clock; None if it is neither expected nor attached."""
-    row = catalog.execute(f"SELECT {_TICKING}, ticking FROM producers WHERE name = ?", (name,)).fetchone()  # noqa: S608
-    if row is None or intact(row, "producers")[1] in _GONE:
-        return None
-    return ProducerClock(Status(row[1]), row[2])
+    return dict(_ticking(catalog, f"floors WHERE {_MEMBERS}"))
 
 
 def extreme(catalog: Catalog, but: str | None, *, strongest: bool = False) -> tuple[str, ProducerClock] | None:
@@ -250,27 +198,25 @@ def extreme(catalog: Catalog, but: str | None, *, strongest: bool = False) -> tu
     for status in reversed(COUNTING) if strongest else COUNTING:
         where = f"{_MEMBERS} AND status = '{status}' AND name IS NOT ? ORDER BY {order} LIMIT 1"
         if found := _ticking(catalog, f"floors WHERE {where}", but):
-            return found[0][0], ProducerClock(status, found[0][2])
+            return found[0]
     return None
 
 
-def has_idle(catalog: Catalog, but: str | None) -> bool:
+def has_idle(catalog: Catalog, but: str) -> bool:
     """Returns whether a producer is idle, apart from ``but``."""
     return bool(_ticking(catalog, f"floors WHERE {_MEMBERS} AND status = 'idle' AND name IS NOT ? LIMIT 1", but))
 
 
-def overdue(catalog: Catalog, now: int, idle_timeout: int | None) -> list[Event]:
-    """Returns the events for producers whose time is up; see :func:`spark_rowtime.store.expiry.overdue`.
-
-    Reads only these producers.
-    """
+def overdue(catalog: Catalog, now: int, idle_timeout: int | None) -> list[ProducerRecord]:
+    """Returns the attached producers whose time is up. Reads only these."""
     found = _ticking(catalog, f"leases WHERE {_LEASED} AND seen + lease < ?", now)
     if idle_timeout is not None:
         found += _ticking(catalog, "silences WHERE status = 'attached' AND sent < ?", now - idle_timeout)
-    return expiry.overdue(dict.fromkeys(found), now, idle_timeout)
+    records = [find(catalog, name) for name in dict.fromkeys(name for name, _ in found)]
+    return [record for record in records if record is not None]
 
 
-def _ticking(catalog: Catalog, index: str, *values: object) -> list[Ticking]:
+def _ticking(catalog: Catalog, index: str, *values: object) -> list[tuple[str, ProducerClock]]:
     """Returns the producers that an index has, ``index``: its name and what follows it in the statement."""
     rows = catalog.execute(f"SELECT {_TICKING}, ticking FROM producers INDEXED BY {index}", values)  # noqa: S608
-    return [(row[0], Status(row[1]), *row[2:]) for row in (intact(row, "producers") for row in rows)]
+    return [(row[0], ProducerClock(Status(row[1]), row[2])) for row in (intact(row, "producers") for row in rows)]

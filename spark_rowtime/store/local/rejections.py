@@ -1,19 +1,18 @@
 """The rejected rows in the catalog."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.store import rejection_rules as rules
 from spark_rowtime.store.base import Rejected, Rejection
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import crc, intact, seal
 from spark_rowtime.store.messages import read_batch
+from spark_rowtime.store.rejection_rules import Old
 
-LARGEST_REJECTION_BYTES = 100_000_000
-"""A larger rejection is stored in several rows. The limit is a tenth of the largest BLOB that SQLite accepts."""
-PORTION_REJECTIONS = 100
-"""How many rejections are read at a time."""
 _COLUMNS = "producer, number, time, reason, bound, at_commit, rows, seal"
 _ADD = f"INSERT INTO rejected ({_COLUMNS}) VALUES ({', '.join('?' * 8)})"  # noqa: S608  (constants)
 _ADD_ORIGIN = "INSERT INTO rejected_origins VALUES (?, ?, ?, ?, ?)"
@@ -27,10 +26,6 @@ _OLDEST = (
     "ORDER BY r.id LIMIT 1"
 )
 """Selects the next rejection that may be removed. What a receipt contains stays, for a retry of the commit."""
-KEPT_PARTS = 8
-"""Once the limit is exceeded, this fraction of it is freed, so that not every commit removes something."""
-MOST_REMOVED = 1000
-"""A commit removes at most so many rejections, beside as many as it adds, so that no other producer waits for long."""
 _ADDED = "SELECT COUNT(*), COALESCE(SUM(LENGTH(rows)), 0) FROM rejected WHERE id > ?"
 
 
@@ -62,35 +57,30 @@ def limit(catalog: Catalog, schema: pa.Schema, before: Totals, first: int, most:
     """
     count, added = catalog.execute(_ADDED, (first,)).fetchone()
     size, removed = before.size + added, before.removed
-    wanted, last = most - most // KEPT_PARTS if size > most else size, 0
-    for _ in range(MOST_REMOVED + count):
-        row = catalog.execute(_OLDEST, (last,)).fetchone() if size > wanted else None
-        if row is None or row[0] > first:
-            break
-        last, rejected = row[0], _opened(row, schema).rejected
-        size, removed = size - len(row[7]), removed + rejected.rows.num_rows
-        catalog.execute("DELETE FROM rejected WHERE id = ?", (last,))
-        catalog.execute("DELETE FROM rejected_origins WHERE id = ?", (last,))
+    for old in rules.going(_oldest(catalog, schema, first), size, most, count):
+        size, removed = size - old.size, removed + old.rows
+        catalog.execute("DELETE FROM rejected WHERE id = ?", (old.number,))
+        catalog.execute("DELETE FROM rejected_origins WHERE id = ?", (old.number,))
     catalog.execute("DELETE FROM rejected_totals")
     catalog.execute("INSERT INTO rejected_totals VALUES (?, ?, ?)", (size, removed, seal((size, removed))))
+
+
+def _oldest(catalog: Catalog, schema: pa.Schema, upto: int) -> Iterator[Old]:
+    """Yields the rejections up to the id ``upto`` that may be removed, each read when it is asked for."""
+    row = (0,)
+    while (row := catalog.execute(_OLDEST, (row[0],)).fetchone()) is not None and row[0] <= upto:
+        yield Old(row[0], _opened(row, schema).rejected.rows.num_rows, len(row[7]))
 
 
 def add(catalog: Catalog, producer: str, number: int, now: int, rejected: Rejected, at_commit: bool) -> None:
     """Stores what the producer's commit ``number`` rejected. ``at_commit``: only the store could reject these rows."""
     values = (producer, number, now, rejected.reason, rejected.bound, int(at_commit))
-    for part in _parts(rejected.rows):
+    for part in rules.parts(rejected.rows):
         rows = part.serialize().to_pybytes()
         added = catalog.execute(_ADD, (*values, rows, seal((*values, crc(rows)))))
         if (origin := rejected.origin) is not None:
             row = (added.lastrowid, origin.owner, origin.producer, origin.event)
             catalog.execute(_ADD_ORIGIN, (*row, seal(row)))
-
-
-def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
-    if rows.nbytes <= LARGEST_REJECTION_BYTES or rows.num_rows < 2:
-        return [rows]
-    half = rows.num_rows // 2
-    return _parts(rows.slice(0, half)) + _parts(rows.slice(half))
 
 
 def of_receipt(catalog: Catalog, schema: pa.Schema, producer: str, number: int) -> tuple[Rejected, ...]:
@@ -104,7 +94,7 @@ def of_receipt(catalog: Catalog, schema: pa.Schema, producer: str, number: int) 
 def portion(catalog: Catalog, schema: pa.Schema, after: int, upto: int) -> list[Rejection]:
     """Returns the next rejections after the id ``after``, up to the id ``upto``; fewer than PORTION_REJECTIONS: all."""
     found = catalog.execute(
-        f"{_SELECT} WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?", (after, upto, PORTION_REJECTIONS)
+        f"{_SELECT} WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?", (after, upto, rules.PORTION_REJECTIONS)
     )
     return [_opened(row, schema) for row in found]
 

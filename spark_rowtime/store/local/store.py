@@ -4,31 +4,20 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import Event, Status, StreamClock
+from spark_rowtime.bounds.members import SortedMembers
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
-from spark_rowtime.errors import ProducerFencedError, StoreCorruptError, StoreUnavailableError, StreamCompleteError
-from spark_rowtime.store.admission import (
-    admit,
-    fenced,
-    is_next,
-    landing,
-    never_attached,
-    redeclared,
-    require_open,
-    require_whole,
-)
+from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store import rejection_rules
+from spark_rowtime.store.admission import Cuts
 from spark_rowtime.store.base import (
     READER,
-    REJECTS_ONLY,
-    WRITER,
     Account,
     Collected,
     Commit,
@@ -38,16 +27,15 @@ from spark_rowtime.store.base import (
     ProducerInfo,
     ReaderInfo,
     Receipt,
-    Rejected,
     Rejection,
-    Renewal,
     Slice,
     Staged,
-    Store,
     Summary,
 )
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.holders import Holders
+from spark_rowtime.store.ledger import Ledger, overdue
+from spark_rowtime.store.ledger_store import LedgerStore, Result
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import STORAGE_ERRORS, Catalog
@@ -55,18 +43,18 @@ from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
-from spark_rowtime.store.local.producers import Known
+from spark_rowtime.store.local.page import LocalPage
 from spark_rowtime.store.local.raised import moved, raised
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import SEGMENTS, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.spans import all_there, slices_between
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
+from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.alteration import altered
-from spark_rowtime.types.timestamps import END
 
 READER_PATIENCE = 0.1
 """How many seconds a call that readers make on their way waits for another process's transaction."""
@@ -74,7 +62,7 @@ REMOVED_SECONDS = 1.0
 """The interval between two checks whether open segments were removed."""
 
 
-class LocalStore(Store):
+class LocalStore(LedgerStore):
     """See :class:`Store`, and FORMAT.md beside this file.
 
     ``catalog.db`` decides: what none of its transactions names has not happened. ``now`` gives the wall
@@ -99,7 +87,7 @@ class LocalStore(Store):
         self._guard = guard
         # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
-        self._log = Log(catalog, self.settings, self._uptime.now)
+        self._log = Log(catalog)
         full = full_segment(self.settings)
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
@@ -115,7 +103,7 @@ class LocalStore(Store):
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE", patience: float | None = None) -> Iterator[None]:
-        """Runs a transaction with the current log and clock. A DEFERRED transaction only reads."""
+        """Runs a transaction with the current log. A DEFERRED transaction only reads."""
         with self._guard:
             self._require_none_open()
             self._catalog.require()
@@ -162,71 +150,26 @@ class LocalStore(Store):
         with self._guard:
             return self._uptime.look()
 
-    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
-        with self._transaction():
-            self._expire()
-            record = producers.find(self._catalog, producer)
-            if record is None:
-                record = producers.newcomer(self._catalog, producer, Status.ATTACHED)
-            if record.declaration not in ("", declaration):
-                raise redeclared(producer, record.declaration, declaration)
-            if self._log.clock.producers.get(producer) is None and record.status != Status.COMPLETE:
-                require_open(self.path, producer, self._log.clock.floor)
-            record.lease, record.seen, record.declaration = lease, self._uptime.now(), declaration
-            if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
-                self._take_over(record, holder)
-            else:
-                producers.save(self._catalog, record)
-            return producers.info(self._catalog, record)
-
-    def _take_over(self, record: Known, holder: str) -> None:
-        record.holder, record.epoch = holder, record.epoch + 1
-        if record.status == Status.COMPLETE:
-            producers.save(self._catalog, record)
-        else:
-            record.sent = record.seen
-            self._tick(Joined(record.name), record)
-
-    def expect(self, names: Sequence[str]) -> None:
-        with self._transaction():
-            for name in names:
-                self._tick(Expected(name), producers.newcomer(self._catalog, name, Status.EXPECTED))
-
-    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
+    def _decide(self, decision: Callable[[Ledger], Result], *about: str) -> Result:  # noqa: ARG002
         with self._transaction():
             self._close_removed()
-            return self._renew(producer, epoch, sends=sends)
+            return decision(self._ledger(self._page()))
 
-    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
-        with self._transaction():
-            self._close_removed()
-            return [self._renew_if_possible(*producer) for producer in producers]
+    def _page(self) -> LocalPage:
+        """Returns the page of the transaction."""
+        now, settings = self._uptime.now(), self.settings
+        return LocalPage(self._catalog, self._log, self.schema, settings, now, self.now, self._require_staged)
 
-    def _renew_if_possible(self, producer: str, epoch: int) -> Renewal:
-        try:
-            return self._renew(producer, epoch)
-        except (ProducerFencedError, StreamCompleteError) as error:
-            return error
+    def _ledger(self, page: LocalPage) -> Ledger:
+        return Ledger(page, self.path, self.settings)
 
-    def _renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
-        record = self._current(producer, epoch)
-        record.seen = self._uptime.now()
-        again = record.status == Status.DETACHED and (sends or not record.let_go)
-        if again:
-            require_open(self.path, producer, self._log.clock.floor)
-            self._join_again(record)
-        producers.save(self._catalog, record)
-        return again
-
-    def _join_again(self, record: Known) -> None:
-        promised, record.sent = record.floor, record.seen
-        self._tick(Joined(record.name), record)
-        if stronger(promised, record.floor) != record.floor:
-            self._tick(Sent(record.name, promised), record)
+    def _info(self, record: ProducerRecord) -> ProducerInfo:
+        return producers.info(self._catalog, record)
 
     def due(self) -> list[Event]:
         with self._guard:
-            return producers.overdue(self._catalog, self._uptime.look(), self.settings.idleTimeout)
+            now, idle = self._uptime.look(), self.settings.idleTimeout
+            return [event for event, _ in overdue(producers.overdue(self._catalog, now, idle), now, idle)]
 
     def expire(self) -> bool:
         self._close_removed()
@@ -234,7 +177,7 @@ class LocalStore(Store):
             return False
         try:
             with self._transaction(patience=0):
-                return self._expire()
+                return self._ledger(self._page()).expire()
         except StoreUnavailableError as error:
             if not isinstance(error.__cause__, STORAGE_ERRORS):
                 raise
@@ -243,13 +186,6 @@ class LocalStore(Store):
     def _rebooted(self) -> bool:
         with self._guard:
             return self._uptime.rebooted()
-
-    def _expire(self, but: str = "") -> bool:
-        overdue = producers.overdue(self._catalog, self._uptime.now(), self.settings.idleTimeout)
-        due = [event for event in overdue if event.producer != but]
-        for event in due:
-            self._tick(event, self._find(event.producer))
-        return bool(due)
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         ends = ends or span(rows)
@@ -268,44 +204,12 @@ class LocalStore(Store):
             finally:
                 self._staging = False
 
-    def commit(self, commit: Commit) -> Receipt:
+    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
         with self._transaction():
-            record = self._current(commit.producer, commit.epoch)
-            self._expire(but=commit.producer)
-            if not is_next(commit, record.number, self.path):
-                return self._receipt(record)
-            self._require_staged(commit)
-            trains, late = admit(self, commit.trains, self._log.clock.floor, partial(raised, self._catalog))
-            require_whole(commit, late)
-            record.seen = self._uptime.now()
-            if self._land(commit, trains, record):
-                record.sent = record.seen
-            self._reject(commit, late)
-            record.accepted += sum(t.rows for t in trains)
-            record.rejected += sum(r.rows.num_rows for r in commit.rejected + late)
-            record.number, record.disorder = commit.number, commit.disorder
-            if commit.checkpoint is not None:
-                producers.set_checkpoint(self._catalog, record, commit.checkpoint)
-            if commit.keys is not None:
-                key_floors.add(self._catalog, record.name, commit.number, commit.keys)
-            if commit.account is not None:
-                accounts.save(self._catalog, WRITER, record.name, commit.account, record.seen)
-            record.receipt_seq, record.receipt_floor = self._log.last.seq, self._log.last.floor
-            producers.save(self._catalog, record)
-        self._collector.after_commit(trains)
-        return Receipt(record.receipt_seq, record.receipt_floor, late)
-
-    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
-        with self._transaction():
-            record = producers.find(self._catalog, producer)
-            record = record or producers.newcomer(self._catalog, producer, Status.LEFT)
-            if number <= record.number:
-                return
-            self._reject(Commit(producer, record.epoch, number, rejected=rejected), ())
-            record.rejected += sum(r.rows.num_rows for r in rejected)
-            record.number, record.seen = number, self._uptime.now()
-            producers.set_checkpoint(self._catalog, record, REJECTS_ONLY)
-            producers.save(self._catalog, record)
+            page = self._page()
+            made = self._ledger(page).commit(commit, cuts)
+        self._collector.after_commit(page.trains)
+        return made
 
     def _require_segment(self) -> None:
         """Raises DataLostError if somebody has removed, replaced or cut the file that this process writes into."""
@@ -314,78 +218,12 @@ class LocalStore(Store):
             self._catalog.require()  # says so if the whole stream was deleted
             raise lost
 
-    def _require_staged(self, commit: Commit) -> None:
-        if commit.trains:
+    def _require_staged(self, trains: Sequence[Staged]) -> None:
+        if trains:
             self._require_segment()
-        for segment in {train.location.segment for train in commit.trains}:
+        for segment in {train.location.segment for train in trains}:
             if not self._writer.holds(segment) and not (Path(self.path) / SEGMENTS / segment).exists():
                 raise staged_gone(self.path)
-
-    def _current(self, producer: str, epoch: int) -> Known:
-        record = self._find(producer)
-        if record.epoch != epoch:
-            raise fenced(producer, epoch, record.epoch, Status(record.status))
-        return record
-
-    def _find(self, producer: str) -> Known:
-        record = producers.find(self._catalog, producer)
-        if record is None:
-            raise never_attached(producer, [known.name for known in producers.everyone(self._catalog)], self.path)
-        return record
-
-    def _receipt(self, record: Known) -> Receipt:
-        late = rejections.of_receipt(self._catalog, self.schema, record.name, record.number)
-        return Receipt(record.receipt_seq, record.receipt_floor, late)
-
-    def _land(self, commit: Commit, trains: tuple[Staged, ...], record: Known) -> bool:
-        """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
-        in_force = self._log.clock.in_force(commit.producer)
-        landed = landing(commit, trains, record.floor, record.status, in_force)
-        for event, train, bound in landed.events:
-            hold = self._log.clock.in_force(commit.producer)
-            seq = self._log.append(event, train).seq
-            if bound is not None:
-                cuts.add(self._catalog, bound.logged(seq, commit.producer, hold))
-        if landed.events:
-            record.tick(self._log.clock.producers.get(commit.producer), GONE[Sent])
-        return landed.sends
-
-    def _reject(self, commit: Commit, late: tuple[Rejected, ...]) -> None:
-        if not commit.rejected and not late:
-            return
-        before, first = rejections.totals(self._catalog), rejections.newest(self._catalog)
-        for rejected, at_commit in [(r, False) for r in commit.rejected] + [(r, True) for r in late]:
-            rejections.add(self._catalog, commit.producer, commit.number, self.now(), rejected, at_commit)
-        rejections.limit(self._catalog, self.schema, before, first, self.settings.retainRejected)
-
-    def _tick(self, event: Event, record: Known) -> None:
-        self._log.append(event)
-        record.tick(self._log.clock.producers.get(record.name), GONE.get(type(event), Status.ATTACHED))
-        producers.save(self._catalog, record)
-
-    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
-        with self._transaction():
-            record = self._current(producer, epoch)
-            if record.status not in (Status.LEFT, Status.COMPLETE):
-                record.seen, hold = self._uptime.now(), self._log.clock.in_force(producer)
-                self._tick(Left(producer), record)
-                if cut is not None:
-                    cuts.add(self._catalog, LoggedCut(self._log.last.seq, producer, hold, cut))
-
-    def detach(self, producer: str) -> None:
-        with self._transaction():
-            record = self._find(producer)
-            if record.status in (Status.EXPECTED, Status.ATTACHED, Status.IDLE):
-                record.let_go = True
-                self._tick(Detached(producer), record)
-
-    def close_producer(self, producer: str, *, complete: bool = False) -> None:
-        with self._transaction():
-            record = self._find(producer)
-            if record.status == Status.COMPLETE or (record.status == Status.LEFT and not complete):
-                return
-            record.holder, record.epoch, record.seen = "", record.epoch + 1, self._uptime.now()
-            self._tick(Sent(producer, END) if complete else Left(producer), record)
 
     def alter(self, add: pa.Schema) -> None:
         with self._transaction():
@@ -494,7 +332,9 @@ class LocalStore(Store):
 
     def clock(self) -> StreamClock:
         with self._transaction("DEFERRED"):
-            return self._log.clock.copy()
+            clock = self.settings.clock(SortedMembers(producers.members(self._catalog)))
+            clock.floor, clock.largest = self._log.last.floor, self._log.last.largest
+            return clock
 
     def raised(self, bound: int) -> BoundOrigin | None:
         with self._transaction("DEFERRED"):
@@ -512,7 +352,7 @@ class LocalStore(Store):
             with self._guard:
                 found = rejections.portion(self._catalog, self.schema, after, end)
             yield from found
-            after = found[-1].number if len(found) == rejections.PORTION_REJECTIONS else end
+            after = found[-1].number if len(found) == rejection_rules.PORTION_REJECTIONS else end
 
     def rejections_end(self) -> int:
         with self._guard:
@@ -523,7 +363,7 @@ class LocalStore(Store):
         with self._guard:
             self._catalog.verify("rejected")
             self._catalog.verify("rejected_origins")
-        return rejected_table(self.rejections(), self.schema)
+        return super().rejected()
 
     def rejected_removed(self) -> int:
         with self._guard:

@@ -8,11 +8,11 @@ from typing import Any
 
 import psycopg
 
-from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import RowtimeError, StoreUnavailableError
 from spark_rowtime.store.base import StreamSettings
-from spark_rowtime.store.history import History, KeptRejection, KnownProducer, LoggedEvent
-from spark_rowtime.store.postgres import copies, cuts, trains
+from spark_rowtime.store.history import History, KeptRejection, LoggedEvent
+from spark_rowtime.store.page import ProducerRecord
+from spark_rowtime.store.postgres import copies, cuts, records, trains
 from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.connection import Connection, run
 from spark_rowtime.store.postgres.database import insert_stream, is_there, once, under_lock
@@ -104,7 +104,7 @@ class _Import:
                 first_mark(cursor, self._stream, self._objects)
         self._events(history.events())
         known = list(history.producers())
-        self._copy("producers (stream, " + ", ".join(KnownProducer._fields) + ")", known)
+        self._copy(f"producers (stream, {records.PRODUCER_COLUMNS})", map(records.values, known))
         self._copy("rejected", (self._rejected(one) for one in history.rejections()))
         self._copy("readers", ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers()))
         self._copy("key_floors", history.key_floors())
@@ -112,10 +112,10 @@ class _Import:
         self._copy("accounts", history.accounts())
         self._make(known)
 
-    def _make(self, known: Sequence[KnownProducer]) -> None:
+    def _make(self, known: Sequence[ProducerRecord]) -> None:
         """Makes the stream, with what was written."""
         about, end = self._history.about, self._end(self._last)
-        attached = sum(one.status in (Status.ATTACHED, Status.IDLE) for one in known)
+        attached = sum(one.attached for one in known)
         rejected = sum(one.rejected for one in known) + about.forgotten_rejected
         forgotten = (about.forgotten, about.forgotten_accepted, about.forgotten_rejected, about.forgotten_epoch)
         kept = (self._rejections, self._rejected_bytes, about.rejected_removed, self._train_bytes)

@@ -9,10 +9,10 @@ import pyarrow as pa
 from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, StoreCorruptError
+from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.postgres import cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Statement, gone
 from spark_rowtime.store.postgres.heads import HeadRow
-from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.store import PostgresStore, at_once
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.widths import width_class
@@ -130,7 +130,7 @@ class _Check:
             except (ValueError, KeyError, AttributeError) as error:
                 self._damage(f"cuts up to event {seq} cannot be read ({error!r})")
 
-    def _producers(self, head: HeadRow, known: Sequence[Record]) -> None:
+    def _producers(self, head: HeadRow, known: Sequence[ProducerRecord]) -> None:
         accepted = sum(producer.accepted for producer in known) + head.forgotten_accepted
         if accepted != head.rows:
             self._damage(f"the producers sent {accepted} rows, but the log has {head.rows}")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import errors
@@ -60,6 +61,10 @@ _NO_SUCH_TEXT = (errors.ProgramLimitExceeded, errors.UntranslatableCharacter)
 _ATTEMPTS = 2
 _Result = TypeVar("_Result")
 Statement = tuple[str, Sequence[Any]]
+
+
+PREPARED: WeakKeyDictionary[psycopg.Connection[Any], dict[str, str]] = WeakKeyDictionary()
+"""The statements that a connection has sent in messages, and the name of each that its session has prepared."""
 
 
 class _Quiet(psycopg.Connection[Any]):
@@ -246,6 +251,7 @@ class Connection:
     def _end_transaction(self) -> None:
         if self._connection is not None and self._connection.info.transaction_status:
             try:
+                PREPARED.pop(self._connection, None)  # psycopg drops all statements that the session has prepared
                 self._connection.execute("ROLLBACK")
             except psycopg.Error:
                 self._drop()

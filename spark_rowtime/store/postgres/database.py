@@ -18,16 +18,16 @@ from spark_rowtime.errors import (
     StreamNotFoundError,
 )
 from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.postgres import heads, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
 from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS, Connection
-from spark_rowtime.store.postgres.log import Log
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.owner import first_mark
+from spark_rowtime.store.postgres.page import PostgresPage
 from spark_rowtime.store.postgres.store import PostgresStore, StreamRow
 from spark_rowtime.store.postgres.transaction import Transaction
-from spark_rowtime.store.postgres.turn import expect
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.report import Report
 from spark_rowtime.types.arguments import did_you_mean, nearest
@@ -58,7 +58,7 @@ def create_postgres(path: str, schema: pa.Schema, settings: StreamSettings, prod
             return
         stream = insert_stream(cursor, where, name, schema, settings, {})
         if producers:
-            _expect(cursor.connection, stream, where, settings, producers)
+            _expect(cursor.connection, stream, where, schema, settings, producers)
         if settings.location is not None:
             objects = Objects(path, settings.location, name)
             objects.create(schema)
@@ -112,14 +112,19 @@ def insert_stream(
 
 
 def _expect(
-    connection: psycopg.Connection[Any], stream: int, where: Address, settings: StreamSettings, names: Sequence[str]
+    connection: psycopg.Connection[Any],
+    stream: int,
+    where: Address,
+    schema: pa.Schema,
+    settings: StreamSettings,
+    names: Sequence[str],
 ) -> None:
     transaction = Transaction(connection, stream)
     row = connection.execute(heads.LOCK, (stream, where.stream), binary=True).fetchone()
     assert row is not None
     transaction.head, at = heads.loaded(row)
     transaction.at = moment(transaction.head, at, at.micros)
-    expect(transaction, Log(transaction, settings), names)
+    Ledger(PostgresPage(transaction, where.path, schema, settings, names), where.path, settings).expect(names)
     transaction.flush()
 
 

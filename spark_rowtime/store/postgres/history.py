@@ -15,10 +15,10 @@ from spark_rowtime.store.history import (
     History,
     KeptRejection,
     KnownAccount,
-    KnownProducer,
     KnownReader,
     LoggedEvent,
 )
+from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.postgres import accounts, cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.connection import gone, run
 from spark_rowtime.store.postgres.database import open_postgres
@@ -91,9 +91,9 @@ class _Exported(History):
         piece = found[seq]
         return Staged(piece.rows, piece.least, piece.largest, piece.location), self._store.carried.read(piece)
 
-    def producers(self) -> Iterator[KnownProducer]:
+    def producers(self) -> Iterator[ProducerRecord]:
         for row in self._known:
-            yield KnownProducer(*row)
+            yield records.opened(row)
 
     def rejections(self) -> Iterator[KeptRejection]:
         last = 0

@@ -1,18 +1,15 @@
-"""The log of a stream in the database: the events in commit order, and the clock that results from them."""
+"""The log of a stream in the database: the events in commit order."""
 
 from typing import Any
 
-from spark_rowtime.bounds.clock import GONE, Event, Sent, Status
+from spark_rowtime.bounds.clock import Event, Sent
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
-from spark_rowtime.store.base import Head, Staged, StreamSettings
-from spark_rowtime.store.postgres import records, trains
-from spark_rowtime.store.postgres.members import StoredMembers
-from spark_rowtime.store.postgres.records import Record
+from spark_rowtime.store.base import Head, Staged
 from spark_rowtime.store.postgres.transaction import Transaction
-from spark_rowtime.store.postgres.writes import INSERT_EVENT
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class
 
+_INSERT = f"INSERT INTO rowtime.events VALUES ({', '.join(['%s'] * 15)})"  # noqa: S608  (constants)
 AT = "SELECT seq, stream_floor, stream_largest, stream_rows FROM rowtime.events WHERE stream = %s AND seq = %s"
 COLUMNS = (
     "SELECT seq, producer, kind, COALESCE(rows, 0), floor, stream_floor FROM rowtime.events WHERE stream = %s "
@@ -29,38 +26,11 @@ _RAISED = (
 """Finds an event by bisection, since the stream's bound never falls."""
 
 
-class Log:
-    """The log within one transaction, and the clock after its last event."""
-
-    def __init__(self, transaction: Transaction, settings: StreamSettings) -> None:
-        self._transaction, self._settings = transaction, settings
-        self.members = StoredMembers(transaction)
-        self.clock = settings.clock(self.members)
-        self.clock.floor, self.clock.largest = transaction.head.floor, transaction.head.largest
-
-    def append(self, event: Event, train: Staged | None = None) -> Head:
-        """Adds one event of the producer that the members were turned to last."""
-        head, at = self._transaction.head, self._transaction.at
-        head.floor = self.clock.apply(event)
-        head.seq, head.largest = head.seq + 1, self.clock.largest
-        head.rows += train.rows if train else 0
-        kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
-        values = (head.seq, kind, event.producer, at.uptime, own, head.floor, head.largest, head.rows)
-        self._transaction.write(INSERT_EVENT, self._transaction.stream, *values, *_train_columns(train))
-        if train is not None:
-            trains.write(self._transaction, head.seq, train)
-        return head.head
-
-    def tick(self, event: Event, record: Record) -> None:
-        """Adds an event of the producer that the members were turned to last, and saves its row."""
-        self.append(event)
-        record.tick(self.clock.producers.get(record.name), GONE.get(type(event), Status.ATTACHED))
-        records.save(self._transaction, record, self._settings)
-
-    def raised(self, bound: int) -> BoundOrigin | None:
-        """Returns the origin of the stream's ``bound``; None if the stream's bound is weaker."""
-        head, stream = self._transaction.head, self._transaction.stream
-        return origin(self._transaction.query(*raised(stream, bound, head.horizon, head.seq)), head.horizon)
+def append(transaction: Transaction, event: Event, head: Head, train: Staged | None) -> None:
+    """Adds one event, with which the log ends at ``head``; the bytes of its train are not written here."""
+    kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
+    values = (head.seq, kind, event.producer, transaction.at.uptime, own, *head[1:], *_train_columns(train))
+    transaction.write(_INSERT, transaction.stream, *values)
 
 
 def raised(stream: int, bound: int, horizon: int, last: int) -> tuple[Any, ...]:

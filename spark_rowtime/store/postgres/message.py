@@ -4,17 +4,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import psycopg
 
-from spark_rowtime.store.postgres.connection import Statement, rows_of
+from spark_rowtime.store.postgres.connection import PREPARED, Statement, rows_of
 
 _PLANNED = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 """How statements begin that the server plans, and so can prepare."""
 _NUMBERS = count(1)
-_NAMES: WeakKeyDictionary[psycopg.Connection[Any], dict[str, str]] = WeakKeyDictionary()
-"""The statements that a connection has sent, and the name of each that its session has prepared."""
 
 
 def run_at_once(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
@@ -27,7 +24,7 @@ def run_at_once(connection: psycopg.Connection[Any], statements: Sequence[Statem
     What comes for the second time is prepared, in a message before, so that the session parses and plans it once. That
     message has no values: the server keeps all of its text with each statement.
     """
-    cursor, names = psycopg.ClientCursor(connection), _NAMES.setdefault(connection, {})
+    cursor, names = psycopg.ClientCursor(connection), PREPARED.setdefault(connection, {})
     planned = dict.fromkeys(sql for sql, _ in statements if sql.startswith(_PLANNED))
     names.update(_prepared(cursor, [sql for sql in planned if names.get(sql) == ""]))
     texts = [

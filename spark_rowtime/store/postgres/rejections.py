@@ -6,21 +6,15 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.store import rejection_rules as rules
 from spark_rowtime.store.base import Rejected, Rejection
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.postgres.ahead import COPIED
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.gate import unread
 from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.rejection_rules import Old
 
-LARGEST_REJECTION_BYTES = 100_000_000
-"""A larger rejection is stored in several rows. The limit is a tenth of the largest value that PostgreSQL accepts."""
-PORTION_REJECTIONS = 100
-"""How many rejections are read at a time."""
-KEPT_PARTS = 8
-"""Once the limit is exceeded, this fraction of it is freed, so that not every commit removes something."""
-MOST_REMOVED = 1000
-"""A commit removes at most so many rejections, beside as many as it adds, so that no other producer waits for long."""
 _INSERT = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 13)})"  # noqa: S608  (constants)
 _COPY = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 12)}, {COPIED})"  # noqa: S608
 _COLUMNS = "id, producer, time, reason, bound, owner, origin_producer, event, rows"
@@ -54,7 +48,7 @@ def add(
     for one, at_commit in rejected:
         _add(transaction, producer, number, one, at_commit)
     if head.rejected_bytes > most and transaction.ask(unread(transaction.stream))[0][0]:
-        _limit(transaction, before, most - most // KEPT_PARTS, MOST_REMOVED + head.rejections - before)
+        _limit(transaction, before, most)
 
 
 def _add(transaction: Transaction, producer: str, number: int, rejected: Rejected, at_commit: bool) -> None:
@@ -68,28 +62,21 @@ def _add(transaction: Transaction, producer: str, number: int, rejected: Rejecte
         transaction.write(sql, transaction.stream, head.rejections, producer, number, *values, *given)
 
 
-def _limit(transaction: Transaction, before: int, wanted: int, most: int) -> None:
-    """Removes the oldest rejections up to the number ``before``, at most ``most``, until ``wanted`` bytes are left."""
-    head, gone = transaction.head, []
-    for number, count, size in transaction.query(_OLDEST, transaction.stream, before, most):
-        if head.rejected_bytes <= wanted:
-            break
-        gone.append(number)
-        head.rejected_bytes, head.rejected_removed = head.rejected_bytes - size, head.rejected_removed + count
+def _limit(transaction: Transaction, before: int, most: int) -> None:
+    """Removes the oldest rejections up to the number ``before``."""
+    head = transaction.head
+    added = head.rejections - before
+    rows = transaction.query(_OLDEST, transaction.stream, before, rules.MOST_REMOVED + added)
+    gone = rules.going((Old(*row) for row in rows), head.rejected_bytes, most, added)
+    head.rejected_bytes -= sum(old.size for old in gone)
+    head.rejected_removed += sum(old.rows for old in gone)
     if gone:
-        transaction.write(_DELETE, transaction.stream, gone)
+        transaction.write(_DELETE, transaction.stream, [old.number for old in gone])
 
 
 def contents(rows: pa.RecordBatch) -> list[tuple[int, bytes]]:
     """Returns the rows as they are stored: one or several rejections, each with how many rows it has."""
-    return [(part.num_rows, part.serialize().to_pybytes()) for part in _parts(rows)]
-
-
-def _parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
-    if rows.nbytes <= LARGEST_REJECTION_BYTES or rows.num_rows < 2:
-        return [rows]
-    half = rows.num_rows // 2
-    return _parts(rows.slice(0, half)) + _parts(rows.slice(half))
+    return [(part.num_rows, part.serialize().to_pybytes()) for part in rules.parts(rows)]
 
 
 def of_receipt(stream: int, producer: str, number: int) -> Statement:
@@ -104,7 +91,7 @@ def totals(stream: int) -> Statement:
 
 def portion(stream: int, after: int, upto: int) -> Statement:
     """Returns the query for the next rejections; fewer than PORTION_REJECTIONS: all."""
-    return _PORTION, (stream, after, upto, PORTION_REJECTIONS)
+    return _PORTION, (stream, after, upto, rules.PORTION_REJECTIONS)
 
 
 def opened(row: tuple[Any, ...], schema: pa.Schema) -> Rejection:

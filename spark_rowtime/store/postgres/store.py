@@ -10,17 +10,16 @@ from typing import Any, TypeVar
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Detached, Event, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import Event, Status, StreamClock
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import (
     DataLostError,
-    ProducerFencedError,
     RowtimeError,
     StoreUnavailableError,
-    StreamCompleteError,
 )
-from spark_rowtime.store.admission import Cuts, cut, fenced, never_attached, redeclared, require_open
+from spark_rowtime.store import rejection_rules
+from spark_rowtime.store.admission import Cuts
 from spark_rowtime.store.base import (
     Account,
     Collected,
@@ -33,39 +32,47 @@ from spark_rowtime.store.base import (
     Receipt,
     Rejected,
     Rejection,
-    Renewal,
     Slice,
     Staged,
-    Store,
     StreamSettings,
     Summary,
 )
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.postgres import accounts, contents, copies, heads, log, records, rejections, snapshots, trains
+from spark_rowtime.store.ledger import Ledger, overdue
+from spark_rowtime.store.ledger_store import LedgerStore
+from spark_rowtime.store.postgres import (
+    accounts,
+    contents,
+    copies,
+    heads,
+    key_floors,
+    log,
+    records,
+    rejections,
+    snapshots,
+    trains,
+)
 from spark_rowtime.store.postgres import cuts as topic_cuts
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
 from spark_rowtime.store.postgres.gate import registering, snapshot
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
-from spark_rowtime.store.postgres.log import Log
-from spark_rowtime.store.postgres.members import sorted_members
 from spark_rowtime.store.postgres.message import run_at_once
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import Ownership
-from spark_rowtime.store.postgres.plain_commit import Landed, call, is_plain, landed
+from spark_rowtime.store.postgres.page import PostgresPage, questions
+from spark_rowtime.store.postgres.plain_commit import call, is_plain, landed
 from spark_rowtime.store.postgres.prefetch import Prefetch
-from spark_rowtime.store.postgres.records import Record
 from spark_rowtime.store.postgres.removal import Access, Collector
 from spark_rowtime.store.postgres.transaction import Transaction
-from spark_rowtime.store.postgres.turn import Turn, expect
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
 from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
-from spark_rowtime.store.views import bounds_table, rejected_table
+from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.alteration import altered
-from spark_rowtime.types.timestamps import END, wall_clock
+from spark_rowtime.types.timestamps import wall_clock
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.014, 1.5
 """The pauses between two looks at the stream's head, while a reader waits. A look costs about 0.15 ms."""
@@ -82,11 +89,9 @@ _MAY_WRITE = (
 )
 EXPIRY_PATIENCE = "100ms"
 """How long a reader waits for the stream's lock to note what is due. It needs none to go on."""
-_KEYS = "SELECT content FROM rowtime.key_floors WHERE stream = %s AND producer = %s ORDER BY number"
-_NAMES = "SELECT name FROM rowtime.producers WHERE stream = %s"
 _SCHEMA = "SELECT schema FROM rowtime.streams WHERE id = %s"
 _Result = TypeVar("_Result")
-_InTransaction = Callable[[Transaction, Log, list[list[tuple[Any, ...]]]], _Result]
+_InTransaction = Callable[[Transaction, list[list[tuple[Any, ...]]]], _Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class StreamRow:
     ancestors: Mapping[str, int]
 
 
-class PostgresStore(Store):
+class PostgresStore(LedgerStore):
     """See :class:`Store`, and :mod:`spark_rowtime.store.postgres.tables` for the tables.
 
     Law (*in turn*): every transaction first locks the stream's row in ``heads``, whose ``seq`` numbers the events. So
@@ -156,17 +161,44 @@ class PostgresStore(Store):
             transaction = Transaction(connection, self._id, ahead)
             at, found = transaction.begin(self.path, self.name, first, patience)
             transaction.at = self._moment(transaction.head, at)
-            result = function(transaction, Log(transaction, self.settings), found)
+            result = function(transaction, found)
             transaction.finish()
             return result
 
         return connection.call(once)
 
+    def _decide(
+        self,
+        decision: Callable[[Ledger], _Result],
+        *about: str,
+        ahead: Ahead | None = None,
+        patience: str = "",
+    ) -> _Result:
+        return self._on_page(lambda page: decision(self._ledger(page)), *about, ahead=ahead, patience=patience)
+
+    def _ledger(self, page: PostgresPage) -> Ledger:
+        return Ledger(page, self.path, self.settings)
+
+    def _on_page(
+        self,
+        act: Callable[[PostgresPage], _Result],
+        *about: str,
+        ahead: Ahead | None = None,
+        patience: str = "",
+    ) -> _Result:
+        def run(transaction: Transaction, answers: list[list[tuple[Any, ...]]]) -> _Result:
+            page = PostgresPage(transaction, self.path, self.schema, self.settings, about, answers)
+            result = act(page)
+            page.end()
+            return result
+
+        return self._transact(run, *questions(self._id, about), ahead=ahead, patience=patience)
+
     def _access(self, connection: Connection) -> Access:
         """Returns what removes old rows by that connection."""
 
         def transact(function: Callable[[Transaction], Any]) -> Any:
-            return self._transact_on(connection, lambda transaction, _log, _found: function(transaction))
+            return self._transact_on(connection, lambda transaction, _: function(transaction))
 
         def look() -> tuple[HeadRow, int]:
             row = connection.one(heads.SELECT, self._id, self.name)
@@ -212,81 +244,6 @@ class PostgresStore(Store):
     def _wall(self, database: Reading) -> int:
         return database.micros if self.now is wall_clock else self.now()
 
-    def _about(self, name: str) -> list[Statement]:
-        """Returns the queries that a transaction of one producer begins with."""
-        return [(records.ONE, (self._id, name)), records.weakest_but(self._id, name)]
-
-    def _for_producer(
-        self,
-        name: str,
-        function: Callable[[Turn, Record | None], _Result],
-        *,
-        expires: str | None = None,
-        ahead: Ahead | None = None,
-    ) -> _Result:
-        """Runs ``function`` in a transaction that is about one producer.
-
-        ``expires``: first logs what is due, but nothing about the producer of this name.
-        """
-
-        def run(transaction: Transaction, log: Log, found: list[list[tuple[Any, ...]]]) -> _Result:
-            turn = Turn(self, transaction, log)
-            rows, weakest = found
-            if expires is not None and turn.expire(but=expires):
-                rows, weakest = transaction.query(records.ONE, self._id, name), None  # type: ignore[assignment]
-            record = records.opened(rows[0]) if rows else None
-            log.members.turn_to(record or name, weakest)
-            return function(turn, record)
-
-        return self._transact(run, *self._about(name), ahead=ahead)
-
-    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
-        def run(turn: Turn, record: Record | None) -> ProducerInfo:
-            head, now = turn.transaction.head, turn.transaction.at.uptime
-            if record is None:
-                record = records.newcomer(producer, Status.ATTACHED, head.forgotten_epoch)
-            if record.declaration not in ("", declaration):
-                raise redeclared(producer, record.declaration, declaration)
-            if turn.log.clock.producers.get(producer) is None and record.status != Status.COMPLETE:
-                require_open(self.path, producer, head.floor)
-            record.lease, record.seen, record.declaration = lease, now, declaration
-            if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
-                turn.take_over(record, holder)
-            else:
-                turn.save(record)
-            return record.info
-
-        return self._for_producer(producer, run, expires="")
-
-    def expect(self, names: Sequence[str]) -> None:
-        def run(transaction: Transaction, log: Log, _found: Any) -> None:
-            expect(transaction, log, names)
-
-        self._transact(run)
-
-    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
-        return self._for_producer(
-            producer, lambda turn, record: turn.renew(self._current(turn, record, producer, epoch), sends=sends)
-        )
-
-    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
-        names = [name for name, _ in producers]
-
-        def run(transaction: Transaction, log: Log, _found: Any) -> list[Renewal]:
-            turn, known = Turn(self, transaction, log), records.find_all(transaction, names)
-            return [self._renew_if_possible(turn, known.get(name), name, epoch) for name, epoch in producers]
-
-        return self._transact(run)
-
-    def _renew_if_possible(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Renewal:
-        try:
-            record = self._current(turn, record, producer, epoch)
-            if record.status == Status.DETACHED:
-                turn.log.members.turn_to(record)
-            return turn.renew(record, sends=False)
-        except (ProducerFencedError, StreamCompleteError) as error:
-            return error
-
     def due(self) -> list[Event]:
         row = self._connection.one(heads.SELECT, self._id, self.name)
         if row is None:
@@ -296,7 +253,8 @@ class PostgresStore(Store):
         if head.due is None or now <= head.due:
             return []
         idle = self.settings.idleTimeout
-        return records.overdue(self._rows(*records.overdue_query(self._id, now, idle)), now, idle)
+        found = [records.opened(row) for row in self._rows(*records.overdue(self._id, now, idle))]
+        return [event for event, _ in overdue(found, now, idle)]
 
     def expire(self) -> bool:
         row = self._connection.one(heads.SELECT, self._id, self.name)
@@ -307,14 +265,14 @@ class PostgresStore(Store):
         if not was_restarted and (head.due is None or self._moment(head, at).uptime <= head.due):
             return False
 
-        def run(transaction: Transaction, log: Log, _found: Any) -> bool:
-            transaction.changed()
-            return Turn(self, transaction, log).expire()
+        def act(page: PostgresPage) -> bool:
+            page.transaction.changed()
+            return self._ledger(page).expire()
 
         if not self._may_write():  # a writer does it
             return False
         try:
-            return self._transact(run, patience=EXPIRY_PATIENCE)
+            return self._on_page(act, patience=EXPIRY_PATIENCE)
         except StoreUnavailableError as error:
             if error.values.get("lacks") in ("lock", "privilege"):  # whoever has the lock keeps others from renewing
                 return False
@@ -347,14 +305,13 @@ class PostgresStore(Store):
         self._settle(commit.producer, commit)
         self._unsettled[commit.producer] = commit
         try:
-            made = self._commit_plainly(commit) or self._commit_in_turn(commit)
+            receipt = self._commit_plainly(commit) or self._commit_in_turn(commit)
         except RowtimeError as error:
             if refused(error):
                 self._unsettled.pop(commit.producer, None)
             raise
         self._unsettled.pop(commit.producer, None)
-        self._collector.after_commit(made.uptime, made.cleaned, made.train_bytes)
-        return made.receipt
+        return receipt
 
     def _settle(self, producer: str, next_one: Commit | None = None) -> None:
         """Repeats the producer's last commit if its connection was lost, before anything follows from its outcome.
@@ -371,85 +328,40 @@ class PostgresStore(Store):
             if not refused(error):
                 raise
 
-    def _commit_plainly(self, commit: Commit) -> Landed | None:
+    def _commit_plainly(self, commit: Commit) -> Receipt | None:
         """Commits in one round trip, if the server can decide the commit; see ``plain_commit``."""
         if not is_plain(commit, self.settings):
             return None
         clock = reading(self.now, self.steady) if self._replaced else None
         sql, values = call(commit, self._id, self.name, self.settings, clock)
-        return landed(self._connection.look(sql, *values))
+        made = landed(self._connection.look(sql, *values))
+        if made is None:
+            return None
+        self._collector.after_commit(made.uptime, made.cleaned, made.train_bytes)
+        return made.receipt
 
-    def _commit_in_turn(self, commit: Commit) -> Landed:
-        """Rows that have become late are found out under the lock, and cut off without it."""
+    def _commit_in_turn(self, commit: Commit) -> Receipt:
         if any(isinstance(train.location, InObject) for train in commit.trains):  # also by tasks of Spark
             self._require_own_objects()
-        cuts: Cuts = {}
-        while not isinstance(made := self._try_in_turn(commit, cuts), Landed):
-            cuts = cut(self, commit.trains, made)
+        return super().commit(commit)
+
+    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
+        def act(page: PostgresPage) -> tuple[Receipt | int, int, HeadRow]:
+            return self._ledger(page).commit(commit, cuts), page.now, page.transaction.head
+
+        made, now, head = self._on_page(act, commit.producer, ahead=Ahead(contents.of_commit(commit, cuts)))
+        if isinstance(made, Receipt):
+            self._collector.after_commit(now, head.cleaned, head.train_bytes)
         return made
 
-    def _try_in_turn(self, commit: Commit, cuts: Cuts) -> Landed | int | None:
-        """Returns the floor at which trains have to be cut first, if some have to."""
-
-        def run(turn: Turn, record: Record | None) -> Landed | int | None:
-            receipt = turn.commit(commit, self._current(turn, record, commit.producer, commit.epoch), cuts)
-            head = turn.transaction.head
-            if receipt is None:
-                return head.floor
-            return Landed(receipt, turn.transaction.at.uptime, head.cleaned, head.train_bytes)
-
-        return self._for_producer(
-            commit.producer, run, expires=commit.producer, ahead=Ahead(contents.of_commit(commit, cuts))
-        )
-
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
-        def run(turn: Turn, record: Record | None) -> None:
-            record = record or records.newcomer(producer, Status.LEFT, turn.transaction.head.forgotten_epoch)
-            if number > record.number:
-                turn.reject(record, number, rejected)
-
-        self._for_producer(producer, run, expires="", ahead=Ahead(contents.of_rows(r.rows for r in rejected)))
-
-    def _current(self, turn: Turn, record: Record | None, producer: str, epoch: int) -> Record:
-        record = self._known(turn, record, producer)
-        if record.epoch != epoch:
-            raise fenced(producer, epoch, record.epoch, Status(record.status))
-        return record
-
-    def _known(self, turn: Turn, record: Record | None, producer: str) -> Record:
-        if record is None:
-            raise never_attached(producer, [name for (name,) in turn.transaction.query(_NAMES, self._id)], self.path)
-        return record
-
-    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
-        def run(turn: Turn, record: Record | None) -> None:
-            turn.leave(self._current(turn, record, producer, epoch), cut)
-
-        self._for_producer(producer, run)
-
-    def detach(self, producer: str) -> None:
-        def run(turn: Turn, record: Record | None) -> None:
-            record = self._known(turn, record, producer)
-            if record.status in (Status.EXPECTED, Status.ATTACHED, Status.IDLE):
-                record.let_go = True
-                turn.log.tick(Detached(producer), record)
-
-        self._for_producer(producer, run)
-
-    def close_producer(self, producer: str, *, complete: bool = False) -> None:
-        def run(turn: Turn, record: Record | None) -> None:
-            record = self._known(turn, record, producer)
-            if record.status == Status.COMPLETE or (record.status == Status.LEFT and not complete):
-                return
-            record.holder, record.epoch, record.seen = "", record.epoch + 1, turn.transaction.at.uptime
-            turn.log.tick(Sent(producer, END) if complete else Left(producer), record)
-
-        self._for_producer(producer, run)
+        ahead = Ahead(contents.of_rows(one.rows for one in rejected))
+        self._decide(lambda ledger: ledger.reject(producer, number, rejected), producer, ahead=ahead)
 
     def alter(self, add: pa.Schema) -> None:
         made: list[bytes] = []
 
-        def run(transaction: Transaction, _log: Log, found: list[list[tuple[Any, ...]]]) -> None:
+        def run(transaction: Transaction, found: list[list[tuple[Any, ...]]]) -> None:
             before = found[0][0][0]
             if before in made:  # an attempt that was cut off has landed
                 return
@@ -597,7 +509,7 @@ class PostgresStore(Store):
         return {row[0]: records.opened(row).last_seen(now) for row in rows}
 
     def keys(self, producer: str) -> list[bytes]:
-        return [content for (content,) in self._rows(_KEYS, (self._id, producer))]
+        return [content for (content,) in self._rows(key_floors.PARTS, (self._id, producer))]
 
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
         end = self.head().seq if upto is None else upto
@@ -618,7 +530,7 @@ class PostgresStore(Store):
             members = connection.execute(*records.members(stream), binary=True).fetchall()
             if row is None:
                 raise gone(self.path)
-            head, clock = heads.loaded(row)[0], self.settings.clock(sorted_members(members))
+            head, clock = heads.loaded(row)[0], self.settings.clock(records.sorted_members(members))
             clock.floor, clock.largest = head.floor, head.largest
             return clock
 
@@ -666,13 +578,10 @@ class PostgresStore(Store):
         while after < end:
             rows = self._rows(*rejections.portion(self._id, after, end))
             yield from (rejections.opened(row, self.schema) for row in rows)
-            after = rows[-1][0] if len(rows) == rejections.PORTION_REJECTIONS else end
+            after = rows[-1][0] if len(rows) == rejection_rules.PORTION_REJECTIONS else end
 
     def rejections_end(self) -> int:
         return self._head_row()[0].rejections
-
-    def rejected(self) -> pa.Table:
-        return rejected_table(self.rejections(), self.schema)
 
     def rejected_removed(self) -> int:
         return self._head_row()[0].rejected_removed

@@ -10,11 +10,11 @@ from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.inline import Inline
 from spark_rowtime.store.postgres.objects import InObject
 from spark_rowtime.store.postgres.transaction import Transaction
-from spark_rowtime.store.postgres.writes import INSERT_TRAIN
 from spark_rowtime.store.widths import NEVER_MICROS, REACHES
 
 PART_BYTES = 16 << 20
 """A longer train is stored in several rows. PostgreSQL takes a billion bytes in one value."""
+_INSERT = "INSERT INTO rowtime.trains VALUES (%s, %s, %s, %s)"
 _COLUMNS = "seq, producer, rows, least, largest, length, checksum"
 _NEW = (
     f"SELECT {_COLUMNS} FROM rowtime.events WHERE stream = %s AND seq > %s AND seq <= %s AND width IS NOT NULL "  # noqa: S608
@@ -36,7 +36,7 @@ def write(transaction: Transaction, seq: int, train: Staged) -> None:
     elif moved := transaction.ahead.moved(train, transaction.stream, seq):
         transaction.write(moved[0], *moved[1])
     else:
-        transaction.write_all(INSERT_TRAIN, [(transaction.stream, *part) for part in parts(seq, train)])
+        transaction.write_all(_INSERT, [(transaction.stream, *part) for part in parts(seq, train)])
     transaction.head.train_bytes += train.location.length
 
 

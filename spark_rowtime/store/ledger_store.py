@@ -1,0 +1,74 @@
+"""LedgerStore: a store that changes its streams by the ledger alone."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+
+from spark_rowtime.bounds.clock import Event
+from spark_rowtime.bounds.topic_cut import TopicCut
+from spark_rowtime.store.admission import Cuts, cut
+from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Renewal, Store
+from spark_rowtime.store.ledger import Ledger
+from spark_rowtime.store.page import ProducerRecord
+from spark_rowtime.store.views import rejected_table
+
+Result = TypeVar("Result")
+
+
+class LedgerStore(Store):
+    """See :class:`Store`. A store of this kind has pages, bytes and retention, and decides nothing else."""
+
+    @abstractmethod
+    def _decide(self, decision: Callable[[Ledger], Result], *about: str) -> Result:
+        """Runs a decision over a page of its own, and keeps what it has written if it does not raise.
+
+        It may run again if it is not known whether it was kept. ``about``: the producers that it asks for.
+        """
+
+    def _info(self, record: ProducerRecord) -> ProducerInfo:
+        return record.info
+
+    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
+        return self._decide(lambda ledger: self._info(ledger.attach(producer, holder, declaration, lease)), producer)
+
+    def expect(self, names: Sequence[str]) -> None:
+        self._decide(lambda ledger: ledger.expect(names), *names)
+
+    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
+        return self._decide(lambda ledger: ledger.renew(producer, epoch, sends=sends), producer)
+
+    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+        return self._decide(lambda ledger: ledger.renew_all(producers), *(name for name, _ in producers))
+
+    def due(self) -> list[Event]:
+        return self._decide(lambda ledger: ledger.due())
+
+    def expire(self) -> bool:
+        return self._decide(lambda ledger: ledger.expire())
+
+    def commit(self, commit: Commit) -> Receipt:
+        """Rows that have become late are found out on the page, and cut off without it."""
+        cuts: Cuts = {}
+        while not isinstance(made := self._commit(commit, cuts), Receipt):
+            cuts = cut(self, commit.trains, made)
+        return made
+
+    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
+        return self._decide(lambda ledger: ledger.commit(commit, cuts), commit.producer)
+
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+        self._decide(lambda ledger: ledger.reject(producer, number, rejected), producer)
+
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
+        self._decide(lambda ledger: ledger.leave(producer, epoch, cut), producer)
+
+    def detach(self, producer: str) -> None:
+        self._decide(lambda ledger: ledger.detach(producer), producer)
+
+    def close_producer(self, producer: str, *, complete: bool = False) -> None:
+        self._decide(lambda ledger: ledger.close(producer, complete=complete), producer)
+
+    def rejected(self) -> pa.Table:
+        return rejected_table(self.rejections(), self.schema)
