@@ -9,6 +9,7 @@ from test_cli import done, refused
 import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
 from spark_rowtime.admin.description import described
+from spark_rowtime.store import open_store
 from spark_rowtime.stream import waits_for
 from tests.streams import at, bound, drained, opened, send
 
@@ -358,3 +359,11 @@ def test_who_has_never_opened_was_never_seen(path: str) -> None:
             assert seen["Oslo"] == seen["Berlin"] == (None, None)
             assert all(time.year >= 2025 for time in seen["Bergen"])
             assert "1969" not in info._repr_html_()
+
+
+def test_who_joins_a_stream_that_has_a_bound_asks_for_no_summary(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rt.createStream(path, SCHEMA, producers=["Berln"])
+    feed(path, "Berln", "10:00")
+    with open_store(path) as store:
+        monkeypatch.setattr(type(store), "summary", lambda _: pytest.fail("a round trip"))
+    feed(path, "Berlin", "10:00")
