@@ -13,8 +13,8 @@ LOG = logging.getLogger("spark_rowtime")
 def tell_of_misspelled(store: Store, joined: ProducerInfo) -> None:
     """Warns if a new producer has joined while an expected one of nearly the same name holds the stream.
 
-    A stream that an expected producer holds has no bound. Where it has one, a new producer begins with it, and the store
-    is not asked.
+    A stream that an expected producer holds has no bound. Where it has one, a new producer begins with it, and the
+    store is not asked.
     """
     if joined.number or joined.epoch > 1 or joined.floor is not None:
         return
