@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
-from spark_rowtime.kafka.client import LOG, Told, library, made, unavailable
+from spark_rowtime.kafka.client import LOG, PASSING, Told, library, made, unavailable
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
@@ -30,10 +30,10 @@ CONTEST_SECONDS = 120.0
 DOWN_SECONDS = 30.0
 """How long all brokers may be away before the feed fails."""
 _PASSING = (
-    *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD"),
-    *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE"),
-    *("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
-    *("ILLEGAL_GENERATION", "OFFSET_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"),
+    *PASSING,
+    *("_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD", "REQUEST_TIMED_OUT"),
+    *("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REBALANCE_IN_PROGRESS"),
+    *("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"),
 )
 """Errors that the client gets over by itself."""
 
