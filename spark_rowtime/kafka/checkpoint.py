@@ -7,22 +7,35 @@ from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
 from spark_rowtime.kafka.topics import Part, TopicState
 
 
+class LastRead(NamedTuple):
+    """The offset behind the last message that was read, and the epoch of the leader that has written it.
+
+    Law of Kafka: a partition that has no message of this epoch up to there was truncated since.
+    """
+
+    end: int
+    epoch: int
+
+
 class Checkpoint(NamedTuple):
-    """The id of the topic, and the offset of the next message."""
+    """The id of the topic, the offset of the next message, and the last one that was read, if that is known."""
 
     topic_id: str
     offset: int
+    last: "LastRead | None" = None
 
     def text(self) -> str:
         """As the stream stores it."""
-        return json.dumps({"topicId": self.topic_id, "offset": self.offset})
+        last = {} if self.last is None else {"readTo": self.last.end, "epoch": self.last.epoch}
+        return json.dumps({"topicId": self.topic_id, "offset": self.offset, **last})
 
     @classmethod
     def read(cls, text: str, producer: str) -> "Checkpoint":
         """The checkpoint that the stream has; InvalidOptionError if another program has written it."""
         try:
             found = json.loads(text)
-            return cls(str(found["topicId"]), int(found["offset"]))
+            last = LastRead(int(found["readTo"]), int(found["epoch"])) if "epoch" in found else None
+            return cls(str(found["topicId"]), int(found["offset"]), last)
         except (ValueError, TypeError, KeyError):
             pass
         raise InvalidOptionError(

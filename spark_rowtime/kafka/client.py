@@ -11,22 +11,27 @@ from contextlib import suppress
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
+from spark_rowtime.kafka.settings import filled, of_connections
 from spark_rowtime.types.extras import import_extra
 
 LOG = logging.getLogger("spark_rowtime.kafka")
 PREFIX = "kafka."
 """What the names of the client's options begin with where they stand beside other options."""
-REQUEST_SECONDS = 20.0
-"""How long a request to the broker may take."""
+REQUEST_SECONDS = 30.0
+"""How long a request to the brokers may take."""
 FIRST_SECONDS = 3.0
 """How long the first attempt of a request may take; each further one twice as long."""
 RETRY_SECONDS = 0.1
 """The pause before the next attempt."""
-_PASSING = ("_TIMED_OUT", "_TRANSPORT", "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE")
+PASSING = ("_TIMED_OUT", "_TRANSPORT", "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE")
 """Kafka's errors for a broker that has died, and for a partition whose leader is being elected.
 
 OFFSET_NOT_AVAILABLE: a new leader does not know yet that its replicas have all that the old one has acknowledged.
 """
+_REFUSED = {
+    "error_cb": "errors of connections are told by this project's own errors.",
+    "logger": "messages of the client go to the log spark_rowtime.kafka.",
+}
 _PROPERTY = re.compile(r'property[: ]+"([^"]+)"')
 
 
@@ -38,19 +43,25 @@ def library(module: str = "confluent_kafka") -> Any:
 def client_options(given: Mapping[str, Any], refused: Mapping[str, str]) -> dict[str, Any]:
     """The client's options, whose names may begin with ``kafka.``, without that.
 
-    ``refused`` has the options that the caller sets itself, each with the reason.
+    ``{env:NAME}`` in a value stands for an environment variable. ``refused`` has the options that the caller sets
+    itself, each with the reason; it listens to errors, and logs.
     """
+    refused = {**_REFUSED, **refused}
     options = {}
     for name, value in given.items():
         plain = name.removeprefix(PREFIX)
         if plain in refused:
             raise InvalidOptionError(f"The option {name!r} cannot be set: {refused[plain]} Leave it out.", option=name)
-        options[plain] = value
+        options[plain] = filled(value, plain)
     return options
 
 
 def made(kind: str, options: Mapping[str, Any]) -> Any:
-    """Makes a client; InvalidOptionError, which names the option but not its value, if the client refuses one."""
+    """Makes a client; InvalidOptionError, which names the option but not its value, if the client refuses one.
+
+    Of the options, an "admin" takes those that all clients have.
+    """
+    options = of_connections(options) if kind == "admin" else options
     confluent = library()
     classes = {"consumer": confluent.Consumer, "producer": confluent.Producer}
     if kind == "admin":
@@ -59,10 +70,11 @@ def made(kind: str, options: Mapping[str, Any]) -> Any:
         return classes[kind]({**options, "logger": LOG})
     except (confluent.KafkaException, ValueError, TypeError) as error:
         found = _PROPERTY.search(str(error))
-        name = f"the option {PREFIX + found[1]!r}" if found else f"one of the options {sorted(options)}"
+        name = f"the option {found[1]!r}" if found else f"one of the options {sorted(options)}"
     raise InvalidOptionError(
         f"Kafka's client refuses {name}: there is no such option, or its value cannot be used. (Values are not shown: "
-        "they may be secret.)",
+        "they may be secret.) The names are those of librdkafka: "
+        "https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md.",
         option=found[1] if found else None,
     )
 
@@ -99,7 +111,7 @@ def _answers(admin: Any, ask: Callable[[float], dict[Any, Any]], seconds: float)
 
 def _may_pass(error: Any) -> bool:
     """Whether an error comes from a broker that has died, or from a partition whose leader is being elected."""
-    return isinstance(error, library().KafkaException) and error.args[0].name() in _PASSING
+    return isinstance(error, library().KafkaException) and error.args[0].name() in PASSING
 
 
 class Told:

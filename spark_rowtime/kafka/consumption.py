@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
-from spark_rowtime.kafka.client import LOG, Told, library, made, unavailable
+from spark_rowtime.kafka.client import LOG, PASSING, Told, library, made, unavailable
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
@@ -30,10 +30,10 @@ CONTEST_SECONDS = 120.0
 DOWN_SECONDS = 30.0
 """How long all brokers may be away before the feed fails."""
 _PASSING = (
-    *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD"),
-    *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "COORDINATOR_NOT_AVAILABLE"),
-    *("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID"),
-    *("ILLEGAL_GENERATION", "OFFSET_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"),
+    *PASSING,
+    *("_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD", "REQUEST_TIMED_OUT"),
+    *("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REBALANCE_IN_PROGRESS"),
+    *("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"),
 )
 """Errors that the client gets over by itself."""
 
@@ -60,6 +60,10 @@ class Consumption:
         self._feeds: dict[Part, PartitionFeed] = {}
         self._left_at: dict[Part, int] = {}
         """The next offset of each partition that this host has let go."""
+        self._unchecked: set[Part] = set()
+        """The partitions that are read, without a question yet whether they still have what was read before."""
+        self._checking: set[Part] = set()
+        """Those of which this was asked; the next message, or error, comes after the answer."""
         self._fenced: dict[Part, float] = {}
         self._taken_back: dict[Part, float] = {}
         """When this host took each partition back."""
@@ -92,8 +96,15 @@ class Consumption:
 
     def _step(self) -> None:
         batches: dict[Part, list[Any]] = {}
+        checked = set[Part]()
         for message in self._consumer.consume(BATCH_MESSAGES, POLL_SECONDS):
             part = Part(message.topic(), message.partition())
+            if part in self._unchecked and self._is_read(message):
+                self._check(part)
+                checked.add(part)
+            if part in checked:  # it comes again
+                continue
+            self._checking.discard(part)
             if message.error() is None:
                 batches.setdefault(part, []).append(message)
             else:
@@ -110,6 +121,25 @@ class Consumption:
         self._look_at_topics(now)
         self._settle(now)
         self._go_on(now)
+
+    def _is_read(self, message: Any) -> bool:
+        """Whether the client reads the partition: it has a message, or has met the end."""
+        error = message.error()
+        return error is None or error.code() == self._kafka.KafkaError._PARTITION_EOF  # noqa: SLF001
+
+    def _check(self, part: Part) -> None:
+        """Has the client ask whether the partition still has what was read, and read on; it tells if not.
+
+        The client asks where it is given an epoch with an offset, and takes that only of a partition that it reads.
+        """
+        self._unchecked.discard(part)
+        self._checking.add(part)
+        last = self._feeds[part].last
+        assert last is not None, "a partition is checked if there is something to compare"
+        try:
+            self._consumer.seek(self._kafka.TopicPartition(*part, last.end, leader_epoch=last.epoch))
+        except self._kafka.KafkaException as error:
+            raise unavailable(self._topics.servers, error, f"Reading {part.producer}") from error
 
     def _take(self, part: Part, messages: list[Any]) -> None:
         """Sends the rows of messages, unless the partition waits for one before them, and clears the list."""
@@ -157,7 +187,7 @@ class Consumption:
         return self._done()
 
     def _done(self) -> bool:
-        if not self._until_end or self._fenced or self._waits:
+        if not self._until_end or self._fenced or self._waits or self._unchecked or self._checking:
             return False
         if not self._feeds:  # other hosts have all partitions
             return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
@@ -204,6 +234,8 @@ class Consumption:
     def _let_go(self, part: Part) -> None:
         for kept in (self._fenced, self._taken_back):
             kept.pop(part, None)
+        for asked in (self._unchecked, self._checking):
+            asked.discard(part)
         self._waits.forget(part)
         feed = self._feeds.pop(part, None)
         if feed is not None:
@@ -245,6 +277,14 @@ class Consumption:
         """The broker does not have what the feed has read, or has other messages there, or the topic is another one."""
         self._require_same(part.topic, self._topics.find(part.topic))
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
+        if part in self._unchecked and feed.last is not None:
+            if feed.last.end > end:  # it was truncated: the client tells where, once it reads the partition
+                self._read_on(feed, end)
+                return
+            if feed.last.end < start <= feed.next:  # only markers of transactions followed the last message
+                feed.go_on_at(feed.next)
+                self._read_on(feed)
+                return
         lost = LostMessages(part, feed.next, start, end, error.str())
         if not self._skips_lost:
             raise lost.error
@@ -252,14 +292,25 @@ class Consumption:
         feed.go_on_at(lost.on_at)
         self._read_on(feed)
 
-    def _read_on(self, feed: PartitionFeed) -> None:
-        """Has the client read a partition from the next offset, also after an error that has stopped it."""
+    def _read_on(self, feed: PartitionFeed, at: int | None = None) -> None:
+        """Has the client read a partition from the next offset, also after an error that has stopped it.
+
+        ``at``: from there, until the partition is checked.
+        """
+        place = self._place(feed)
+        if at is not None:
+            place.offset = at
         self._consumer.incremental_unassign([self._kafka.TopicPartition(*feed.part)])
-        self._consumer.incremental_assign([self._place(feed)])
+        self._consumer.incremental_assign([place])
 
     def _place(self, feed: PartitionFeed) -> Any:
-        """Where the client reads a partition."""
-        return self._kafka.TopicPartition(feed.part.topic, feed.part.number, feed.next)
+        """Where the client reads a partition: behind the last message that was taken, so that it can be checked."""
+        self._unchecked.discard(feed.part)
+        self._checking.discard(feed.part)
+        if feed.last is None:
+            return self._kafka.TopicPartition(*feed.part, feed.next)
+        self._unchecked.add(feed.part)
+        return self._kafka.TopicPartition(*feed.part, feed.last.end)
 
     def _look_at_topics(self, now: float) -> None:
         if self._topics_now is None and now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:

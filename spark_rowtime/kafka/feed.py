@@ -45,8 +45,6 @@ REFUSED = {
     "enable.partition.eof": "the feed looks at the ends of partitions.",
     "isolation.level": "the rows of a transaction that was aborted are no rows.",
     "partition.assignment.strategy": "a partition is handed over while the others go on (cooperative-sticky).",
-    "error_cb": "the feed listens to errors.",
-    "logger": "messages of the client go to the log spark_rowtime.kafka.",
 }
 """Options of the client that the feed sets itself."""
 
@@ -94,7 +92,8 @@ class KafkaFeed:
         lost: What happens if retention has removed offsets that the stream does not have. "fail": DataLostError.
             "skip": the feed goes on behind them, with a warning in the log.
         untilEnd: If True, the feed ends once it has read what its partitions had when they were assigned.
-        options: Options of the client under their own names, such as {"security.protocol": "SSL"}.
+        options: Options of the client under their own names, such as {"security.protocol": "SSL"}. ``{env:NAME}`` in a
+            value stands for an environment variable.
         more: The same as keywords, with ``kafka.`` before their names, as ``rowtime run --set
             kafka.security.protocol=SSL`` gives them; and ``registry.url`` and others, options of the schema registry's
             client.
@@ -174,7 +173,7 @@ class KafkaFeed:
             schema, stream = store.schema, store.stream
         decode = self._decode(schema)
         base = {"bootstrap.servers": self._servers, **self._client}
-        topics = _topics(self._servers, _of_admin(base))
+        topics = _topics(self._servers, base)
         known = {name: topics.describe(name) for name in self._topics}
         self._require_append_time(topics)
         self._store_starts(sinks, topics, known)
@@ -321,23 +320,4 @@ def _topics(servers: str, options: Mapping[str, Any]) -> Topics:
     return Topics(admin, failed, servers, REQUEST_SECONDS)
 
 
-def _of_admin(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options without those of consumers, about which the client would log a warning."""
-    return {name: value for name, value in options.items() if not name.startswith(_OF_CONSUMERS)}
-
-
-_OF_CONSUMERS = (
-    *(
-        "group.",
-        "session.",
-        "heartbeat.",
-        "max.poll.",
-        "fetch.",
-        "queued.",
-        "check.crcs",
-        "max.partition.",
-        "coordinator.",
-    ),
-    "consume.",
-)
 _KNOWN = [name for name in inspect.signature(KafkaFeed).parameters if name != "more"]

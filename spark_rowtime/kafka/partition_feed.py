@@ -7,7 +7,7 @@ from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import MessageNotReadyError, SchemaMismatchError
-from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.checkpoint import Checkpoint, LastRead
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.decoding import Bounded, Decoder
 from spark_rowtime.kafka.malformed import MalformedError, MalformedMessages, undecodable
@@ -34,6 +34,8 @@ class PartitionFeed:
         assert self.sink.checkpoint is not None, "a partition has a checkpoint before it is read"
         self._checkpoint = Checkpoint.read(self.sink.checkpoint, part.producer)
         self.next = self._checkpoint.offset
+        self.last = self._checkpoint.last
+        """The last message that was taken; None: it is not known, or there was none."""
         self.end: int | None = None
         """The end of the partition that the consumer has met; None: none yet."""
         self.idle = False
@@ -98,7 +100,7 @@ class PartitionFeed:
 
     def flush(self) -> None:
         """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
-        self._checkpoint = self._checkpoint._replace(offset=self.position)
+        self._checkpoint = self._checkpoint._replace(offset=self.position, last=self.last)
         commit = self.sink.flush_idle if self.idle else self.sink.flush
         commit(self._checkpoint.text())
         self._rows = 0
@@ -176,11 +178,12 @@ class PartitionFeed:
         self._took(message)
 
     def _took(self, message: Any) -> None:
-        self.next = message.offset() + 1
+        self.next, epoch = message.offset() + 1, message.leader_epoch()
+        self.last = None if epoch is None else LastRead(self.next, epoch)
 
     def go_on_at(self, offset: int) -> None:
         """Leaves out what lies before the offset, or takes the messages from there on anew, since those are others."""
-        self.next, self.end = offset, None
+        self.next, self.end, self.last = offset, None, None
 
 
 def _rows(found: Any) -> list[Any]:

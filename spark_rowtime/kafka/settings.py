@@ -1,4 +1,4 @@
-"""The settings of Kafka's client: from a mapping, from a properties file, and from ``--set``; and what is secret."""
+"""The settings of Kafka's client: from a properties file and from ``--set``, and what is secret."""
 
 import os
 import re
@@ -11,36 +11,14 @@ from spark_rowtime.types.short_repr import short_repr
 
 _SECRET_WORDS = ("password", "secret", "key.pem", "oauthbearer.config", "jaas", "token", "passphrase")
 """Parts of the names of settings whose values are secret."""
-_OWN = (
-    "bootstrap.servers",
-    "transactional.id",
-    "group.id",
-    "enable.idempotence",
-    "acks",
-    "delivery.report.only.error",
-    "isolation.level",
-)
-"""What the drain sets itself."""
 _OF_CONNECTIONS = (
     *("security.", "sasl.", "ssl.", "socket.", "client.", "broker.", "reconnect.", "retry.", "api.", "connections."),
+    *("bootstrap.servers", "error_cb", "oauth_cb", "receive.message", "plugin.", "log.", "allow.auto"),
     *("enable.ssl", "enable.sasl", "oauth", "https.", "resolve.", "debug", "log_level", "metadata.", "topic.metadata"),
 )
 """How the names of settings begin that each client has, whether it produces or not."""
 _FROM_ENVIRONMENT = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 HIDDEN = "***"
-
-
-def client_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Checks settings by name; ``{env:NAME}`` in a value stands for an environment variable."""
-    found = {}
-    for name, value in settings.items():
-        if name in _OWN or (name.endswith("_cb") and name != "oauth_cb"):
-            raise InvalidOptionError(
-                f"The setting {name!r} is the drain's own. Leave it out. (Brokers are named by the target.)",
-                option=name,
-            )
-        found[name] = _filled(value, name) if isinstance(value, str) else value
-    return found
 
 
 def settings_in_file(path: str) -> dict[str, str]:
@@ -99,7 +77,11 @@ def _secrets(settings: Mapping[str, Any]) -> Iterable[str]:
     return sorted(found, key=len, reverse=True)
 
 
-def _filled(value: str, name: str) -> str:
+def filled(value: Any, name: str) -> Any:
+    """The value of a setting; ``{env:NAME}`` in a text stands for an environment variable."""
+    if not isinstance(value, str):
+        return value
+
     def variable(found: re.Match[str]) -> str:
         text = os.environ.get(found[1])
         if text is None:

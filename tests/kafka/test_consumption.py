@@ -43,6 +43,9 @@ class Message:
     def error(self) -> Any:
         return self._error
 
+    def leader_epoch(self) -> None:
+        """As of brokers that do not tell it."""
+
 
 class Client:
     """A consumer: each ``consume`` returns the next of ``answers``; the texts among these are told first."""

@@ -129,7 +129,7 @@ def test_a_checkpoint_of_another_program(kafka: Any, tmp_path: Path) -> None:
 WRONG = {
     "kafka.enable.auto.commit": ("true", "each row is there once"),
     "kafka.isolation.level": ("read_uncommitted", "aborted"),
-    "kafka.sasl.passwort": ("geheim", "kafka.sasl.passwort"),
+    "kafka.sasl.passwort": ("geheim", "the option 'sasl.passwort'"),
     "kafka.security.protocol": ("geheim", "security.protocol"),
     "lateness_": ("1 hour", "Did you mean 'lateness'"),
     "decoder": ("nothing:here", "names no function"),

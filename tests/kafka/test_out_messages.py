@@ -17,7 +17,8 @@ from spark_rowtime.drain.kafka.address import topic_address
 from spark_rowtime.drain.kafka.json_rows import json_rows
 from spark_rowtime.drain.kafka.messages import RowMessages, key_bytes, resolved_message
 from spark_rowtime.drain.kafka.sink import openTopicSink
-from spark_rowtime.kafka.settings import client_settings, redacted, settings_in_file
+from spark_rowtime.kafka.client import client_options
+from spark_rowtime.kafka.settings import redacted, settings_in_file
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
@@ -141,8 +142,8 @@ def test_a_key_without_one_text_is_refused(kind: str) -> None:
         ({"maxRows": 0}, "maxRows"),
         ({"partitions": 0}, "partitions"),
         ({"anew": "yes"}, "anew"),
-        ({"options": {"bootstrap.server": "x"}}, "does not take these options: .*No such configuration property"),
-        ({"options": {"transactional.id": "x"}}, "'transactional.id' is the drain's own"),
+        ({"options": {"bootstrap.server": "x"}}, "client refuses the option 'bootstrap.server'"),
+        ({"options": {"transactional.id": "x"}}, "'transactional.id' cannot be set: by it a drain fences"),
         ({"options": {"sasl.password": "{env:ROWTIME_NOT_SET}"}}, "'ROWTIME_NOT_SET', which is not set"),
     ],
 )
@@ -203,7 +204,7 @@ def test_settings_come_from_a_file_and_the_environment(tmp_path: Path, monkeypat
         "# of the team\n\nsecurity.protocol = SASL_SSL\nsasl.password={env:KAFKA_PASSWORD}\nclient.id=a=b\n"
     )
     monkeypatch.setenv("KAFKA_PASSWORD", SECRET)
-    found = client_settings(settings_in_file(str(file)))
+    found = client_options(settings_in_file(str(file)), {})
     assert found == {"security.protocol": "SASL_SSL", "sasl.password": SECRET, "client.id": "a=b"}
     assert redacted(f"refused: {SECRET}.", found) == "refused: ***."
 

@@ -96,7 +96,7 @@ def part_of(part: Part) -> Any:
 def message(part: Part, offset: int, ticker: str) -> Any:
     return SimpleNamespace(
         topic=lambda: part.topic, partition=lambda: part.number, error=lambda: None, offset=lambda: offset,
-        value=lambda: ticker,
+        value=lambda: ticker, leader_epoch=lambda: None,
     )  # fmt: skip
 
 

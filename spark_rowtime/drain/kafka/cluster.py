@@ -2,24 +2,19 @@
 
 import time
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from spark_rowtime.drain.kafka.address import TopicAddress
 from spark_rowtime.errors import (
-    InvalidOptionError,
     KafkaUnavailableError,
     ProducerFencedError,
     RowtimeError,
     SchemaMismatchError,
 )
-from spark_rowtime.kafka.client import LOG, Told
+from spark_rowtime.kafka.client import REQUEST_SECONDS, Told, library, made
 from spark_rowtime.kafka.settings import of_connections, redacted
 from spark_rowtime.kafka.topics import Topics, TopicState
-from spark_rowtime.types.extras import import_extra
 
-REQUEST_SECONDS = 30.0
-"""How long the brokers may take to answer."""
 _READING = {
     "group.id": "rowtime-positions",  # the client wants one; no group is joined
     "enable.auto.commit": False,
@@ -39,30 +34,22 @@ class Cluster:
 
     def __init__(self, address: TopicAddress, settings: Mapping[str, Any]) -> None:
         self.target = str(address)
-        self.library = import_extra("confluent_kafka", "kafka", self.target)
-        self._admins = import_extra("confluent_kafka.admin", "kafka", self.target)
+        self.library, self._admins = library(), library("confluent_kafka.admin")
         self.settings, self._servers, self._topic = dict(settings), *address
         self._told = Told()
-        self._admin: Any = self.client(self._admins.AdminClient, {})
+        self._admin: Any = made("admin", self._options(self.settings, {}))
         self.topics = Topics(self._admin, self._not_asked, self._servers, REQUEST_SECONDS)
 
-    def client(self, kind: Any, own: Mapping[str, Any], defaults: Mapping[str, Any] = MappingProxyType({})) -> Any:
-        """A client with the settings, and with its ``own``; a producer has all of the former."""
-        settings = self.settings if kind is self.library.Producer else of_connections(self.settings)
-        fixed = {"bootstrap.servers": self._servers, "error_cb": self._told, "logger": LOG, **own}
-        settings = {**defaults, **settings, **fixed}
-        try:
-            return kind(settings)
-        except (self.library.KafkaException, ValueError, TypeError) as error:
-            raise InvalidOptionError(
-                f"Kafka's client does not take these options: {self._shown(error)}. Their names are those of "
-                "librdkafka: https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md.",
-                option="options",
-            ) from None
+    def producer(self, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+        """A producer with its ``own`` settings, and with ``defaults``, which the drain's settings replace."""
+        return made("producer", self._options({**defaults, **self.settings}, own))
 
     def reader(self) -> Any:
         """A consumer of committed messages that joins no group, and is told the ends of partitions."""
-        return self.client(self.library.Consumer, _READING)
+        return made("consumer", self._options(of_connections(self.settings), _READING))
+
+    def _options(self, settings: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        return {**settings, "bootstrap.servers": self._servers, "error_cb": self._told, **own}
 
     def make(self, name: str, partitions: int, settings: Mapping[str, str]) -> TopicState:
         """Makes a topic, if no other process does so at the same time, and waits until it is there."""

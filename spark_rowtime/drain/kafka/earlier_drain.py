@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from spark_rowtime.drain.kafka.cluster import REQUEST_SECONDS, Cluster
+from spark_rowtime.drain.kafka.cluster import Cluster
 from spark_rowtime.drain.properties import BOUND
+from spark_rowtime.kafka.client import REQUEST_SECONDS
 from spark_rowtime.kafka.topics import TopicState
 
 LAST_MESSAGES = 1_000

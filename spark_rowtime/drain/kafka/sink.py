@@ -10,13 +10,22 @@ from spark_rowtime.drain.kafka.messages import RowMessages, Value
 from spark_rowtime.drain.kafka.positions import POSITIONS
 from spark_rowtime.drain.kafka.topic import Topic
 from spark_rowtime.drain.sink import TableSink
-from spark_rowtime.kafka.settings import client_settings
+from spark_rowtime.kafka.client import client_options
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
 from spark_rowtime.types.schema import stream_schema
 from spark_rowtime.types.timestamps import to_required_interval
 
 EVERY, MAX_ROWS = "1 second", 100_000
 """The default interval between two transactions, and the default number of rows of one."""
+_ONCE = "each row is in the topic once by it."
+_REFUSED = {
+    "bootstrap.servers": "the target names the brokers.",
+    "transactional.id": "by it a drain fences an earlier one.",
+    "group.id": "a drain joins no group.",
+    **dict.fromkeys(("enable.idempotence", "acks", "isolation.level"), _ONCE),
+    **dict.fromkeys(("delivery.report.only.error", "on_delivery", "dr_cb"), "the drain listens to its messages."),
+}
+"""Options of the client that the drain sets itself."""
 PARTITIONS_CHECK_SECONDS = 30.0
 """How often the sink of a quiet stream looks whether the topic has more partitions."""
 
@@ -114,6 +123,6 @@ def openTopicSink(
     interval, rows = to_required_interval(every, "every"), to_count(maxRows, "maxRows", 1)
     count = -1 if partitions is None else to_count(partitions, "partitions", 1)
     messages = RowMessages(columns, key, value)
-    cluster = Cluster(address, client_settings(options or {}))
+    cluster = Cluster(address, client_options(options or {}, _REFUSED))
     topic = Topic(address, cluster, messages, to_text(positions, "positions"), count, to_flag(anew, "anew"))
     return TopicSink(topic, columns, interval, rows)

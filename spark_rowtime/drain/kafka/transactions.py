@@ -4,9 +4,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from spark_rowtime.drain.kafka.cluster import REQUEST_SECONDS, Cluster
+from spark_rowtime.drain.kafka.cluster import Cluster
 from spark_rowtime.drain.kafka.messages import Message
 from spark_rowtime.errors import RowtimeError
+from spark_rowtime.kafka.client import REQUEST_SECONDS
 
 PREFIX = "rowtime-drain-"
 """How a transactional.id begins; the topic's name follows. So the brokers know two drains into one topic."""
@@ -26,7 +27,7 @@ class Transactions:
         """The first error of a message of this transaction, as the client has told it."""
         self._began = 0.0
         own = {"transactional.id": f"{PREFIX}{topic}", "delivery.report.only.error": True, "on_delivery": self._note}
-        self._producer: Any = cluster.client(self._library.Producer, own, DEFAULTS)
+        self._producer: Any = cluster.producer(own, DEFAULTS)
         self._limit = float(cluster.settings.get("transaction.timeout.ms", DEFAULTS["transaction.timeout.ms"])) / 1000
 
     def open(self) -> None:

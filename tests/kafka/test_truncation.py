@@ -1,0 +1,88 @@
+"""A partition that was truncated while no feed ran, and has other messages there: the leaders' epochs tell.
+
+So it is after an unclean election, and here: the broker is killed, and its disk has an older state.
+"""
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from tests.kafka.feeds import message, numbers, read
+
+pytest.importorskip("confluent_kafka")
+pytestmark = pytest.mark.long
+
+
+def truncated(kafka: Any, folder: Path, others: int) -> str:
+    """A topic with ten messages that were read into ``folder / "s"``, of which the last five are others now."""
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(n) for n in range(5)])
+    data, copy = kafka.folder / "data" / f"{topic}-0", folder / "copy"
+    shutil.copytree(data, copy)
+    kafka.send(topic, [message(n) for n in range(5, 10)])
+    assert read(kafka, folder / "s", topic) == [*range(10)]
+    kafka.kill()
+    shutil.rmtree(data)
+    shutil.move(copy, data)
+    kafka.start()
+    kafka.send(topic, [message(100 + n) for n in range(others)])
+    return topic
+
+
+@pytest.mark.parametrize("others", [3, 8])
+def test_a_partition_that_was_truncated_while_no_feed_ran_and_has_grown(
+    kafka: Any, tmp_path: Path, others: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Short of where it was read, or past that. The feed goes on where the others begin, if it may."""
+    topic = truncated(kafka, tmp_path, others)
+    with pytest.raises(rt.DataLostError, match="offsets 5 to 9 were truncated, and what is there now are other"):
+        read(kafka, tmp_path / "s", topic)
+    assert numbers(tmp_path / "s") == [*range(10)]
+    with caplog.at_level(logging.WARNING, logger="spark_rowtime.kafka"):
+        found = read(kafka, tmp_path / "s", topic, lost="skip")
+    assert found == [*range(10), *range(100, 100 + others)]
+    assert "The stream goes on at offset 5." in caplog.text
+    assert read(kafka, tmp_path / "s", topic) == found
+
+
+def test_a_partition_whose_leader_has_changed_goes_on(kafka: Any, tmp_path: Path) -> None:
+    """Also behind the marker of a transaction of a later epoch than the last message."""
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(0)])
+    assert read(kafka, tmp_path / "s", topic) == [0]
+    kafka.kill()
+    kafka.start()
+    abort(kafka, topic)
+    for n in range(1, 3):
+        assert read(kafka, tmp_path / "s", topic) == [*range(n)]
+        kafka.send(topic, [message(n)])
+        assert read(kafka, tmp_path / "s", topic) == [*range(n + 1)]
+
+
+def test_the_last_message_may_be_gone_where_markers_follow(kafka: Any, tmp_path: Path) -> None:
+    from confluent_kafka import TopicPartition
+
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(0)])
+    abort(kafka, topic)
+    assert read(kafka, tmp_path / "s", topic) == [0]
+    for future in kafka.admin.delete_records([TopicPartition(topic, 0, 3)]).values():
+        future.result(30)
+    kafka.send(topic, [message(1)])
+    assert read(kafka, tmp_path / "s", topic) == [0, 1]
+
+
+def abort(kafka: Any, topic: str) -> None:
+    """Leaves a message that was aborted, and the marker behind it."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"aborted", partition=0)
+    assert producer.flush(30) == 0
+    producer.abort_transaction(30)
