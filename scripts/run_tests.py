@@ -35,6 +35,8 @@ SMALL = {
 IN_MEMORY = ("quick", "store")
 """Jobs whose files are in memory, where there is room, since a disk's syncs take most of their time. Only in
 `make test`: `make test-long` has all its files on the disk."""
+SPARKS = ("4.2", "4.1", "4.0")
+"""The other minor versions of Spark, on which `make test-long` runs the smoke tests."""
 HANGING_SECONDS = "300"
 NO_TESTS = 5
 """Pytest's exit code where nothing was selected."""
@@ -97,8 +99,8 @@ def prepared(kind: str) -> list[Job]:
 
 
 def tests(kind: str) -> list[Job]:
-    """The jobs of TESTS; in `make test-long` smoke tests on the oldest PySpark, too."""
-    return [_job(kind, name) for name in TESTS] + ([_oldest()] if kind == "long" else [])
+    """The jobs of TESTS; in `make test-long` smoke tests on other PySparks, too."""
+    return [_job(kind, name) for name in TESTS] + ([_smoke(version) for version in SPARKS] if kind == "long" else [])
 
 
 def main(kind: str, *names: str) -> int:
@@ -126,8 +128,9 @@ def _job(kind: str, name: str) -> Job:
     return Job(kind, name, command, **({"TMPDIR": _memory()} if kind == "test" and name in IN_MEMORY else {}))
 
 
-def _oldest() -> Job:
-    return Job("long", "oldest", [".venv-oldest/bin/python", "-m", "pytest", "-m", "smoke", "--durations=20", "tests"])
+def _smoke(version: str) -> Job:
+    command = ["scripts/on-spark.sh", version, sys.executable, "-m", "pytest", "-m", "smoke", "--durations=20", "tests"]
+    return Job("long", f"spark-{version}", command)
 
 
 def _total(jobs: list[Job]) -> str:
