@@ -1,26 +1,26 @@
 # make demo: the main job, on a fresh machine. make test: each promise, in ten minutes. make test-long: all other tests.
-# make test-all: both. make lint, make docs, make test-quick, make bench, make clean.
+# make test-all: both. make lint, make docs, make wheel, make test-quick, make bench, make clean.
 SHELL := bash
 VENV := .venv
-OLD_VENV := .venv-oldest
+NEWEST := 4.3
 PY := $(VENV)/bin/python
-SOURCES := pyproject.toml hatch_build.py $(wildcard requirements/*.txt) $(shell find java-shim -name '*.java' -o -name '*.py')
+SOURCES := pyproject.toml hatch_build.py $(wildcard requirements/*.txt) $(shell find java-shim -name '*.java' -o -name '*.py' -o -name '*.txt')
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Containers often set it. Then each of the hundreds of Python processes of the tests would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-all test-quick lint docs bench clean
+.PHONY: demo test test-long test-all test-quick lint docs wheel bench clean
 
 demo: $(VENV)/.installed
 	@mkdir -p build/logs
 	@$(PY) examples/01_hourly_counts.py 2>build/logs/demo.log || { tail -n 50 build/logs/demo.log >&2; exit 1; }
 
 # Every promise on the real thing, in ten minutes on two cores. What takes longer is in test-long: the tests with the mark
-# "long" (tests/selection.py), searches with their whole budgets, and the oldest PySpark. scripts/run_tests.py has the jobs.
+# "long" (tests/selection.py), searches with their whole budgets, and other PySparks. scripts/run_tests.py has the jobs.
 test: $(VENV)/.installed
 	@$(PY) scripts/run_tests.py test
 
-test-long: $(VENV)/spark-classes.jsa $(OLD_VENV)/spark-classes.jsa
+test-long: $(VENV)/spark-classes.jsa
 	@$(PY) scripts/run_tests.py long
 
 test-all:
@@ -58,13 +58,20 @@ bench: $(VENV)/.installed
 	$(PY) benchmarks/run_all.py
 	$(PY) benchmarks/plot.py
 
-$(VENV)/.installed $(OLD_VENV)/.installed: %/.installed: $(SOURCES)
-	@scripts/set-up.sh $* $(if $(findstring oldest,$*),oldest,newest)
-	@[ $* = $(OLD_VENV) ] || scripts/need-chromium.sh
-	@[ $* = $(OLD_VENV) ] || scripts/need-kafka.sh $*/bin/python
+$(VENV)/.installed: $(SOURCES)
+	@scripts/set-up.sh $(VENV) $(NEWEST)
+	@scripts/need-chromium.sh
+	@scripts/need-kafka.sh $(PY)
 	@touch $@
 
+# One wheel, with the extension for each minor version of Spark, and the source distribution: in dist. The same jars with
+# their POMs, as spark-submit --packages takes them from a repository: in dist/maven. The same bytes each time.
+wheel: $(VENV)/.installed
+	@$(PY) java-shim/build.py all >/dev/null
+	@$(PY) -m hatchling build -d dist
+	@$(PY) java-shim/repository.py dist/maven
+
 clean:
-	rm -rf $(VENV) $(OLD_VENV) build dist spark_rowtime/jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist spark_rowtime/jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf *.egg-info spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -prune -exec rm -rf {} +

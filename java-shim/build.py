@@ -28,6 +28,8 @@ SOURCES = HERE / "src"
 JARS = HERE.parent / "spark_rowtime" / "jars"
 COMPILED_WITH = {"4.0": "4.0.4", "4.1": "4.1.3", "4.2": "4.2.0", "4.3": "4.2.0"}
 """What to compile against, from Maven Central. It has no 4.3 yet; the jars of PySpark 4.3.0 give the same bytes."""
+GROUP = "io.github.spark-rowtime"
+"""The group of the jars in a Maven repository; the artifact is the name of the jar."""
 _SPARK = "org.apache.spark"
 _MODULES = ("sql", "catalyst", "sql-api", "core", "unsafe", "common-utils")
 _OTHERS = (
@@ -70,6 +72,11 @@ def is_installed() -> bool:
 def jar(minor: str) -> Path:
     """Where the jar for a minor version of Spark is."""
     return JARS / f"spark-rowtime_spark{minor}.jar"
+
+
+def project_version() -> str:
+    """The version of spark-rowtime."""
+    return _found(HERE.parent / "pyproject.toml", r'^version = "(.+)"')
 
 
 def _pyspark() -> Path:
@@ -189,7 +196,7 @@ def _manifest(minor: str) -> str:
     lines = {
         "Manifest-Version": "1.0",
         "Implementation-Title": "spark-rowtime",
-        "Implementation-Version": _found(HERE.parent / "pyproject.toml", r'^version = "(.+)"'),
+        "Implementation-Version": project_version(),
         "Spark-Version": minor,
         "Spark-Versions-Tried": _found(built_for, r'TRIED = "(.+)"'),
         "Sources": _digest(minor),

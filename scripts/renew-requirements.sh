@@ -15,18 +15,17 @@ resolve() { # FILE REQUIREMENT...: what a development environment needs, with th
     "$scratch/venv/bin/uv" pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
         --no-annotate --extra dev --no-emit-package spark-rowtime pyproject.toml "$scratch/more.in" -o "$file"
 }
-# pyspark alone differs between the two environments, so it has files of its own.
+# pyspark alone differs between Spark's minor versions, so it has files of its own.
 pyspark() { awk '/^pyspark==/ { inside = 1; print; next } /^[^ ]/ { inside = 0 } inside' "$1"; }
 rest() { awk '/^pyspark==/ { inside = 1; next } /^[^ ]/ { inside = 0 } !inside' "$1"; }
-oldest=$(sed -nE 's/^    "pyspark\[sql\]>=([0-9.]+),.*/\1/p' pyproject.toml)
-resolve "$scratch/newest.txt"
-resolve "$scratch/oldest.txt" "pyspark[sql]==$oldest"
-diff <(rest "$scratch/newest.txt") <(rest "$scratch/oldest.txt") >&2 || {
-    echo "PySpark's versions need different versions of these: requirements/ must have two whole files." >&2
-    exit 1
-}
 mkdir -p requirements
-{ echo "# Made by scripts/renew-requirements.sh: what development and CI install besides PySpark."; rest "$scratch/newest.txt"; } >requirements/dev.txt
-for name in newest oldest; do
-    { echo "# Made by scripts/renew-requirements.sh: the $name PySpark that is supported."; pyspark "$scratch/$name.txt"; } >"requirements/$name.txt"
+versions=$(sed -nE 's/^VERSIONS = \((.*)\)/\1/p' spark_rowtime/spark/jars.py | tr -d '",')
+for version in $versions; do
+    resolve "$scratch/$version.txt" "pyspark[sql]==$version.*"
+    { echo "# Made by scripts/renew-requirements.sh: the PySpark for the tests on Spark $version."; pyspark "$scratch/$version.txt"; } >"requirements/spark-$version.txt"
+    diff <(rest "$scratch/$version.txt") <(rest "$scratch/${versions%% *}.txt") >&2 || {
+        echo "PySpark's versions need different versions of these: requirements/ must have a whole file for each." >&2
+        exit 1
+    }
 done
+{ echo "# Made by scripts/renew-requirements.sh: what development and CI install besides PySpark."; rest "$scratch/$version.txt"; } >requirements/dev.txt

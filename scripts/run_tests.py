@@ -33,6 +33,8 @@ SMALL = {
     "ROWTIME_MODEL_LIVES": "25",
 }  # fmt: skip
 """How much the tests with the mark ``search`` try in `make test`."""
+SPARKS = ("4.2", "4.1", "4.0")
+"""The other minor versions of Spark, on which `make test-long` runs the smoke tests."""
 HANGING_SECONDS = "300"
 NO_TESTS = 5
 """Pytest's exit code where nothing was selected."""
@@ -95,8 +97,8 @@ def prepared(kind: str) -> list[Job]:
 
 
 def tests(kind: str) -> list[Job]:
-    """The jobs of TESTS; in `make test-long` smoke tests on the oldest PySpark, too."""
-    return [_job(kind, name) for name in TESTS] + ([_oldest()] if kind == "long" else [])
+    """The jobs of TESTS; in `make test-long` smoke tests on other PySparks, too."""
+    return [_job(kind, name) for name in TESTS] + ([_smoke(version) for version in SPARKS] if kind == "long" else [])
 
 
 def main(kind: str, *names: str) -> int:
@@ -134,8 +136,9 @@ def _faster() -> dict[str, str]:
     return {"TMPDIR": _memory(), "PYTHONPATH": os.pathsep.join(startup), "OPENBLAS_NUM_THREADS": "1"}
 
 
-def _oldest() -> Job:
-    return Job("long", "oldest", [".venv-oldest/bin/python", "-m", "pytest", "-m", "smoke", "--durations=20", "tests"])
+def _smoke(version: str) -> Job:
+    command = ["scripts/on-spark.sh", version, sys.executable, "-m", "pytest", "-m", "smoke", "--durations=20", "tests"]
+    return Job("long", f"spark-{version}", command)
 
 
 def _total(jobs: list[Job]) -> str:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# set-up.sh FOLDER newest|oldest: a virtual environment with all that requirements/ names, and the project, editable.
+# set-up.sh FOLDER VERSION: a virtual environment with PySpark of this minor version, as 4.3, with all else that
+# requirements/ names, and the project, editable.
 # What is missing it says in one line. What pip says is in build/logs.
 set -uo pipefail
 folder=$1 pyspark=$2 log=build/logs/set-up-$2.log needed_mb=3000
@@ -19,7 +20,7 @@ pip() { "$folder/bin/python" -m pip "$@" --disable-pip-version-check --no-compil
 {
     : >"$log"
     { [ -d "$folder" ] || "$python" -m venv "$folder" >>"$log" 2>&1; } &&
-        pip install --require-hashes -r "requirements/$pyspark.txt" -r requirements/dev.txt &&
+        pip install --require-hashes -r "requirements/spark-$pyspark.txt" -r requirements/dev.txt &&
         PYTHONDONTWRITEBYTECODE=1 pip install --no-deps --no-build-isolation -e .
 } && exit 0
 if grep -qE 'No space left|Errno 28' "$log"; then

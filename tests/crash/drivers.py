@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -82,13 +83,13 @@ class Feed:
 class Driver:
     """A process of tests.crash.driver in its own process group. ``sink``: the sink of the first folder."""
 
-    def __init__(self, *folders: Path, python: str = sys.executable) -> None:
+    def __init__(self, *folders: Path, command: Sequence[str | Path] = (sys.executable,)) -> None:
         self.sink = stream_in(folders[0], "counts")
         self._errors = (folders[0] / f"driver-{len(list(folders[0].glob('driver-*')))}.log").open("ab")
         self.process = subprocess.Popen(
-            [python, "-m", "tests.crash.driver", *map(str, folders)],
+            [*command, "-m", "tests.crash.driver", *map(str, folders)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": python},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -34,14 +34,13 @@ class Point(spark.UserDefinedType):
         return spark.ArrayType(spark.DoubleType())
 
 
+LATER = {"time": ("TimeType",), "geography": ("GeographyType", 4326), "geometry": ("GeometryType", 4326)}
+"""Types that Spark 4.0 does not have: class and arguments."""
 REFUSED: dict[str, spark.DataType] = {
     "day-time interval": spark.DayTimeIntervalType(),
     "year-month interval": spark.YearMonthIntervalType(),
     "calendar interval": spark.CalendarIntervalType(),
-    "time": spark.TimeType(),
     "variant": spark.VariantType(),
-    "geography": spark.GeographyType(4326),
-    "geometry": spark.GeometryType(4326),
     "null": spark.NullType(),
     "char": spark.CharType(3),
     "varchar": spark.VarcharType(3),
@@ -52,6 +51,7 @@ REFUSED: dict[str, spark.DataType] = {
     "within": spark.ArrayType(spark.StructType([spark.StructField("x", spark.VariantType())])),
     "empty struct": spark.StructType([]),
     "field twice": spark.StructType([spark.StructField(name, spark.LongType()) for name in ("a", "A")]),
+    **{name: getattr(spark, kind)(*given) for name, (kind, *given) in LATER.items() if hasattr(spark, kind)},
 }
 """Spark's types that no Arrow column of a stream keeps as they are."""
 ABSTRACT = {"DataType", "AtomicType", "AnyTimeType", "AnsiIntervalType", "DatetimeType", "FractionalType"} | {

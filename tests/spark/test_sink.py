@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame
-from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSource, WriterCommitMessage
 from pyspark.sql.functions import col, count, lit, udf, window
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import IntegerType, StructField, StructType, TimestampType
@@ -21,7 +21,7 @@ from spark_rowtime.spark import output as output_module
 from spark_rowtime.spark.options import WRITE, Options
 from spark_rowtime.spark.output import one_step
 from spark_rowtime.spark.query_batch import Batch
-from spark_rowtime.spark.sink import RowtimeStreamWriter
+from spark_rowtime.spark.sink import DataSourceStreamArrowWriter, RowtimeStreamWriter
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Staged

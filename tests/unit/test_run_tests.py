@@ -19,9 +19,7 @@ class Runner:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._names = folder, runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
-        self._names["main"].__globals__.update(
-            ROOT=folder, prepared=lambda _: [], tests=lambda _: self.jobs, _oldest=None
-        )
+        self._names["main"].__globals__.update(ROOT=folder, prepared=lambda _: [], tests=lambda _: self.jobs)
         self.jobs: list[Any] = []
         self.budgets = self._names["SMALL"]
 

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# on-spark.sh VERSION COMMAND...: runs a command with the Python of .venv and another PySpark, which is installed in
+# .venv/sparks first, with the extension's jar for it. For example:
+#     scripts/on-spark.sh 4.0 .venv/bin/python -m pytest -m smoke tests
+set -euo pipefail
+cd "$(dirname "$0")/.."
+pins=requirements/spark-$1.txt folder=.venv/sparks/$1
+shift
+if ! cmp -s "$pins" "$folder/pins.txt"; then
+    rm -rf "$folder"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --target "$folder" \
+        --require-hashes -r "$pins"
+    cp "$pins" "$folder/pins.txt"
+fi
+unset SPARK_HOME # it is that of .venv, where a test calls this
+export PYTHONPATH=$PWD/$folder${PYTHONPATH:+:$PYTHONPATH}
+.venv/bin/python java-shim/build.py >/dev/null
+exec "$@"
