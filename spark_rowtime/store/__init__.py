@@ -238,7 +238,12 @@ def list_stores(folder: str) -> list[str]:
         return paths
     from spark_rowtime.store.local import list_local  # noqa: PLC0415
 
-    return list_local(_local(folder))
+    return [path for path in list_local(_local(folder)) if _is_text(path)]
+
+
+def _is_text(path: str) -> bool:
+    """Whether UTF-8 can encode it; another name of a folder is not the path of a stream."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def in_database(path: str) -> bool:
