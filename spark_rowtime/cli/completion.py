@@ -1,5 +1,7 @@
 """What the shell completes beyond commands and options: paths of streams, and names of producers and readers."""
 
+import os
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -37,7 +39,15 @@ class _Name(click.ParamType):  # type: ignore[type-arg]
             info = describeStream(stream or "")
         except RowtimeError:
             return []
-        return [CompletionItem(name) for name in self._names(info) if name.startswith(incomplete)]
+        shown = ((name, _quoted(name)) for name in self._names(info) if name.isprintable())
+        return [
+            CompletionItem(text) for name, text in shown if name.startswith(incomplete) or text.startswith(incomplete)
+        ]
+
+
+def _quoted(name: str) -> str:
+    """The name as the shell reads it: others have chosen it. Bash takes what it gets as it is; the others quote it."""
+    return shlex.quote(name) if os.environ.get("_ROWTIME_COMPLETE", "").startswith("bash") else name
 
 
 _TYPES: dict[str, Any] = {

@@ -73,6 +73,8 @@ class _Pages:
 
     async def live(self, request: Request) -> Response:
         del request
+        if self._watcher.full:
+            return _json({"error": "As many look at these streams as may. Try again.", "kind": "Busy"}, 503)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(self._watcher.events(), media_type="text/event-stream", headers=headers)
 

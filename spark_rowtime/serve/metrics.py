@@ -1,5 +1,6 @@
 """The streams as metrics for Prometheus. docs/metrics.md has the list."""
 
+import logging
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from spark_rowtime.errors import RowtimeError
 from spark_rowtime.serve.served import Served
 from spark_rowtime.stream import StreamInfo, describeStream
 
+LOG = logging.getLogger("spark_rowtime")
 _STREAM = {
     "bound_seconds": (
         "event time of the stream's bound, in Unix time; +Inf: no row follows",
@@ -65,6 +67,9 @@ def _info(path: str) -> StreamInfo | None:
     try:
         return describeStream(path)
     except RowtimeError:
+        return None
+    except Exception:  # one stream with something unheard of in it must not hide the others
+        LOG.exception("The stream %s has no metrics", path)
         return None
 
 

@@ -1,5 +1,6 @@
 """The streams that are served: those named, and those in the folders named."""
 
+import logging
 import time
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from spark_rowtime.errors import RowtimeError, StreamNotFoundError
 from spark_rowtime.store import list_stores, open_store
 from spark_rowtime.store.place import place_of
 
+LOG = logging.getLogger("spark_rowtime")
 LIST_SECONDS = 10.0
 """How often a folder is listed again, for streams that were created or deleted meanwhile."""
 
@@ -23,16 +25,24 @@ class Served:
     def __init__(self, paths: Sequence[str]) -> None:
         self._folders = [path for path in dict.fromkeys(paths) if not _is_stream(path)]
         self._streams = [path for path in dict.fromkeys(paths) if path not in self._folders]
-        self._listed: list[str] = []
+        self._listed: dict[str, list[str]] = {}
         self._due = 0.0
         self.paths()
 
     def paths(self) -> list[str]:
         """Returns the paths of the streams, in the order in which they were named."""
         if self._folders and time.monotonic() >= self._due:
-            self._listed = [stream for folder in self._folders for stream in list_stores(folder)]
+            self._listed = {folder: self._list(folder) for folder in self._folders}
             self._due = time.monotonic() + LIST_SECONDS
-        return list(dict.fromkeys([*self._streams, *self._listed]))
+        return list(dict.fromkeys([*self._streams, *(path for paths in self._listed.values() for path in paths)]))
+
+    def _list(self, folder: str) -> list[str]:
+        """The streams of a folder; those that were there before, if it cannot be listed just now."""
+        try:
+            return list_stores(folder)
+        except (RowtimeError, OSError):
+            LOG.warning("The folder %s cannot be listed", folder, exc_info=True)
+            return self._listed.get(folder, [])
 
     def why(self, path: str, at: str | None = None) -> Explanation:
         """Does what ``rt.why`` does for a stream that is served, and leads only to streams that are served."""

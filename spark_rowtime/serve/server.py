@@ -8,6 +8,7 @@ import uvicorn
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.serve.app import make_app
+from spark_rowtime.serve.connections import Bounded
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watcher import Watcher
 
@@ -23,7 +24,12 @@ def serve(paths: Sequence[str], host: str, port: int, names: Iterable[str], read
     with _listening(host, port) as listening:
         ready(_address(host, listening))
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=PARTING_SECONDS
+            app,
+            http=Bounded,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=PARTING_SECONDS,
         )
         _Server(config, watcher).run(sockets=[listening])
 

@@ -1,5 +1,6 @@
 """One stream that is watched: what has changed in it since the last look."""
 
+import logging
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Rejection, Store
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.short_repr import short_error
 
+LOG = logging.getLogger("spark_rowtime")
 TIMES_SECONDS = 5.0
 """How often it is read when the producers were last seen, and why the stream stands where it is. Leases that have
 ended show then, too."""
@@ -60,6 +63,9 @@ class WatchedStream:
                 return self._first_look(store)
         except RowtimeError as error:
             return self._failed(str(error))
+        except Exception as error:  # one stream with something unheard of in it must not hide the others
+            LOG.exception("The stream %s cannot be shown", self.path)
+            return self._failed(f"It cannot be shown: {short_error(error)}")
 
     def whole(self) -> Value:
         """Returns all that was known after the last look."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from spark_rowtime.serve.connections import most_connections
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
 from spark_rowtime.types.json_values import plain
@@ -36,6 +37,11 @@ class Watcher:
         self._queues: set[_Queue] = set()
         self._looking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether as many read as may: half of the connections, so that others are left for questions."""
+        return len(self._queues) >= most_connections() // 2
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yields the whole state of each stream, and then each change, until the reader disconnects."""

@@ -20,7 +20,7 @@ from spark_rowtime.errors import (
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.fork_lock import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
-from spark_rowtime.types.arguments import to_choice, to_text
+from spark_rowtime.types.arguments import to_choice, to_line, to_text
 from spark_rowtime.types.extras import import_extra
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _POSTGRES = "postgresql://"
 
 def create_store(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
     """Creates an empty stream that expects ``producers``. Raises StreamExistsError if ``path`` exists already."""
-    path = _text(path)
+    path = _new(path)
     _require_no_location(path, settings.location)
     if path.startswith("memory://"):
         _require_free(path)
@@ -164,7 +164,7 @@ def copy_store(
     ``advance`` is called with how many bytes are copied, and how many there are. ``location`` is that of a copy in a
     database; None: that of the stream.
     """
-    path, to = _text(path), _text(to)
+    path, to = _text(path), _new(to)
     _require_no_location(to, location)
     if "memory" in (_kind(path), _kind(to)):
         _same_kind(path, to)
@@ -198,7 +198,7 @@ def adopt_location(path: str) -> None:
 
 def rename_store(path: str, to: str) -> None:
     """Renames a stream to a new path of the same kind. Raises StreamBusyError if somebody is known to use it."""
-    path, to = _text(path), _text(to)
+    path, to = _text(path), _new(to)
     if _same_kind(path, to) == "memory":
         _require_free(to)
         _require_unattached(_memory(path))
@@ -238,7 +238,12 @@ def list_stores(folder: str) -> list[str]:
         return paths
     from spark_rowtime.store.local import list_local  # noqa: PLC0415
 
-    return list_local(_local(folder))
+    return [path for path in list_local(_local(folder)) if _is_text(path)]
+
+
+def _is_text(path: str) -> bool:
+    """Whether UTF-8 can encode it; another name of a folder is not the path of a stream."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def in_database(path: str) -> bool:
@@ -321,6 +326,11 @@ def _text(path: str | PathLike[str]) -> str:
             "path='' is empty. Give a directory, such as 'orders.rowtime'.", option="path", value="''"
         )
     return to_text(text, "path")
+
+
+def _new(path: str | PathLike[str]) -> str:
+    """The path of a stream that is to be there; streams whose names have control characters stay readable."""
+    return to_line(_text(path), "path")
 
 
 def without_file(path: str) -> str:

@@ -1,6 +1,7 @@
 """Checks of arguments of the public functions, for which a caller may pass any value."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import wraps
@@ -9,6 +10,9 @@ from typing import Any, ParamSpec, TypeGuard, TypeVar
 from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
 from spark_rowtime.types.short_repr import short_repr
 
+LONGEST_NAME = 500
+"""The largest number of characters of a new name."""
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LARGEST_COUNT = (1 << 63) - 1
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -33,10 +37,31 @@ def to_text(value: Any, name: str) -> str:
 
 
 def to_name(value: Any, name: str) -> str:
-    """Does what :func:`to_text` does, and refuses a text that nobody could see: one without a character but blanks."""
-    text = to_text(value, name)
+    """Does what :func:`to_text` does for a new name, and refuses one that is no line of a text, or too long for one.
+
+    So it can be shown in tables, logs, metrics and terminals. Names that are in a stream already are not looked at.
+    """
+    text = to_line(value, name)
     if not text.strip():
         raise InvalidOptionError(f"{name}={short_repr(value)} must not be empty.", option=name, value=short_repr(value))
+    if len(text) > LONGEST_NAME:
+        raise InvalidOptionError(
+            f"{name}={short_repr(value)} is too long for a name: it may have {LONGEST_NAME} characters.",
+            option=name,
+            value=short_repr(value),
+        )
+    return text
+
+
+def to_line(value: Any, name: str) -> str:
+    """Does what :func:`to_text` does, and refuses control characters and line breaks."""
+    text = to_text(value, name)
+    if _CONTROLS.search(text):
+        raise InvalidOptionError(
+            f"{name}={short_repr(value)} has a line break or another control character. Leave these out.",
+            option=name,
+            value=short_repr(value),
+        )
     return text
 
 

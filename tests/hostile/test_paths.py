@@ -40,7 +40,6 @@ NAMES = [
     "größe-漢字-🚂",
     " ",
     "a b ",
-    "x\ny",
     "%2e%2e",
     "100%",
     "a?b=c#d",
@@ -52,6 +51,34 @@ NAMES = [
     "\\",
     "a:b",
 ]
+
+
+@pytest.mark.parametrize("name", ["x\ny", "\x1b[2J", "a\x07", "\x9b", "\u2028"])
+def test_new_streams_have_no_names_that_break_a_line_or_a_terminal(tmp_path: Path, name: str) -> None:
+    """Those that are there stay readable, and can get another name."""
+    rt.createStream(str(tmp_path / "plain"), SCHEMA)
+    for call in (rt.copyStream, rt.renameStream, lambda _, to: rt.createStream(to, SCHEMA)):
+        with pytest.raises(rt.InvalidOptionError, match="control character"):
+            call(str(tmp_path / "plain"), str(tmp_path / name))
+    (tmp_path / "plain").rename(tmp_path / name)
+    with rt.openSink(str(tmp_path / name)) as sink:
+        sink.sendRow((TIME, 1))
+    assert rt.describeStream(str(tmp_path / name)).rows == 1
+    rt.renameStream(str(tmp_path / name), str(tmp_path / "plain"))
+
+
+@pytest.mark.parametrize("name", ["x\ny", "\x1b]0;x", "\x9b", "n" * 501])
+def test_new_names_of_producers_and_readers_are_short_lines(tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / "orders")
+    for call in (
+        lambda: rt.createStream(path, SCHEMA, producers=[name]),
+        lambda: rt.createStream(path, SCHEMA) or rt.openSink(path, producer=name),
+        lambda: rt.openReader(path, name=name),
+    ):
+        with pytest.raises(rt.InvalidOptionError, match=r"control character|500 characters"):
+            call()
+    with opened(path, "n" * 500) as sink:
+        sink.sendRow((TIME, 1))
 
 
 @pytest.mark.parametrize("name", [*NAMES, "n" * 200])

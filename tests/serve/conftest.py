@@ -27,9 +27,11 @@ def orders(tmp_path: Path) -> str:
 class Server:
     """The command ``rowtime serve`` as a process."""
 
-    def __init__(self, log: Path, *arguments: str) -> None:
+    def __init__(self, log: Path, *arguments: str, files: int | None = None) -> None:
+        """``files``: how many it may have open."""
         self._server = ServerProcess("rowtime serve", log)
-        command = [sys.executable, "-m", "spark_rowtime.cli", "serve", *arguments]
+        limited = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"] if files else []
+        command = [*limited, sys.executable, "-m", "spark_rowtime.cli", "serve", *arguments]
         self._server.start(command, lambda: re.search(r"^serving at \S+\s", log.read_text()))
         self.url = log.read_text().split()[2]
 
@@ -47,9 +49,10 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
     """Starts servers, which end with the test."""
     started: list[Server] = []
 
-    def start(*arguments: str) -> Server:
+    def start(*arguments: str, files: int | None = None) -> Server:
         log = tmp_path_factory.mktemp("serve") / "log"
-        started.append(Server(log, *arguments, *(() if "--port" in arguments else ("--port", "0"))))
+        port = () if "--port" in arguments else ("--port", "0")
+        started.append(Server(log, *arguments, *port, files=files))
         return started[-1]
 
     yield start

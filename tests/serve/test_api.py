@@ -18,7 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.store import open_store
 from tests.serve.conftest import SCHEMA, Server
+from tests.store.streams import Writer
 
 Serve = Callable[..., Server]
 AT_TEN = "2026-01-05T10:00:00Z"
@@ -93,8 +95,8 @@ def test_a_folder_shows_its_streams_and_those_that_come(orders: str, tmp_path: P
 
 def test_metrics_are_those_of_the_streams(orders: str, serve: Serve) -> None:
     hostile = 'a"} 1\nrowtime_stream_rows_total{stream="b'
-    with rt.openSink(orders, producer=hostile) as sink:
-        sink.sendRow((AT_TEN, 1))
+    with closing(open_store(orders)) as store:  # no sink takes such a name today
+        store.commit(Writer(store, hostile).commit([1]))
         send(orders, AT_TEN, "2026-01-05T11:00:00Z")
         families = text_string_to_metric_families(get(serve(orders), "metrics").decode())
     found = {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}

@@ -1,13 +1,19 @@
 """What is stored in streams, and what clients send, must not turn the server against others, or silence it."""
 
 import json
+import shutil
+import socket
+import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.serve import watched
+from spark_rowtime.serve.served import Served
 from tests.diagnosis.test_not_followed import SECRET, stream_at, written_by_query
 from tests.serve.conftest import Server
 from tests.thief import thief
@@ -41,3 +47,70 @@ def test_an_account_leads_the_page_only_to_streams_that_are_served(
         assert json.loads(get(server, f"api/why?at={AT}&stream={hourly}"))["cause"] == "noProducers"
         assert (evil.calls, evil.heard) == (0, b"")
     assert rt.why(hourly, AT).cause is rt.Cause.NO_PRODUCERS
+
+
+def test_what_one_stream_or_folder_has_does_not_hide_the_others(orders: str, tmp_path: Path, serve: Serve) -> None:
+    shutil.copytree(orders, f"{tmp_path}/\udcff.rowtime")  # the byte ff, which UTF-8 does not have
+    broken = stream_at(tmp_path / "broken")
+    for file in Path(broken).glob("catalog.db*"):
+        file.write_bytes(b"no catalog")
+    server = serve(str(tmp_path))
+    assert json.loads(get(server, "api/streams"))["streams"] == [broken, orders]
+    assert b'rowtime_stream_up{stream="' + orders.encode() + b'"} 1.0' in get(server, "metrics")
+    shutil.move(broken, tmp_path.parent / f"{tmp_path.name}-away")
+    assert json.loads(get(server, f"api/describe?stream={orders}"))["stream"] == orders
+
+
+@pytest.mark.parametrize("call", ["describe", "why"])
+def test_what_nobody_has_thought_of_is_said_of_its_stream_alone(
+    orders: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    other = stream_at(tmp_path / "other")
+
+    def breaks(path: str, *args: object) -> object:
+        if path == other:
+            raise TypeError("unheard of")
+        return whole(path, *args)
+
+    served = Served([orders, other])
+    place = (watched, "describeStream") if call == "describe" else (served, "why")
+    whole = getattr(*place)
+    monkeypatch.setattr(*place, breaks)
+    streams = [watched.WatchedStream(path, served) for path in (other, orders)]
+    for _ in range(2):
+        said = [stream.look() for stream in streams]
+    assert ("TypeError" in said[0]["error"], said[1]["error"]) == (True, None)
+
+
+@contextmanager
+def half_sent(
+    server: Server, count: int, text: bytes = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+) -> Iterator[list[socket.socket]]:
+    """Clients that begin a request and send no more."""
+    with ExitStack() as opened:
+        clients = []
+        for _ in range(count):
+            clients.append(opened.enter_context(socket.create_connection(("127.0.0.1", int(server.port)), timeout=20)))
+            clients[-1].sendall(text)
+        yield clients
+
+
+def test_clients_that_send_half_of_a_request_keep_nobody_out(orders: str, serve: Serve) -> None:
+    server = serve(orders, files=128)
+    with half_sent(server, 200):
+        for path in ("", "api/streams", f"api/describe?stream={orders}", "metrics"):
+            get(server, path)
+
+
+def test_a_request_that_is_not_sent_in_time_ends(orders: str, serve: Serve) -> None:
+    with half_sent(serve(orders), 1) as (client,), suppress(ConnectionResetError):
+        assert client.recv(1) == b""
+
+
+def test_as_many_look_as_may_and_questions_are_answered(orders: str, serve: Serve) -> None:
+    server = serve(orders, files=128)
+    with ExitStack() as pages:
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            for _ in range(64):
+                pages.enter_context(urllib.request.urlopen(f"{server.url}api/live", timeout=20)).readline()
+        assert json.loads(get(server, "api/streams")) == {"streams": [orders]}

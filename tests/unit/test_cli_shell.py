@@ -54,6 +54,19 @@ def test_json_of_copy_alter_and_jar(orders: str, tmp_path: Path) -> None:
     assert json.loads(rowtime("jar", "--json").stdout) == {"jar": str(rt.jarPath())}
 
 
+def test_a_name_that_somebody_has_chosen_is_no_command_for_the_shell(tmp_path: Path) -> None:
+    path, names = str(tmp_path / "s"), ["b; touch pwned", "b$(touch pwned)", "b`touch pwned`", "plain", "b'c"]
+    rt.createStream(path, SCHEMA, producers=names)
+    line = {"COMP_WORDS": f"rowtime detach {path} b", "COMP_CWORD": "3", "_ROWTIME_COMPLETE": "bash_complete"}
+    asked = [sys.executable, "-c", "from spark_rowtime.cli import main; main(prog_name='rowtime')"]
+    shown = subprocess.run(asked, env={**os.environ, **line}, capture_output=True, text=True, check=True).stdout
+    found = [text.removeprefix("plain,") for text in shown.splitlines()]
+    run = "".join(f"printf '%s\\n' {text}\n" for text in found)
+    typed = subprocess.run(["bash", "-c", run], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert sorted(typed.splitlines()) == sorted(names[:3] + names[4:])
+    assert not (tmp_path / "pwned").exists()
+
+
 def test_the_shell_completes_commands_paths_and_names(orders: str) -> None:
     assert completed([], "des") == [("describe", "plain")]
     assert completed(["describe"], "ord") == [("ord", "dir")]
