@@ -44,7 +44,7 @@ def metrics(pipe: Pipe) -> None:
         assert watched.query is not None
         source = wait_for(lambda: watched.query.lastProgress, "progress").sources[0]  # type: ignore[union-attr]
         assert source.metrics["bound"] == "2006-09-11T10:03:00Z"
-        assert '"seq"' in source.latestOffset
+        assert "seq" in source.latestOffset
 
 
 def waits(pipe: Pipe) -> None:
