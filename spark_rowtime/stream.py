@@ -42,9 +42,10 @@ class ProducerDescription:
         rejected: The number of its rows that the stream rejected.
         epoch: Rises by one each time that another sink takes the producer over.
         checkpoint: The checkpoint stored last; None if none was stored.
-        seen: When its process last committed or renewed its lease; an aware datetime, UTC.
+        seen: When its process last committed or renewed its lease; an aware datetime, UTC. None: it has never opened a
+            sink.
         sent: When it last sent a row or a new bound, or joined; an aware datetime, UTC. A producer that is seen, but
-            has not sent for long, lives and has nothing to say.
+            has not sent for long, lives and has nothing to say. None: it has never opened a sink.
         lease: The lease that it was opened with, a timedelta; None if it has none.
         leaseLeft: What is left of the lease, a timedelta: the stream waits no longer unless the producer is seen
             again. None if it has no lease, or has left or was detached.
@@ -65,8 +66,8 @@ class ProducerDescription:
     rejected: int
     epoch: int
     checkpoint: str | None
-    seen: datetime = field(compare=False)
-    sent: datetime = field(compare=False)
+    seen: datetime | None = field(compare=False)
+    sent: datetime | None = field(compare=False)
     lease: timedelta | None = field(compare=False)
     leaseLeft: timedelta | None = field(compare=False)
     keys: int = 0
@@ -203,7 +204,6 @@ _SHOWN = 50
 
 
 def _producer_cells(producer: ProducerDescription, holds: bool) -> tuple[str, ...]:
-    came = producer.status is not Status.EXPECTED
     return (
         producer.name,
         "holds the bound" if holds else "",
@@ -211,7 +211,7 @@ def _producer_cells(producer: ProducerDescription, holds: bool) -> tuple[str, ..
         "none" if producer.bound is None else str(producer.bound),
         str(producer.accepted),
         str(producer.rejected),
-        f"{producer.sent:%Y-%m-%d %H:%M:%SZ}" if came else "",
+        "" if producer.sent is None else f"{producer.sent:%Y-%m-%d %H:%M:%SZ}",
     )
 
 
@@ -467,6 +467,9 @@ def _producer(
 ) -> ProducerDescription:
     known, weakest = _keys(store, info)
     waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
+    came = bool(
+        info.declaration or info.number
+    )  # what attached has declared its order; an account of late rows has not
     return ProducerDescription(
         info.name,
         info.status,
@@ -475,8 +478,8 @@ def _producer(
         info.rejected,
         info.epoch,
         info.checkpoint,
-        from_micros(now - last.unseen),
-        from_micros(now - last.silent),
+        from_micros(now - last.unseen) if came else None,
+        from_micros(now - last.silent) if came else None,
         None if last.lease is None else timedelta(microseconds=last.lease),
         timedelta(microseconds=max((last.lease or 0) - last.unseen, 0)) if waits else None,
         known,

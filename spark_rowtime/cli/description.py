@@ -92,13 +92,13 @@ def _cells(producer: ProducerDescription, now: datetime) -> Sequence[str]:
         show_bound(producer.bound),
         str(producer.accepted),
         str(producer.rejected),
-        "" if producer.status is Status.EXPECTED else duration(now - producer.seen),
+        "" if producer.seen is None else duration(now - producer.seen),
         duration(left) if left is not None else "none" if waits else "",
     )
 
 
 def _notes(producer: ProducerDescription, holds: bool, now: datetime) -> list[str]:
-    if producer.status is Status.EXPECTED:
+    if producer.sent is None:
         return []
     silence = now - producer.sent
     return [

@@ -11,8 +11,12 @@ LOG = logging.getLogger("spark_rowtime")
 
 
 def tell_of_misspelled(store: Store, joined: ProducerInfo) -> None:
-    """Warns if a new producer has joined while an expected one of nearly the same name holds the stream."""
-    if joined.number or joined.epoch > 1:
+    """Warns if a new producer has joined while an expected one of nearly the same name holds the stream.
+
+    A stream that an expected producer holds has no bound. Where it has one, a new producer begins with it, and the
+    store is not asked.
+    """
+    if joined.number or joined.epoch > 1 or joined.floor is not None:
         return
     now = store.summary()
     if now.expected and now.holder is not None and _is_nearly(joined.name, now.holder):

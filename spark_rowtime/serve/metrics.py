@@ -84,13 +84,12 @@ def _of_stream(info: StreamInfo) -> _Row:
 
 def _of_producer(info: StreamInfo, index: int) -> _Row:
     producer = info.producers[index]
-    came = producer.status is not Status.EXPECTED
     return [info.path, producer.name], {
         "bound_seconds": _seconds(producer.bound),
         "rows": producer.accepted,
         "rows_rejected": producer.rejected,
-        "last_sent_seconds": _unix(producer.sent) if came else None,
-        "last_seen_seconds": _unix(producer.seen) if came else None,
+        "last_sent_seconds": _unix(producer.sent),
+        "last_seen_seconds": _unix(producer.seen),
     }
 
 
@@ -128,5 +127,5 @@ def _seconds(bound: RowtimeBound | None) -> float | None:
     return float("inf") if bound.isEnd else bound.floor / 1_000_000
 
 
-def _unix(time: datetime) -> float:
-    return time.timestamp()
+def _unix(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()

@@ -1,4 +1,4 @@
-"""A copy into a database may take long: its location may be slow. It keeps nobody waiting, and does not expire."""
+"""A copy into a database may take long: its location may be slow. It keeps nobody waiting, and may be killed."""
 
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,16 @@ from spark_rowtime.store import (
 )
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.location import to_location
-from spark_rowtime.store.postgres import connection
 from spark_rowtime.store.postgres.objects import Objects
+from spark_rowtime.store.postgres.tables import HISTORY
+from tests.crash.victims import KILLED, Victim
 from tests.postgresserver import PostgresServer
+from tests.store.interrupted_copy import copied_until
 from tests.store.streams import SCHEMA, Writer, read
 
 ROWS = range(5000)
 """Enough for an object."""
-_IDLE = (
-    "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND state_change < now() - interval '{}'"
-)
+_OPEN = "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid() AND state <> 'idle'"
 
 
 @pytest.fixture
@@ -74,50 +74,112 @@ def test_others_create_rename_and_delete_streams_meanwhile(
     assert check_store(to).damage == []
 
 
-def test_a_location_that_is_slower_than_the_limit_of_a_transaction(
-    postgres: PostgresServer,
-    database: str,
-    source: str,
-    tmp_path: Path,
-    meanwhile: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_copy_keeps_no_transaction_open(
+    postgres: PostgresServer, database: str, source: str, tmp_path: Path, meanwhile: list[Any]
 ) -> None:
-    limit = "idle_in_transaction_session_timeout = '{}'"
-    settings = connection.SETTINGS.replace(limit.format("10s"), limit.format("500ms"))
-    monkeypatch.setattr(connection, "SETTINGS", settings)
-    idle = _IDLE.format("600 ms")
-    meanwhile.append(lambda: until(lambda: postgres.execute(f"{idle} AND datname = '{database}'") == [(1,)]))
+    """However slow its location is. Until its end nobody sees it."""
+    open_ones: list[Any] = []
     to = postgres.url("copy", database=database)
+
+    def look() -> None:
+        open_ones.extend(postgres.execute(_OPEN.format(database)))
+        assert list_stores(postgres.url(database=database)) == []
+
+    meanwhile.append(look)
     copy_store(source, to, location=to_location(str(tmp_path / "objects")))
+    assert open_ones == [(0,)]
     with open_store(to) as copy:
         assert read(copy) == list(ROWS)
 
 
-def until(found: Any) -> None:
-    assert any(found() for _ in range(10_000))
-
-
-def test_a_stream_of_that_name_that_is_created_meanwhile_waits_for_the_copy(
+def test_a_stream_of_that_name_that_is_created_meanwhile_stays(
     postgres: PostgresServer, database: str, source: str, tmp_path: Path, meanwhile: list[Any]
 ) -> None:
-    """The name belongs to the copy from its beginning; both are refused where the other one was first."""
-    to = postgres.url("copy", database=database)
-    with postgres.connect(database=database) as beside:
-        beside.execute("SET lock_timeout = '50ms'")
+    """The copy is refused at its end, and leaves nothing."""
+    to, folder = postgres.url("copy", database=database), tmp_path / "objects"
+    meanwhile.append(lambda: create_store(to, SCHEMA, StreamSettings()))
+    with pytest.raises(StreamExistsError):
+        copy_store(source, to, location=to_location(str(folder)))
+    with open_store(to) as store:
+        assert store.head().rows == 0
+    assert rows_of_copies(postgres, database) == 0
+    assert list(folder.iterdir()) == []
+    with pytest.raises(StreamExistsError):
+        copy_store(source, to)
 
-        def create() -> None:
-            with pytest.raises(Exception, match="lock timeout"):
-                beside.execute(
-                    "INSERT INTO rowtime.streams (name, uuid, schema, settings, ancestors) "
-                    "VALUES ('copy', '', '', '', '')"
-                )
 
-        meanwhile.append(create)
-        copy_store(source, to, location=to_location(str(tmp_path / "objects")))
-    for again in (lambda: copy_store(source, to), lambda: create_store(to, SCHEMA, StreamSettings())):
-        with pytest.raises(StreamExistsError):
-            again()
+KILLED_AT = [1, 3, 8, 20, 30, 1000]
+"""Before so many steps of the copy: in the log, behind it, and before the stream is made."""
+
+
+@pytest.mark.parametrize("way", ["gc", "copy"])
+def test_a_copy_that_is_killed_is_no_stream_and_what_it_left_is_removed(
+    postgres: PostgresServer, database: str, tmp_path: Path, way: str
+) -> None:
+    source, folder = str(tmp_path / "source"), tmp_path / "objects"
+    create_store(source, SCHEMA, StreamSettings())
+    with open_store(source) as store:
+        writer = Writer(store, "a")
+        for start in range(3):
+            writer.send([start], late=[0.5])
+            writer.send([start * 10_000 + row for row in ROWS])
+        rows = sorted(read(store))
+    other, to = (postgres.url(name, database=database) for name in ("other", "copy"))
+    create_store(other, SCHEMA, StreamSettings())
+    for count in KILLED_AT:
+        heard, code = Victim(copied_until, source, to, str(folder), count).end()
+        assert (heard, code) == ([], KILLED)
+        assert list_stores(postgres.url(database=database)) == [other]
+        assert rows_of_copies(postgres, database)
+        until_alone(postgres, database)
+        if way == "gc":
+            with open_store(other) as store:
+                store.gc()
+            assert (rows_of_copies(postgres, database), list(folder.iterdir())) == (0, [])
+    copy_store(source, to, location=to_location(str(folder)))
+    with open_store(to) as copy:
+        assert sorted(read(copy)) == rows
     assert check_store(to).damage == []
+    assert len(list(folder.iterdir())) == 1
+    delete_store(to, force=False)
+    assert (rows_of_copies(postgres, database), list(folder.iterdir())) == (0, [])
+
+
+def test_a_copy_that_goes_on_is_left_alone(
+    postgres: PostgresServer, database: str, source: str, tmp_path: Path, meanwhile: list[Any]
+) -> None:
+    """Neither ``gc`` nor another copy takes it for one that was interrupted."""
+    other, to = (postgres.url(name, database=database) for name in ("other", "copy"))
+    create_store(other, SCHEMA, StreamSettings())
+
+    def disturb() -> None:
+        meanwhile.clear()
+        with open_store(other) as store:
+            store.gc()
+        copy_store(source, to + "2")
+
+    meanwhile.append(disturb)
+    copy_store(source, to, location=to_location(str(tmp_path / "objects")))
+    for path in (to, to + "2"):
+        assert check_store(path).damage == []
+        with open_store(path) as copy:
+            assert read(copy) == list(ROWS)
+
+
+def rows_of_copies(postgres: PostgresServer, database: str) -> int:
+    """How many rows there are of copies that are no streams."""
+    of_none = "SELECT count(*) FROM rowtime.{} WHERE stream NOT IN (SELECT id FROM rowtime.streams)"
+    return sum(postgres.execute(of_none.format(table), database)[0][0] for table in HISTORY)
+
+
+def until_alone(postgres: PostgresServer, database: str) -> None:
+    """Waits until the server has seen that its client was killed."""
+    clients = f"SELECT 1 FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
+    until(lambda: postgres.execute(clients) == [])
+
+
+def until(found: Any) -> None:
+    assert any(found() for _ in range(10_000))
 
 
 def test_retention_leaves_a_copy_and_a_check_what_they_read(

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from threading import Thread, stack_size
+from threading import Event, Thread, stack_size
 from typing import Any
 
 import pytest
@@ -169,3 +169,26 @@ def test_a_reader_that_registers_waits_for_the_removal_that_goes_on(
         assert registered == [True]
         with pytest.raises(DataLostError, match="no longer has"):
             reader.slices(EMPTY, WHOLE)
+
+
+def test_two_commits_at_once_begin_one_removal(monkeypatch: pytest.MonkeyPatch) -> None:
+    background, leave, begun = Background("removal"), Event(), list[int]()
+    start, others = Thread.start, list[Thread]()
+
+    def work() -> None:
+        begun.append(1)
+        leave.wait()
+
+    def start_beside(thread: Thread) -> None:
+        if not others:
+            others.append(Thread(target=background.start, args=(work,)))
+            start(others[0])
+            others[0].join(0.2)  # it has to wait
+        start(thread)
+
+    monkeypatch.setattr(Thread, "start", start_beside)
+    background.start(work)
+    others[0].join()
+    leave.set()
+    background.end(10)
+    assert begun == [1]

@@ -47,11 +47,13 @@ def test_a_drain_that_was_forked_is_locked_by_its_process_alone(lake: Lake) -> N
     with rt.openReader(lake.stream) as reader:
         sink, leave = rt.openTableSink(lake.target("parquet"), reader.schema), threading.Event()
     child = forked(leave.wait)
-    sink.abandon()
-    lake.drain("parquet")
-    leave.set()
-    forks.os.kill(child, 9)
-    assert ended(child) == [-9]
+    try:
+        sink.abandon()
+        lake.drain("parquet")
+    finally:
+        forks.os.kill(child, 9)
+        codes = ended(child)
+    assert codes == [-9]
     assert lake.numbers("parquet") == [3, 4, 5, 6]
 
 

@@ -8,6 +8,8 @@ from test_cli import done, refused
 
 import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
+from spark_rowtime.admin.description import described
+from spark_rowtime.store import open_store
 from spark_rowtime.stream import waits_for
 from tests.streams import at, bound, drained, opened, send
 
@@ -343,3 +345,25 @@ def test_a_producer_under_a_misspelled_name_is_told(path: str, name: str, told: 
     for _ in range(2):
         feed(path, name, "10:00")
     assert [f"rowtime close {path} Berln" in record.getMessage() for record in caplog.records] == [True] * told
+
+
+def test_who_has_never_opened_was_never_seen(path: str) -> None:
+    """Also once it was let go; a producer that has attached was seen, also before its first row."""
+    rt.createStream(path, SCHEMA, producers=["Oslo", "Berlin"])
+    with rt.openSink(path, producer="Bergen"):
+        for let_go in (False, True):
+            if let_go:
+                rt.detachProducer(path, "Oslo")
+            info = rt.describeStream(path)
+            seen = {producer["name"]: (producer["seen"], producer["sent"]) for producer in described(info)["producers"]}
+            assert seen["Oslo"] == seen["Berlin"] == (None, None)
+            assert all(time.year >= 2025 for time in seen["Bergen"])
+            assert "1969" not in info._repr_html_()
+
+
+def test_who_joins_a_stream_that_has_a_bound_asks_for_no_summary(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rt.createStream(path, SCHEMA, producers=["Berln"])
+    feed(path, "Berln", "10:00")
+    with open_store(path) as store:
+        monkeypatch.setattr(type(store), "summary", lambda _: pytest.fail("a round trip"))
+    feed(path, "Berlin", "10:00")

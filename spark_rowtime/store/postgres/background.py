@@ -10,6 +10,7 @@ class Background:
     def __init__(self, name: str) -> None:
         self._name = name
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         self.ending = threading.Event()
 
     @property
@@ -22,10 +23,11 @@ class Background:
 
         Raises RuntimeError if the system has no thread for it.
         """
-        if not self.busy and not self.ending.is_set():
-            thread = threading.Thread(target=work, name=self._name, daemon=True)
-            thread.start()
-            self._thread = thread
+        with self._starting:
+            if not self.busy and not self.ending.is_set():
+                thread = threading.Thread(target=work, name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
 
     def end(self, seconds: float) -> None:
         """Waits until the work is done; no longer than ``seconds``, then it is asked to stop. None begins after it."""

@@ -36,6 +36,10 @@ _STREAM = "SELECT id, name, uuid, schema, settings, ancestors FROM rowtime.strea
 _CREATE = (
     "INSERT INTO rowtime.streams (name, uuid, schema, settings, ancestors) VALUES (%s, %s, %s, %s, %s) RETURNING id"
 )
+_CREATE_NUMBERED = (
+    "INSERT INTO rowtime.streams (name, uuid, schema, settings, ancestors, id) OVERRIDING SYSTEM VALUE "
+    "VALUES (%s, %s, %s, %s, %s, %s) RETURNING id"
+)
 _DATABASE = "SELECT current_database(), pg_postmaster_start_time()"
 """What tells databases apart, however a path names their server."""
 _Result = TypeVar("_Result")
@@ -89,14 +93,17 @@ def insert_stream(
     schema: pa.Schema,
     settings: StreamSettings,
     ancestors: Mapping[str, int],
+    number: int | None = None,
 ) -> int:
-    """Adds a stream with the id ``name``, without events.
+    """Adds a stream with the id ``name``, without events. Returns its number: ``number``, if that is given.
 
-    Raises StreamExistsError if a copy, which does not hold the lock of the tables, has made a stream of that name.
+    Raises StreamExistsError if there is a stream at that path.
     """
+    given = () if number is None else (number,)
     values = (schema.serialize().to_pybytes(), json.dumps(asdict(settings)), json.dumps(dict(ancestors)))
     try:
-        row = cursor.execute(_CREATE, (where.stream, name, *values)).fetchone()
+        create = _CREATE if number is None else _CREATE_NUMBERED
+        row = cursor.execute(create, (where.stream, name, *values, *given)).fetchone()
     except psycopg.errors.UniqueViolation:
         raise _exists(where) from None
     assert row is not None

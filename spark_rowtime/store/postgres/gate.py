@@ -14,6 +14,8 @@ SNAPSHOTS = 0x726F7773 << 32
 
 READERS = 0x726F7772 << 32
 """The advisory locks ``rowr``, and then the stream's number: see :func:`registering`."""
+COPIES = 0x726F7763 << 32
+"""The advisory locks ``rowc``, and then the stream's number: see :func:`copied`."""
 
 
 def gate(stream: int) -> int:
@@ -51,3 +53,8 @@ def registering(stream: int) -> Statement:
 def removing(stream: int) -> Statement:
     """Returns the statement that keeps readers from registering until the transaction, which removes rows, ends."""
     return "SELECT pg_advisory_xact_lock(%s)", (READERS + stream,)
+
+
+def copied(stream: int) -> int:
+    """Returns the number of the lock that a copy into the database has until it ends; see :mod:`.copies`."""
+    return COPIES + stream

@@ -43,6 +43,7 @@ from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.postgres import (
     accounts,
     contents,
+    copies,
     heads,
     key_floors,
     log,
@@ -483,6 +484,7 @@ class PostgresStore(LedgerStore):
         return self.objects is not None and self._ownership(self.objects, self._access(self._connection)).owns()
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
+        self._connection.call(lambda connection: copies.remove_interrupted(connection, self.path))
         return self._collector.collect(age, size, force)
 
     def producers(self) -> list[ProducerInfo]:

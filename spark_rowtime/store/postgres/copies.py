@@ -1,0 +1,92 @@
+"""Copies into the database that are under way: rows under the number of a stream that is not there yet.
+
+A copy writes in many transactions, so that none keeps the server from freeing what commits replace. The last one makes
+the stream. Until then nobody looks for the rows. ``rowtime.unnamed_objects`` notes the copy, and its session has a
+lock. If nobody has the lock, the copy was interrupted: ``gc``, and the next copy, remove what it has left.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from spark_rowtime.errors import RowtimeError
+from spark_rowtime.store.postgres.connection import Statement, run
+from spark_rowtime.store.postgres.gate import copied
+from spark_rowtime.store.postgres.objects import Objects
+from spark_rowtime.store.postgres.owner import Ownership
+
+LOG = logging.getLogger(__name__)
+_NOTE = "INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, 'copying', 0)"
+_FOUND = "SELECT stream, object FROM rowtime.unnamed_objects WHERE state = 'copying'"
+_END = "DELETE FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'copying'"
+_TABLES = (
+    *("events", "trains", "objects", "producers", "rejected", "readers", "key_floors", "accounts", "topic_cuts"),
+    "unnamed_objects",
+)
+"""The tables that a copy writes to before its stream is there. The note of the copy goes last."""
+
+
+def begin(cursor: psycopg.Cursor[Any], stream: int, name: str, objects: Objects | None) -> None:
+    """Notes a copy, of which the session of the cursor has the lock from here on."""
+    place = {} if objects is None else {"location": objects.location, "uuid": objects.stream}
+    cursor.execute("SELECT pg_advisory_lock(%s)", (copied(stream),))
+    cursor.execute(_NOTE, (stream, json.dumps({"name": name, **place})))
+
+
+def end(cursor: psycopg.Cursor[Any], stream: int) -> None:
+    """Ends a copy with the transaction that makes its stream."""
+    cursor.execute(_END, (stream,))
+
+
+def ended(stream: int) -> Statement:
+    """Returns the statement that waits until the server has ended the session of a copy."""
+    return "SELECT pg_advisory_xact_lock(%s)", (copied(stream),)
+
+
+def remove_interrupted(connection: psycopg.Connection[Any], path: str) -> None:
+    """Removes what copies have left whose process or connection has ended. ``path`` is one in the database."""
+    for stream, about in connection.execute(_FOUND).fetchall():
+        with _alone(connection, stream) as alone:
+            if alone and (stream, about) in connection.execute(_FOUND).fetchall():  # it has not ended meanwhile
+                _remove(connection, stream, json.loads(about), path)
+
+
+@contextmanager
+def _alone(connection: psycopg.Connection[Any], stream: int) -> Iterator[bool]:
+    """Yields whether the lock of a copy was free, and keeps it meanwhile."""
+    [alone] = connection.execute("SELECT pg_try_advisory_lock(%s)", (copied(stream),)).fetchone() or (False,)
+    try:
+        yield alone
+    finally:
+        if alone:
+            with suppress(psycopg.Error):  # of a connection that is lost, which holds no lock
+                connection.execute("SELECT pg_advisory_unlock(%s)", (copied(stream),))
+
+
+def _remove(connection: psycopg.Connection[Any], stream: int, about: dict[str, str], path: str) -> None:
+    if "location" in about:
+        objects = Objects(path, about["location"], str(UUID(about["uuid"])))
+        try:
+            _remove_objects(connection, stream, objects)
+        except RowtimeError:
+            LOG.warning(
+                "%s, which a copy has left, could not be removed; the next `rowtime gc` tries again",
+                objects.url(),
+                exc_info=True,
+            )
+            return
+    for table in _TABLES:
+        connection.execute(f"DELETE FROM rowtime.{table} WHERE stream = %s", (stream,))  # noqa: S608
+
+
+def _remove_objects(connection: psycopg.Connection[Any], stream: int, objects: Objects) -> None:
+    owner = Ownership(objects, stream, lambda *statements: run(connection, statements), lambda _: None)
+    if owner.owns():
+        objects.remove_all()
+    else:
+        LOG.warning("%s, which a copy has left, was not removed: it belongs to another database", objects.url())
