@@ -13,6 +13,7 @@ from unit_support import HandClock, accepted, new_sink, new_stream, row
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.memory import STREAMS
 
 HEAD = """
@@ -220,7 +221,7 @@ def test_a_collection_in_the_midst_of_a_commit_of_another_sink_does_not_stop_it(
     with rt.openSink(path, producer="feed", linger="1 hour") as sink:
         sink.sendRow(("2006-09-11T10:00:00Z", 2))
         sink.sendRow(("2006-09-11T10:00:00Z", 3))
-        land, left = sink._store._land, [cycle]
+        land, left = Ledger._land, [cycle]
         del cycle
 
         def collecting(*arguments: object) -> object:
@@ -229,7 +230,7 @@ def test_a_collection_in_the_midst_of_a_commit_of_another_sink_does_not_stop_it(
                 gc.collect()
             return land(*arguments)
 
-        monkeypatch.setattr(sink._store, "_land", collecting)
+        monkeypatch.setattr(Ledger, "_land", collecting)
         sink.flush()
     for thread in threading.enumerate():
         if thread.name == "rowtime-unclosed":
