@@ -1,6 +1,6 @@
 """createStream creates a stream; describeStream reports its state."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -428,6 +428,14 @@ def describeStream(path: str) -> StreamInfo:
         >>> [(producer.name, producer.status.value) for producer in info.producers]
         [('nyse', 'left')]
     """
+    return read_info(path, checkpoint_gone)
+
+
+def read_info(path: str, gone: Callable[[str], bool]) -> StreamInfo:
+    """Does what ``describeStream`` does. ``gone`` says whether the checkpoint of a reader, by its name, is gone.
+
+    That asks the machine about a path which the reader has chosen, so it is not for everybody to know.
+    """
     with open_store(path) as store:
         (clock, due), head = clock_now(store), store.head()
         infos, summary = producers_now(store, due), store.summary()
@@ -441,7 +449,7 @@ def describeStream(path: str) -> StreamInfo:
             head.seq,
             clock.holder(),
             store.horizon().rows,
-            _readers(store),
+            _readers(store, gone),
             store.rejected_removed(),
             tuple(clock.holders()),
             rows_held_back(store),
@@ -496,12 +504,10 @@ def _keys(store: Store, info: ProducerInfo) -> tuple[int, list[tuple[Any, int]]]
     return weakest_known(info.declaration, store.schema, store.keys(info.name), _NAMED)
 
 
-def _readers(store: Store) -> tuple[ReaderDescription, ...]:
+def _readers(store: Store, gone: Callable[[str], bool]) -> tuple[ReaderDescription, ...]:
     found, now = store.readers(), store.now()
     return tuple(
-        ReaderDescription(
-            r.name, r.position.seq, from_micros(now - r.unseen), _unread(store, r.position), checkpoint_gone(r.name)
-        )
+        ReaderDescription(r.name, r.position.seq, from_micros(now - r.unseen), _unread(store, r.position), gone(r.name))
         for r in found
     )
 

@@ -3,9 +3,10 @@
 import fcntl
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spark_rowtime.errors import StoreUnavailableError
@@ -23,17 +24,19 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
     The operating system releases the lock when the process dies. If another process holds it, this one tries again
     for ``patience`` seconds, with ``wait`` between the attempts, and then raises StoreUnavailableError.
     """
-    file = _lock_file(path, producer)
+    folder, name, mode = _lock_file(path, producer)
     try:
         with no_fork():
-            lock = Descriptor(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666))
+            lock = Descriptor(_opened(folder, name, mode))
     except OSError as error:
-        raise StoreUnavailableError(f"The lock of a hosted adapter, {file}, cannot be opened: {error}.") from error
+        raise StoreUnavailableError(
+            f"The lock of a hosted adapter, {folder / name}, cannot be opened: {error}."
+        ) from error
     try:
         while not _locked(lock.fd):
             patience -= LOCK_POLL_SECONDS
             if patience < 0:
-                raise _hosted_already(path, producer, os.pread(lock.fd, 100, 0).decode())
+                raise _hosted_already(path, producer, os.pread(lock.fd, 100, 0).decode(errors="replace"))
             wait(LOCK_POLL_SECONDS)
         os.ftruncate(lock.fd, 0)
         os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
@@ -42,13 +45,44 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
         lock.close()
 
 
-def _lock_file(path: str, producer: str) -> Path:
-    """The lock's file: in the stream's directory, or, if it has none, in the directory for temporary files."""
+def _lock_file(path: str, producer: str) -> tuple[Path, str, int]:
+    """The folder, the name and the mode of the lock's file.
+
+    It is in the stream's directory, or, if it has none, in the folder of this user for temporary files: others could
+    guess its name, and take it.
+    """
     local = without_file(path)
     if "://" not in local:
-        return Path(local) / f"host-{hashlib.sha256(producer.encode()).hexdigest()[:16]}.lock"
-    where = f"{path} {producer} {os.getuid()} {os.getpid() if local.startswith('memory:') else ''}"
-    return Path(tempfile.gettempdir()) / f"rowtime-{hashlib.sha256(where.encode()).hexdigest()[:16]}.lock"
+        return Path(local), f"host-{_digest(producer)}.lock", 0o666
+    where = f"{path} {producer} {os.getpid() if local.startswith('memory:') else ''}"
+    return _own_folder(), f"{_digest(where)}.lock", 0o600
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _own_folder() -> Path:
+    """The folder for the temporary files of this user, which it makes; nobody else may look into it."""
+    folder = Path(tempfile.gettempdir()) / f"rowtime-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise StoreUnavailableError(
+            f"{folder} is not a folder that this user alone has (mode 0700), so somebody else could hold or redirect "
+            "the locks in it. Remove it, or set TMPDIR to a folder of this user for all its processes."
+        )
+    return folder
+
+
+def _opened(folder: Path, name: str, mode: int) -> int:
+    """Opens the file, which no link leads to, in the folder."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode, dir_fd=place)
+    finally:
+        os.close(place)
 
 
 def _locked(fd: int) -> bool:

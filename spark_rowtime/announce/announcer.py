@@ -86,7 +86,7 @@ def announceTo(
         method: "POST", "PUT" or "GET". None: "POST".
         taken: Statuses of HTTP, such as 409, by which the target says that it has a call that it got before. They
             count as taken, as 2xx does. None: no others.
-        timeout: How long to wait for a connection, and for each part of an answer. None: 30 seconds.
+        timeout: How long a whole call may take. None: 30 seconds.
         retries: How many times in a row a call is repeated that the target does not take, after 1 s, 2 s and so on up
             to 60 s, or later if the target asks for it by ``Retry-After``. None: 10 times, about 5 minutes; with
             ``follow=True`` without a limit.

@@ -2,7 +2,10 @@
 
 import logging
 import re
+import socket
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +20,8 @@ from spark_rowtime.types.extras import import_extra
 
 LONGEST_WAIT_SECONDS = 3600.0
 """The longest time for which a server may ask to be left alone."""
+LOG = logging.getLogger("spark_rowtime.announce")
+_TOO_LATE = "no answer within the time limit"
 _SHOWN_BYTES = 300
 """How much of an answer an error shows."""
 _READ_BYTES = 1 << 20
@@ -41,27 +46,45 @@ class HttpClient:
     """
 
     def __init__(self, timeout: float, secrets: list[str]) -> None:
-        self.secrets = secrets
+        self.secrets, self._warned = secrets, False
         self._urllib3 = import_extra("urllib3", "announce", "An announcement over HTTP")
         limit = self._urllib3.Timeout(connect=timeout, read=timeout)
         self._pool = self._urllib3.PoolManager(timeout=limit, retries=False, maxsize=1)
+        self._deadline = _Deadline(timeout)
+        self._pool.pool_classes_by_scheme = {
+            scheme: self._deadline.watching(pool) for scheme, pool in self._pool.pool_classes_by_scheme.items()
+        }
         self._filter = _Hiding(secrets)
         logging.getLogger("urllib3.connectionpool").addFilter(self._filter)
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
         """Sends a request, and returns the answer."""
         request = f"{method} {place(url)}"
+        self._warn_of(url)
         try:
-            response = self._pool.request(
-                method, url, headers=dict(headers), body=body, redirect=False, preload_content=False
-            )
-            with response:
-                text = response.read(_READ_BYTES, decode_content=True).decode(errors="replace")
+            with self._deadline:
+                response = self._pool.request(
+                    method, url, headers=dict(headers), body=body, redirect=False, preload_content=False
+                )
+                with response:
+                    text = response.read(_READ_BYTES, decode_content=True).decode(errors="replace")
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
-            raise NotTakenError(self._hidden(f"{request}: {_reason(error)}"), temporary=True) from None
+            reason = _TOO_LATE if self._deadline.passed else _reason(error)
+            raise NotTakenError(self._hidden(f"{request}: {reason}"), temporary=True) from None
+        if self._deadline.passed:
+            raise NotTakenError(f"{request}: {_TOO_LATE}", temporary=True)
         if response.status // 100 == 2:
             return Answer(response.status, text)
         raise self._refused(request, response, text)
+
+    def _warn_of(self, url: str) -> None:
+        """Warns once of secrets that whoever is on the way can read."""
+        if not self._warned and self.secrets and _is_open(url):
+            self._warned = True
+            LOG.warning(
+                "Secrets are sent to %s without encryption: whoever is on the way can read them. Use https://.",
+                place(url),
+            )
 
     def _refused(self, request: str, response: Any, text: str) -> NotTakenError:
         status = response.status
@@ -81,6 +104,47 @@ class HttpClient:
         """Closes the connections."""
         self._pool.clear()
         logging.getLogger("urllib3.connectionpool").removeFilter(self._filter)
+
+
+class _Deadline:
+    """The limit for a whole call. The limits of the client are for each part, and a server may send byte by byte."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self.passed = seconds, False
+        self._socket: socket.socket | None = None
+        self._timer: threading.Timer | None = None
+
+    def watching(self, pool: Any) -> Any:
+        """The class of a pool whose connection can be cut."""
+
+        def connect(connection: Any) -> None:
+            pool.ConnectionCls.connect(connection)
+            self._socket = connection.sock
+
+        watched = type("Watched", (pool.ConnectionCls,), {"connect": connect})
+        return type("WatchedPool", (pool,), {"ConnectionCls": watched})
+
+    def __enter__(self) -> None:
+        self.passed = False
+        self._timer = threading.Timer(self._seconds, self._cut)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        assert self._timer is not None
+        self._timer.cancel()
+
+    def _cut(self) -> None:
+        self.passed = True
+        with suppress(OSError):
+            if self._socket is not None:
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+def _is_open(url: str) -> bool:
+    """Whether a call is readable on its way; one to this machine has none."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
 
 
 class _Hiding(logging.Filter):
@@ -106,7 +170,7 @@ def _reason(error: Exception) -> str:
 
     errors = urllib3.exceptions
     if isinstance(error, errors.TimeoutError) and not isinstance(error, errors.NewConnectionError):
-        return "no answer within the time limit"
+        return _TOO_LATE
     return _CONNECTION.sub("", str(error)) or type(error).__name__
 
 

@@ -64,7 +64,7 @@ from spark_rowtime.types.json_values import dump
     metavar="STATUS",
     help="A status, such as 409, by which the target says that it has a call already; 2xx is one anyway.",
 )
-@click.option("--timeout", help="How long to wait for a connection, and for each part of an answer.  [default: 30 s]")
+@click.option("--timeout", help="How long a whole call may take.  [default: 30 s]")
 @click.option(
     "--retries",
     type=click.IntRange(0, 1_000_000),

@@ -38,6 +38,7 @@ class Chain:
     def of_stream(self, stream: StreamState, needs: int | None) -> list[Step]:
         """The links up to the stream. ``needs``: the time that it must reach; None: any."""
         self._visited.add(stream.stream)
+        stream = stream if self._reach.shows_values else stream.without_values()
         finding = finding_of(stream, END if needs is None else needs, self._silent_after)
         who = stream.holders[0] if stream.holders else finding.about if finding else None
         steps = self._before(stream, who, needs, finding)

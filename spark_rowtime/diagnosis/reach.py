@@ -17,6 +17,9 @@ class Reach(ABC):
     user and options.
     """
 
+    shows_values = True
+    """Whether the answer may have values of rows."""
+
     def __init__(self) -> None:
         self.not_followed: list[str] = []
         """The streams that accounts have named, and to which the answer must not lead, as they are shown."""

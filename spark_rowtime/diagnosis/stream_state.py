@@ -1,6 +1,6 @@
 """StreamState: what a stream tells about its bound and its producers, read once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from spark_rowtime.bounds.clock import COUNTING, Status
@@ -56,6 +56,13 @@ class StreamState:
             {name: _weakest(store, infos[name]) for name in holders if declares_keys(infos[name].declaration)},
         )
 
+    def without_values(self) -> Self:
+        """The same for who must not learn values of rows."""
+        hidden: dict[str, list[tuple[object, int]]] = {}
+        for name, weakest in self.weakest_keys.items():
+            hidden[name] = [(_HIDDEN, at) for _, at in weakest]
+        return replace(self, weakest_keys=hidden)
+
     @property
     def holder(self) -> ProducerInfo | None:
         """The producer that holds the bound; None if the stream waits for nobody."""
@@ -92,6 +99,16 @@ class StreamState:
         """The farthest time that a producer has promised, or that a row has."""
         floors = [p.floor for p in self.producers.values() if p.floor is not None and p.status is not Status.COMPLETE]
         return max([*floors, *([] if self.largest is None else [self.largest])], default=None)
+
+
+class _Hidden:
+    """Stands for a value."""
+
+    def __repr__(self) -> str:
+        return "(not shown here)"
+
+
+_HIDDEN = _Hidden()
 
 
 def _weakest(store: Store, info: ProducerInfo) -> list[tuple[object, int]]:

@@ -13,13 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from spark_rowtime.admin.description import described
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamNotFoundError
 from spark_rowtime.serve.guard import Guard
 from spark_rowtime.serve.metrics import registry_of
 from spark_rowtime.serve.served import Served
+from spark_rowtime.serve.state import read_shown, shown
 from spark_rowtime.serve.watcher import Watcher
-from spark_rowtime.stream import describeStream
 from spark_rowtime.types.json_values import dump
 
 PAGE = Path(__file__).with_name("page")
@@ -65,7 +64,7 @@ class _Pages:
 
     async def describe(self, request: Request) -> Response:
         path = self._stream(request)
-        return _json(described(await run_in_threadpool(describeStream, path)))
+        return _json(shown(await run_in_threadpool(read_shown, path)))
 
     async def why(self, request: Request) -> Response:
         path, at = self._stream(request), request.query_params.get("at")

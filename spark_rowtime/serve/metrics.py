@@ -12,7 +12,8 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.serve.served import Served
-from spark_rowtime.stream import StreamInfo, describeStream
+from spark_rowtime.serve.state import read_shown
+from spark_rowtime.stream import StreamInfo
 
 LOG = logging.getLogger("spark_rowtime")
 _STREAM = {
@@ -65,7 +66,7 @@ def registry_of(served: Served) -> CollectorRegistry:
 
 def _info(path: str) -> StreamInfo | None:
     try:
-        return describeStream(path)
+        return read_shown(path)
     except RowtimeError:
         return None
     except Exception:  # one stream with something unheard of in it must not hide the others

@@ -52,6 +52,8 @@ class Served:
 class _OnlyServed(Reach):
     """The streams that are served, as their paths were given."""
 
+    shows_values = False
+
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__()
         self._paths = {place_of(path): path for path in paths}

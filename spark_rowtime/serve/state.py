@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from spark_rowtime.admin.description import show_bound, warnings
+from spark_rowtime.admin.description import described, show_bound, warnings
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.base import LastSeen, ProducerInfo, Store
 from spark_rowtime.store.current_state import clock_now
 from spark_rowtime.store.held_back import rows_held_back
-from spark_rowtime.stream import StreamInfo, waits_for
+from spark_rowtime.stream import StreamInfo, read_info, waits_for
 from spark_rowtime.types.schema import show_schema
 
 Value = dict[str, Any]
@@ -96,6 +96,26 @@ def _milliseconds(micros: int | None) -> float | None:
     return None if micros is None else micros / 1000
 
 
+_NOT_SHOWN = ("checkpoint", "keys", "weakestKeys", "cut")
+"""What a visitor does not learn of a producer: where its feed stands, and values of its rows."""
+
+
+def read_shown(path: str) -> StreamInfo:
+    """Does what ``describeStream`` does, and asks for no path of this machine that a reader has chosen."""
+    return read_info(path, lambda _: False)
+
+
+def shown(info: StreamInfo) -> Value:
+    """The JSON of ``rowtime describe``, without what a visitor must not learn."""
+    value = described(info)
+    for producer in value["producers"]:
+        for name in _NOT_SHOWN:
+            del producer[name]
+    for reader in value["readers"]:
+        del reader["checkpointGone"]
+    return value
+
+
 def details_of(info: StreamInfo) -> Value:
     """Returns the facts about a stream that change rarely."""
     return {
@@ -103,9 +123,6 @@ def details_of(info: StreamInfo) -> Value:
         "settings": {name: str(value) for name, value in info.settings.items()},
         "removed": info.removed,
         "forgotten": info.forgotten,
-        "readers": [
-            {"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen, "checkpointGone": r.checkpointGone}
-            for r in info.readers
-        ],
+        "readers": [{"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen} for r in info.readers],
         "warnings": warnings(info),
     }

@@ -12,10 +12,18 @@ from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.serve.reasons import reasons_of
 from spark_rowtime.serve.served import Served
-from spark_rowtime.serve.state import State, Value, bound_value, details_of, producer_value, read_state, read_times
+from spark_rowtime.serve.state import (
+    State,
+    Value,
+    bound_value,
+    details_of,
+    producer_value,
+    read_shown,
+    read_state,
+    read_times,
+)
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Rejection, Store
-from spark_rowtime.stream import describeStream
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_error
 
@@ -127,7 +135,7 @@ class WatchedStream:
         reasons, details = self._reasons, self._details
         self._reasons = reasons_of(self._served.why(self.path))
         if detailed:
-            self._details = details_of(describeStream(self.path))
+            self._details = details_of(read_shown(self.path))
         return {
             **({"why": self._reasons} if self._reasons != reasons else {}),
             **({"details": self._details} if self._details != details else {}),

@@ -1,7 +1,10 @@
 """Announcements over HTTP, against a real server that fails, hangs and dies: all in order, none left out."""
 
 import logging
+import socket
 import sys
+import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -82,6 +85,41 @@ def test_after_all_repetitions_it_gives_up_and_the_next_run_begins_with_that_hou
     assert caught.value.values == {"stream": path, "period": "2006-09-11T10:00:00", "status": 504, "attempts": 3}
     assert announce(path, server.url) == (["10", "11"], [])
     assert taken(server) == ["09", "10", "11"]
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"])
+def test_a_server_that_sends_byte_by_byte_is_given_up(begin: bytes) -> None:
+    """The limit is for the whole call."""
+    over = threading.Event()
+
+    def drip(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.recv(65536)
+            client.sendall(begin)
+            while not over.wait(0.05):
+                client.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=lambda: [drip(listening.accept()[0]) for _ in range(2)])
+        thread.start()
+        try:
+            with pytest.raises(rt.AnnouncementError, match="no answer within the time limit"):
+                announce(three_hours(), f"http://127.0.0.1:{listening.getsockname()[1]}/", delays=(1.0,))
+        finally:
+            over.set()
+            thread.join(20)
+
+
+def test_a_token_in_clear_is_warned_of_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    to = "http://hooks.invalid/x"
+    for headers in ({"Authorization": "Bearer {env:TOKEN}"}, {"X-Kind": "hours"}):
+        with pytest.raises(rt.AnnouncementError):
+            announce(three_hours(), to, delays=(1.0,), headers=headers)
+    said = [record.getMessage() for record in caplog.records if "without encryption" in record.getMessage()]
+    assert len(said) == 1
+    assert "http://hooks.invalid" in said[0]
+    assert SECRET not in caplog.text
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 401, 403, 404, 422])

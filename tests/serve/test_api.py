@@ -65,6 +65,7 @@ def test_api_has_what_describe_and_why_say(orders: str, serve: Serve) -> None:
     shown = CliRunner().invoke(main, ["describe", orders, "--json"]).stdout
     answer = json.loads(get(server, "api/describe"))
     assert {**answer, "producers": None} == {**json.loads(shown), "producers": None}
+    assert "checkpoint" not in answer["producers"][0]
     assert json.loads(get(server, "api/streams")) == {"streams": [orders]}
     why = json.loads(get(server, f"api/why?at={AT_TEN}&stream={quote(orders)}"))
     assert (why["complete"], why["holder"], why["cause"]) == (False, "Oslo", "expected")

@@ -73,7 +73,7 @@ def test_what_nobody_has_thought_of_is_said_of_its_stream_alone(
         return whole(path, *args)
 
     served = Served([orders, other])
-    place = (watched, "describeStream") if call == "describe" else (served, "why")
+    place = (watched, "read_shown") if call == "describe" else (served, "why")
     whole = getattr(*place)
     monkeypatch.setattr(*place, breaks)
     streams = [watched.WatchedStream(path, served) for path in (other, orders)]
@@ -114,3 +114,26 @@ def test_as_many_look_as_may_and_questions_are_answered(orders: str, serve: Serv
             for _ in range(64):
                 pages.enter_context(urllib.request.urlopen(f"{server.url}api/live", timeout=20)).readline()
         assert json.loads(get(server, "api/streams")) == {"streams": [orders]}
+
+
+def test_a_visitor_learns_no_checkpoint_no_values_of_keys_and_no_files(
+    orders: str, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rt.closeProducer(orders, "Oslo")
+    with rt.openSink(orders, producer="Berlin", inOrderPer="n") as sink:
+        for second in range(3):
+            sink.sendRow((f"2026-01-05T10:00:0{second}Z", 777_000 + second))
+        sink.flush(checkpoint="s3cret-place")
+        for name in ("gone", "there"):
+            rt.openReader(orders, name=f"file:{tmp_path}/{name}/sources/0").close()
+        (tmp_path / "there").mkdir()
+        server = serve(orders)
+        answers = [
+            get(server, path) for path in ("api/describe", "api/why", "api/why?at=2026-01-05T11:00:00Z", "metrics")
+        ]
+        with urllib.request.urlopen(f"{server.url}api/live", timeout=20) as live:
+            answers += [next(line for line in live if part in line) for part in (b'"full": true', b'"why"')]
+    assert b'"key"' in answers[2]
+    for answer in answers:
+        for secret in (b"s3cret-place", b"77700", b"checkpointGone", b"checkpoint is gone"):
+            assert secret not in answer, (secret, answer)

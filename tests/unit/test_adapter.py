@@ -362,3 +362,43 @@ def test_a_stream_is_hosted_under_any_form_of_its_path(tmp_path: Path, form: str
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
     with only_host(path, "feed", 0, lambda _: None):
         assert list((tmp_path / "s.rowtime").glob("host-*.lock"))
+
+
+@pytest.mark.parametrize("trap", ["a link", "of everybody", "a file"])
+def test_the_locks_of_streams_without_a_folder_are_where_nobody_else_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trap: str
+) -> None:
+    """Somebody who shares the folder for temporary files must not hold the lock, nor have another file emptied."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    own, theirs = tmp_path / f"rowtime-{os.getuid()}", tmp_path / "theirs"
+    theirs.mkdir(mode=0o700)
+    with only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
+        (lock,) = own.iterdir()
+        assert (own.stat().st_mode & 0o777, lock.stat().st_mode & 0o777) == (0o700, 0o600)
+    lock.unlink()
+    own.rmdir()
+    if trap == "a link":
+        own.symlink_to(theirs)
+    elif trap == "of everybody":
+        own.mkdir()
+        own.chmod(0o777)
+    else:
+        own.write_text("")
+    with (
+        pytest.raises(rt.StoreUnavailableError, match="this user alone"),
+        only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None),
+    ):
+        pass
+    assert list(theirs.iterdir()) == []
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
+        (lock,) = (tmp_path / f"rowtime-{os.getuid()}").iterdir()
+    lock.unlink()
+    (tmp_path / "notes").write_text("mine")
+    lock.symlink_to(tmp_path / "notes")
+    with pytest.raises(rt.StoreUnavailableError), only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
+        pass
+    assert (tmp_path / "notes").read_text() == "mine"

@@ -157,7 +157,7 @@ export class StreamView {
       row.rowtime.text, row.producer,
       `${row.reason === "late" ? "late, below" : "too far ahead of"} ${row.bound}${row.boundOf ? `, ${row.boundOf}` : ""}`]));
     fill(this.part(".readers"), (this.details.readers ?? []).map(r =>
-      [r.name, String(r.unread), `${r.seen}${r.checkpointGone ? ", its checkpoint is gone" : ""}`]));
+      [r.name, String(r.unread), r.seen]));
     const list = this.part(".warnings");
     const warnings = this.details.warnings ?? [];
     if (list.children.length !== warnings.length || warnings.some((text, i) => list.children[i].textContent !== text)) {
