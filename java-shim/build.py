@@ -37,7 +37,6 @@ _OTHERS = (
     ("org.apache.hadoop", "hadoop-client-api", "${hadoop.version}"),
     ("com.fasterxml.jackson.core", "jackson-databind", "${fasterxml.jackson.version}"),
     ("com.esotericsoftware", "kryo-shaded", "4.0.2"),
-    ("net.razorvine", "pickle", "1.5"),
     ("org.scala-lang", "scala-reflect", "${scala.version}"),
 )
 """What Spark's classes name in the signatures that the extension uses, in the versions that Spark's own project has."""
