@@ -78,8 +78,9 @@ def test_the_chain_goes_through_the_query_to_the_feed_that_holds_it(
     hourly = str(tmp_path / "hourly.rowtime")
     rt.createStream(hourly, SCHEMA)
     Query(orders, hourly, "hourly counts").batch()
-    page = open_page(serve(hourly).url)
-    chain = page.get_by_role("table", name="From the feed that holds").get_by_role("rowheader")
+    page = open_page(serve(hourly, orders).url)  # the chain leads to streams that are served
+    chains = page.get_by_role("table", name="From the feed that holds")
+    chain = chains.filter(has_text="hourly counts").get_by_role("rowheader")
     expect(chain).to_have_count(4)
     links = (("producer", "Berlin"), ("stream", orders), ("query", "hourly counts"), ("stream", hourly))
     for place, (kind, name) in enumerate(links):
