@@ -18,7 +18,7 @@ HEADING = "## Keys that Python and Java share"
 OURS = ("rowtime.", "spark.rowtime.")
 """How the local properties, the metadata and the settings of this library begin."""
 DRAIN = "drain"
-"""The folder of the Python files that write tables and topics, whose properties also begin so. Java has none of them."""
+"""The folder of the Python files that write tables, whose properties also begin so. Java has none of them."""
 FILES = "rowtime-"
 """How its files in the checkpoint begin, which only Java writes. Python has other files that begin so."""
 JSON_CLASSES = ("OffsetJson", "Planner", "Questions", "NativePlan")
@@ -95,7 +95,7 @@ def test_the_class_of_the_extension_is_there() -> None:
 
 
 def test_every_name_of_ours_in_python_is_listed() -> None:
-    files = [file for file in PYTHON.rglob("*.py") if file.parent.name != DRAIN]
+    files = [file for file in PYTHON.rglob("*.py") if DRAIN not in file.parts]
     found = {s for file in files for s in _python_strings(file) if s.startswith(OURS)}
     assert found <= KEYS
     assert "rowtime.follows" in found
