@@ -63,7 +63,7 @@ def sent(request: pytest.FixtureRequest) -> Any:
 def message(text: str, offset: int = 0) -> Any:
     """A message with this value."""
     place = {"offset": lambda: offset, "topic": lambda: "t", "partition": lambda: 0}
-    return SimpleNamespace(value=text.encode, key=lambda: None, **place)
+    return SimpleNamespace(value=text.encode, key=lambda: None, leader_epoch=lambda: None, **place)
 
 
 @pytest.mark.parametrize(("kind", "number"), EXACT)
