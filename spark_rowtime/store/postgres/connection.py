@@ -249,9 +249,11 @@ class Connection:
         return self._connection is not None and (self._connection.broken or self._connection.closed)
 
     def _end_transaction(self) -> None:
+        """Ends the transaction, if that has not happened. psycopg drops all statements of the session with it."""
+        if self._connection is not None:
+            PREPARED.pop(self._connection, None)
         if self._connection is not None and self._connection.info.transaction_status:
             try:
-                PREPARED.pop(self._connection, None)  # psycopg drops all statements that the session has prepared
                 self._connection.execute("ROLLBACK")
             except psycopg.Error:
                 self._drop()
