@@ -24,7 +24,7 @@ class Span:
 class Calendar:
     """Divides time into periods of a unit, which begin where the clocks of a zone say so.
 
-    Laws (tests/unit/test_announce_calendar.py, over many zones):
+    Laws (tests/announce/test_calendar.py, over many zones):
 
     - *partition*: each moment lies in one period, and the next one begins where a period ends.
     - *complete*: if ``merges`` is true, no moment from the end of a period on has a clock time that belongs to it, and

@@ -120,6 +120,8 @@ class _Deadline:
         def connect(connection: Any) -> None:
             pool.ConnectionCls.connect(connection)
             self._socket = connection.sock
+            if self.passed:  # meanwhile
+                self._cut()
 
         watched = type("Watched", (pool.ConnectionCls,), {"connect": connect})
         return type("WatchedPool", (pool,), {"ConnectionCls": watched})

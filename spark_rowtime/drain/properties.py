@@ -12,8 +12,6 @@ QUERY, BATCH = "rowtime.query", "rowtime.batch"
 COMMIT = "rowtime.commit"
 """A mark of a commit into a Delta table, different for each, by which its writer knows it where the answer was lost."""
 KEYS = (BOUND, STRICT, POSITION, QUERY, BATCH)
-MARKS = (POSITION, QUERY)
-"""Each commit that spark-rowtime makes has one of these."""
 
 
 def bound_properties(bound: RowtimeBound | None) -> dict[str, str]:

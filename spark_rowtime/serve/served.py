@@ -9,7 +9,7 @@ from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.why import explain
 from spark_rowtime.errors import RowtimeError, StreamNotFoundError
 from spark_rowtime.store import list_stores, open_store
-from spark_rowtime.store.place import place_of
+from spark_rowtime.store.place import Place, place_of
 
 LOG = logging.getLogger("spark_rowtime")
 LIST_SECONDS = 10.0
@@ -26,14 +26,15 @@ class Served:
         self._folders = [path for path in dict.fromkeys(paths) if not _is_stream(path)]
         self._streams = [path for path in dict.fromkeys(paths) if path not in self._folders]
         self._listed: dict[str, list[str]] = {}
-        self._due = 0.0
+        self._due = self._places_due = 0.0
+        self._places: dict[Place, str] = {}
         self.paths()
 
     def paths(self) -> list[str]:
         """Returns the paths of the streams, in the order in which they were named."""
         if self._folders and time.monotonic() >= self._due:
             self._listed = {folder: self._list(folder) for folder in self._folders}
-            self._due = time.monotonic() + LIST_SECONDS
+            self._due, self._places_due = time.monotonic() + LIST_SECONDS, 0.0
         return list(dict.fromkeys([*self._streams, *(path for paths in self._listed.values() for path in paths)]))
 
     def _list(self, folder: str) -> list[str]:
@@ -46,7 +47,15 @@ class Served:
 
     def why(self, path: str, at: str | None = None) -> Explanation:
         """Does what ``rt.why`` does for a stream that is served, and leads only to streams that are served."""
-        return explain(path, at, _OnlyServed(self.paths()))
+        return explain(path, at, _OnlyServed(self))
+
+    def path_at(self, place: Place) -> str | None:
+        """Returns the path of the stream there. To look for the places of all paths for each answer would be slow."""
+        paths = self.paths()
+        if time.monotonic() >= self._places_due:
+            self._places = {place_of(path): path for path in paths}
+            self._places_due = time.monotonic() + LIST_SECONDS
+        return self._places.get(place)
 
 
 class _OnlyServed(Reach):
@@ -54,13 +63,13 @@ class _OnlyServed(Reach):
 
     shows_values = False
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, served: Served) -> None:
         super().__init__()
-        self._paths = {place_of(path): path for path in paths}
+        self._served = served
 
     def _path_of(self, stored: str) -> str | None:
         try:
-            return self._paths.get(place_of(stored))
+            return self._served.path_at(place_of(stored))
         except RowtimeError:
             return None
 

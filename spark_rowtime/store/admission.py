@@ -16,6 +16,7 @@ from spark_rowtime.errors import (
     InvalidOptionError,
     LateRowError,
     ProducerFencedError,
+    StoreUnavailableError,
     StreamCompleteError,
 )
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
@@ -207,6 +208,15 @@ def never_attached(producer: str, known: Iterable[str], path: str) -> InvalidOpt
         f"No producer {producer!r} was ever attached to {path}.{hint} Its producers are: "
         f"{', '.join(map(repr, names[:10])) or 'none'}{', ...' if len(names) > 10 else ''}.",
         producer=producer,
+        path=path,
+    )
+
+
+def interrupted(path: str) -> StoreUnavailableError:
+    """Returns the error for a call within another one, as of a signal's handler: both would follow the same event."""
+    return StoreUnavailableError(
+        f"A call on the stream at {path} was made while another one was interrupted in the same thread, as by a "
+        "signal's handler. Nothing of this call has landed; call it again after the other has returned.",
         path=path,
     )
 

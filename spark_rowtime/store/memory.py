@@ -20,7 +20,7 @@ from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, SinkClosedError
-from spark_rowtime.store.admission import Cuts
+from spark_rowtime.store.admission import Cuts, interrupted
 from spark_rowtime.store.base import (
     FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
@@ -107,6 +107,8 @@ class _Stream:
     readers: dict[str, tuple[Position, int]] = field(default_factory=dict)
     accounts: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     horizon: int = 0
+    deciding: bool = False
+    """Whether a page is open."""
 
     @property
     def head(self) -> Head:
@@ -124,7 +126,7 @@ class _Stream:
 
     def copied(self, path: str) -> "_Stream":
         """Returns what a copy at ``path`` begins with."""
-        copy = replace(self, place=path, changed=_Lock(path))
+        copy = replace(self, place=path, changed=_Lock(path), deciding=False)
         for name in ("log", "producers", "forgotten", "rejections", "keys", "cuts", "readers"):
             setattr(copy, name, getattr(self, name).copy())
         copy.accounts = {key: value for key, value in self.accounts.items() if key[0] == WRITER}
@@ -262,9 +264,15 @@ class MemoryStore(LedgerStore):
     def _page(self) -> Iterator[_MemoryPage]:
         with self._state.changed:
             self._require()
-            page = _MemoryPage(self._state, self._uptime(), self.now)
-            yield page
-            page.land(self.settings.retainRejected)
+            if self._state.deciding:
+                raise interrupted(self.path)
+            try:
+                self._state.deciding = True
+                page = _MemoryPage(self._state, self._uptime(), self.now)
+                yield page
+                page.land(self.settings.retainRejected)
+            finally:
+                self._state.deciding = False
 
     def _decide(self, decision: Callable[[Ledger], Result], *about: str) -> Result:  # noqa: ARG002
         with self._page() as page:

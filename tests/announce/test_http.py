@@ -87,10 +87,16 @@ def test_after_all_repetitions_it_gives_up_and_the_next_run_begins_with_that_hou
     assert taken(server) == ["09", "10", "11"]
 
 
-@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"])
-def test_a_server_that_sends_byte_by_byte_is_given_up(begin: bytes) -> None:
-    """The limit is for the whole call."""
-    over = threading.Event()
+HEADERS, BODY = b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"
+
+
+@pytest.mark.parametrize(("begin", "resolving"), [(HEADERS, 0), (BODY, 0), (BODY, 0.6)])
+def test_a_server_that_sends_byte_by_byte_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, begin: bytes, resolving: float
+) -> None:
+    """The limit is for the whole call, also if its time passes while the name is resolved."""
+    over, resolve = threading.Event(), socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *name: over.wait(resolving) or resolve(*name))
 
     def drip(client: socket.socket) -> None:
         with client, suppress(OSError):

@@ -19,7 +19,8 @@ CORE = """
 import json, subprocess, sys
 import spark_rowtime as rt
 import spark_rowtime.adapter.process, spark_rowtime.announce.announcer, spark_rowtime.cli, spark_rowtime.testing
-import spark_rowtime.kafka.address, spark_rowtime.serve, spark_rowtime.tables.open, spark_rowtime.diagnosis.why
+import spark_rowtime.drain.kafka.address, spark_rowtime.drain.tables.open
+import spark_rowtime.serve, spark_rowtime.diagnosis.why
 
 rt.createStream("orders.rowtime", "rowtime TIMESTAMP NOT NULL, n INT")
 with rt.openSink("orders.rowtime", producer="Berlin") as sink:
@@ -62,7 +63,7 @@ def test_the_wheel_has_a_jar_for_each_version_and_the_same_bytes_each_time(dist:
     assert sorted(name for name in names if name.endswith(".jar")) == [
         f"spark_rowtime/jars/spark-rowtime_spark{minor}.jar" for minor in VERSIONS
     ]
-    assert "pyspark_rowtime.py" in names
+    assert {"pyspark_rowtime.py", "spark_rowtime/store/postgres/plain_commit.sql"} <= set(names)
     hatchling(ROOT, tmp_path)
     for pattern in ("*.whl", "*.tar.gz"):
         assert one(dist, pattern).read_bytes() == one(tmp_path, pattern).read_bytes()

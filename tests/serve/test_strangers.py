@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.serve import served as served_module
 from spark_rowtime.serve import watched
 from spark_rowtime.serve.served import Served
 from tests.diagnosis.test_not_followed import SECRET, stream_at, written_by_query
@@ -80,6 +81,18 @@ def test_what_nobody_has_thought_of_is_said_of_its_stream_alone(
     for _ in range(2):
         said = [stream.look() for stream in streams]
     assert ("TypeError" in said[0]["error"], said[1]["error"]) == (True, None)
+
+
+def test_the_places_of_all_streams_are_not_looked_up_for_each_answer(
+    orders: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hourly = stream_at(tmp_path / "hourly")
+    written_by_query(hourly, orders)
+    served, asked, place_of = Served([hourly, orders]), list[str](), served_module.place_of
+    monkeypatch.setattr(served_module, "place_of", lambda path: (asked.append(path), place_of(path))[1])
+    for _ in range(3):
+        assert not served.why(hourly, AT).notFollowed
+    assert asked.count(hourly) == 1
 
 
 @contextmanager

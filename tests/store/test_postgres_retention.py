@@ -183,7 +183,8 @@ def test_two_commits_at_once_begin_one_removal(monkeypatch: pytest.MonkeyPatch) 
         if not others:
             others.append(Thread(target=background.start, args=(work,)))
             start(others[0])
-            others[0].join(0.2)  # it has to wait
+            others[0].join(10)  # it leaves the work to this one
+            assert not others[0].is_alive()
         start(thread)
 
     monkeypatch.setattr(Thread, "start", start_beside)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store import check_store, create_store, open_shared_store, open_store
+from spark_rowtime.store import check_store, create_store, open_shared_store, open_store, rename_store
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import CLIENT, SERVER_GONE_SECONDS, WAIT_SECONDS
 from spark_rowtime.store.postgres.gate import gate
@@ -257,3 +257,17 @@ def test_after_a_refusal_the_session_has_what_it_is_asked_for(path: str) -> None
             store.attach("a", "holder", "another declaration")
         for turn in range(3):
             assert store.attach("a", f"next holder {turn}", "{}").epoch == 9 + turn
+
+
+def test_after_an_error_within_a_snapshot_the_session_has_what_it_is_asked_for(path: str) -> None:
+    """psycopg ends that transaction by itself, and drops all statements that the session has prepared."""
+    with open_store(path) as store:
+        for turn in range(8):
+            store.producer("a")
+            store.attach("a", f"holder {turn}", "{}")
+        store.detach("a")
+        rename_store(path, f"{path} renamed")
+        with pytest.raises(rt.DataLostError):
+            store.clock()
+        with pytest.raises(rt.DataLostError):
+            store.attach("a", "holder", "{}")

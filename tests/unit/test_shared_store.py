@@ -11,6 +11,7 @@ import pytest
 from unit_support import new_sink
 
 import spark_rowtime as rt
+from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.local import LocalStore
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
@@ -177,9 +178,12 @@ def test_a_stream_is_busy_until_the_last_sink_is_closed(path: str, tmp_path: Pat
     assert [rt.describeStream(name).rows for name in (to, path)] == [1, 2]
 
 
-@pytest.mark.parametrize("step", ["_land", "_writer"])
+@pytest.mark.parametrize("step", ["_land", "_writer", "_land of memory"])
 def test_a_call_within_another_call_is_refused(path: str, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """As by a signal's handler that interrupts a commit, or the write of its rows. The interrupted call lands."""
+    if step == "_land of memory":
+        path = "memory://interrupted"
+        rt.createStream(path, SCHEMA)
     outer, inner = opened(path, 0, linger="1 hour"), opened(path, 1, linger="1 hour")
     for sink in (outer, inner):
         sink.sendRow(row(0))
@@ -187,7 +191,7 @@ def test_a_call_within_another_call_is_refused(path: str, monkeypatch: pytest.Mo
         sink.sendRow(row(1))
     store, refused = outer._store, []
     assert store is inner._store
-    owner, name = (store, "_land") if step == "_land" else (store._writer, "append")
+    owner, name = (store._writer, "append") if step == "_writer" else (Ledger, "_land")
     original = getattr(owner, name)
 
     def interrupted(*arguments: Any) -> Any:

@@ -15,7 +15,7 @@ from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import rejection_rules
-from spark_rowtime.store.admission import Cuts
+from spark_rowtime.store.admission import Cuts, interrupted
 from spark_rowtime.store.base import (
     READER,
     Account,
@@ -129,14 +129,7 @@ class LocalStore(LedgerStore):
     def _require_none_open(self) -> None:
         """Refuses a transaction within another one, as of a signal's handler that interrupted a call."""
         if self._catalog.in_transaction:
-            raise self._interrupted()
-
-    def _interrupted(self) -> StoreUnavailableError:
-        return StoreUnavailableError(
-            f"A call on the stream at {self.path} was made while another one was interrupted in the same thread, as by "
-            "a signal's handler. Nothing of this call has landed; call it again after the other has returned.",
-            path=self.path,
-        )
+            raise interrupted(self.path)
 
     def _close_removed(self) -> None:
         """Closes open segments that other processes have removed, at most once per REMOVED_SECONDS."""
@@ -192,7 +185,7 @@ class LocalStore(LedgerStore):
         assert ends is not None, "an empty batch is not staged"
         with self._guard:
             if self._staging:
-                raise self._interrupted()
+                raise interrupted(self.path)
             self._staging = True
             try:
                 self._require_segment()

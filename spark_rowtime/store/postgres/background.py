@@ -19,15 +19,19 @@ class Background:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, work: Callable[[], None]) -> None:
-        """Begins the work, unless some goes on already, or the end was asked for.
+        """Begins the work, unless some goes on already or is just begun, or the end was asked for.
 
         Raises RuntimeError if the system has no thread for it.
         """
-        with self._starting:
+        if not self._starting.acquire(blocking=False):  # a signal's handler would wait for what it has interrupted
+            return
+        try:
             if not self.busy and not self.ending.is_set():
                 thread = threading.Thread(target=work, name=self._name, daemon=True)
                 thread.start()
                 self._thread = thread
+        finally:
+            self._starting.release()
 
     def end(self, seconds: float) -> None:
         """Waits until the work is done; no longer than ``seconds``, then it is asked to stop. None begins after it."""

@@ -20,6 +20,7 @@ from spark_rowtime.errors import (
     SinkClosedError,
     StoreUnavailableError,
 )
+from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.forks import close_in_children, no_fork
 from spark_rowtime.store.postgres.address import Address
 
@@ -213,12 +214,7 @@ class Connection:
             if self._closed:
                 raise SinkClosedError(f"The stream at {path} was closed. Open it again.", path=path)
             if self._busy:
-                raise StoreUnavailableError(
-                    f"A call on the stream at {path} was made while another one was interrupted in the same thread, as "
-                    "by a signal's handler. Nothing of this call has landed; call it again after the other has "
-                    "returned.",
-                    path=path,
-                )
+                raise interrupted(path)
             self._busy = True
             try:
                 yield
@@ -249,9 +245,11 @@ class Connection:
         return self._connection is not None and (self._connection.broken or self._connection.closed)
 
     def _end_transaction(self) -> None:
+        """Ends the transaction, if that has not happened. psycopg drops all statements of the session with it."""
+        if self._connection is not None:
+            PREPARED.pop(self._connection, None)
         if self._connection is not None and self._connection.info.transaction_status:
             try:
-                PREPARED.pop(self._connection, None)  # psycopg drops all statements that the session has prepared
                 self._connection.execute("ROLLBACK")
             except psycopg.Error:
                 self._drop()
