@@ -1,6 +1,7 @@
 """The jars: one for each minor version of Spark, chosen by the PySpark that is there, with the same bytes each time."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -46,8 +47,15 @@ def test_the_versions_that_are_built_are_those_that_are_offered() -> None:
 def test_the_jar_is_that_of_the_installed_pyspark() -> None:
     said = manifest(Path(rt.jarPath()))
     assert said["Spark-Version"] == MINOR
-    assert pyspark.__version__ in said["Spark-Versions-Tried"].split(", ")
+    assert said["Spark-Versions-Tried"] == pyspark.__version__
     assert said["Implementation-Version"] == rt.__version__
+
+
+@pytest.mark.parametrize("minor", VERSIONS)
+def test_a_jar_says_that_it_was_tried_where_the_tests_run(minor: str) -> None:
+    """On the PySpark that requirements/ names, and on no other."""
+    [tried] = re.findall("^Spark-Versions-Tried: (.*)\r$", build._manifest(minor), re.MULTILINE)
+    assert f"\npyspark=={tried} " in (ROOT / "requirements" / f"spark-{minor}.txt").read_text()
 
 
 def test_a_jar_of_these_sources_is_kept_and_another_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +68,7 @@ def test_a_jar_of_these_sources_is_kept_and_another_is_not(tmp_path: Path, monke
 
 
 @pytest.mark.long
+@pytest.mark.smoke
 def test_a_jar_has_the_same_bytes_whoever_brings_the_classes(tmp_path: Path) -> None:
     """It was made with the installed PySpark, or with what Maven fetches. One of them is made again here."""
     jars = build._fetched(build.COMPILED_WITH[MINOR])
