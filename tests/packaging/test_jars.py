@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,6 +13,7 @@ from typing import Any
 
 import pyspark
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 import spark_rowtime as rt
 from scripts.mavenjars import MissingJarsError
@@ -76,6 +78,20 @@ def test_a_jar_of_these_sources_is_kept_and_another_is_not(tmp_path: Path, monke
     assert build.build_installed().read_bytes() != b"built"
     monkeypatch.setattr(build, "_digest", lambda _: "of other sources")
     assert build.build_installed().read_bytes() == b"built"
+
+
+def test_a_jar_that_is_half_written_is_in_no_wheel(tmp_path: Path) -> None:
+    """As a build that was killed leaves it, or one that runs beside this one."""
+    for name in ("pyproject.toml", ".gitignore"):
+        shutil.copy(ROOT / name, tmp_path)
+    jars = tmp_path / "spark_rowtime" / "jars"
+    jars.mkdir(parents=True)
+    whole = jars / "spark-rowtime_spark4.3.jar"
+    for jar in (whole, whole.with_name(f"{whole.name}.4711")):
+        jar.touch()
+    wheel = WheelBuilder(str(tmp_path))
+    with wheel.config.set_build_data({"artifacts": [], "force_include": {}, "build_hooks": ()}):
+        assert [file.path for file in wheel.recurse_included_files()] == [str(whole)]
 
 
 def test_without_maven_what_needs_it_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
