@@ -21,6 +21,6 @@ def test_every_package_is_on_the_map() -> None:
 
 
 def test_every_java_class_on_the_map_is_there() -> None:
-    named = set(re.findall(r"`([A-Z][a-z]\w+[A-Z]\w+)`", MAP)) - {"RowSink"}
+    named = set(re.findall(r"`([A-Z][a-z]\w+[A-Z]\w+)`", MAP)) - {"RowSink", "AssetTarget"}
     assert len(named) > 5
     assert named <= {path.stem for path in (ROOT / "java-shim").rglob("*.java")}

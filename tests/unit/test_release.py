@@ -104,8 +104,8 @@ class World:
     def log(self):
         """(seq, rowtime, label) of every committed row, without the code under test."""
         return [
-            (entry.seq, time, label)
-            for entry in self.store._log
+            (entry.head.seq, time, label)
+            for entry in self.store._state.log
             if entry.train is not None
             for time, label in listed(entry.train.location)
         ]
@@ -162,7 +162,7 @@ def test_floor(way, actions):
             for seq, time, _ in world.log()
             if seq <= position.seq and position.cut is not None and time >= position.cut
         ]
-        stream = world.store._log[position.seq - 1].floor
+        stream = world.store.at(position.seq).floor
         expected = None if stream is None else min([stream, *left])
         assert position.floor == expected
 

@@ -5,7 +5,7 @@ public final class BuiltFor {
   public static final String MINOR = "4.2";
 
   /** The versions that the tests ran on. */
-  public static final String TRIED = "4.2.0, 4.2.1";
+  public static final String TRIED = "4.2.0";
 
   private BuiltFor() {}
 }
