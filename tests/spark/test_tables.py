@@ -117,7 +117,7 @@ def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused
             in_batch(spark, rt.tableWriter(lake.target("delta"), column), late, 4, floor)
     with pytest.raises(rt.InvalidOptionError, match="there is no streaming query here"):
         write(late, 4)
-    with pytest.raises(rt.InvalidOptionError, match="have no commit that could hold a query's batch"):
+    with pytest.raises(rt.InvalidOptionError, match="has no commit that could hold a query's batch"):
         in_batch(spark, rt.tableWriter(lake.target("parquet"), "at"), late, 4, floor)
 
 

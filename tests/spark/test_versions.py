@@ -109,7 +109,7 @@ def outcome(probe: Callable[[Pipe], None], pipe: Pipe) -> Any:
         assert "DataStreamReader" in str(error)
         return "not in Spark"
     except AnalysisException as error:  # of Spark 4.0, whose sessions cannot have another source of the name
-        assert error.getErrorClass() == "DATA_SOURCE_ALREADY_EXISTS"
+        assert error.getCondition() == "DATA_SOURCE_ALREADY_EXISTS"
         return "not tried"
     except StreamingQueryException as error:
         assert "InvalidOptionError" in str(error)

@@ -48,6 +48,7 @@ def test_a_sink_that_somebody_else_ended_holds_nobody(path: str, by: str, pendin
     for minute in range(2 if pending else 0):
         sink.sendRow((f"2006-09-11T10:0{minute}:00Z", minute))  # the first one is committed at once
     newer = rt.closeProducer(path, "feed") if by == "rowtime close" else rt.openSink(path, producer="feed")
+    gc.collect()  # what other tests have left
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", rt.SinkNotClosedWarning)
         del sink
