@@ -36,8 +36,8 @@ class State(NamedTuple):
 
 
 def read_state(store: Store, path: str) -> State:
-    """Reads what commits change."""
-    (clock, due), head, summary = clock_now(store), store.head(), store.summary()
+    """Reads what commits change. The head first: what lands meanwhile has a later seq, so the next look reads it."""
+    head, (clock, due), summary = store.head(), clock_now(store), store.summary()
     infos, holders = {info.name: _now(info, due) for info in store.producers()}, clock.holders()
     bound, first = as_bound(clock.floor), [name for name in holders if name in infos][:_NAMED]
     complete = bound is not None and bound.isEnd

@@ -104,14 +104,15 @@ class WatchedStream:
         return store.head().seq == self._state.facts["seq"] and store.rejections_end() == self._rejection
 
     def _read(self, store: Store, timed: bool) -> Value | None:
-        """Reads the state, and returns what has changed."""
+        """Reads the state, and returns what has changed. What is rejected meanwhile, the next look reads."""
         before, failed_before, self._error = self._state, self._error, None
+        rejections = store.rejections_end()
         self._state = state = read_state(store, self.path)
         times = read_times(store) if timed else {}
         news = {name: self._producer(name, before, times.get(name)) for name in state.producers}
         moved = [value for name, value in news.items() if value is not self._producers.get(name)]
         gone = [name for name in self._producers if name not in news]
-        self._producers, late = news, self._new_late(store)
+        self._producers, late = news, self._new_late(store, rejections)
         if state.facts.get("holders") != before.facts.get("holders"):
             self._times_due = min(self._times_due, time.monotonic() + REASONS_SECONDS)
         if not (moved or gone or late or failed_before or state.facts != before.facts):
@@ -141,8 +142,7 @@ class WatchedStream:
             **({"details": self._details} if self._details != details else {}),
         }
 
-    def _new_late(self, store: Store) -> list[Value]:
-        end = store.rejections_end()
+    def _new_late(self, store: Store, end: int) -> list[Value]:
         if end <= self._rejection:
             return []
         after = max(self._rejection, end - LATE_ROWS)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.serve import watched
+from spark_rowtime.serve import state, watched
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
 from tests.serve.conftest import SCHEMA
@@ -53,6 +53,35 @@ def test_only_what_changed_is_said(orders: str, stream: WatchedStream) -> None:
         assert message is not None
         assert [row["rowtime"]["text"] for row in message["late"]] == ["2026-01-05T09:00:00Z"]
         assert message["facts"]["rejected"] == 1
+
+
+@pytest.mark.parametrize("part", ["read_state", "clock_now"])
+def test_what_lands_during_a_look_is_said_by_the_next(
+    orders: str, stream: WatchedStream, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    module: Any = watched if part == "read_state" else state
+    read = getattr(module, part)
+    rt.closeProducer(orders, "Oslo")
+    with rt.openSink(orders, producer="Berlin", onLate="reject") as sink:
+        sink.sendRow(("2026-01-05T10:00:00Z", 1))
+        sink.flush()
+
+        def read_and_land(*given: Any) -> Any:
+            monkeypatch.setattr(module, part, read)
+            found = read(*given)
+            sink.sendRow(("2026-01-05T11:00:00Z", 2) if part == "clock_now" else ("2026-01-05T09:00:00Z", 3))
+            sink.flush()
+            return found
+
+        monkeypatch.setattr(module, part, read_and_land)
+        stream.look()
+        stream.look()
+        known = stream.whole()
+        [rejected] = [one["rejected"] for one in known["producers"] if one["name"] == "Berlin"]
+        assert rejected == len(known["late"]) == (part == "read_state")
+        assert known["facts"]["bound"]["text"] == (
+            "2026-01-05T11:00:00Z" if part == "clock_now" else "2026-01-05T10:00:00Z"
+        )
 
 
 def test_of_many_late_rows_the_newest_are_kept(orders: str, stream: WatchedStream) -> None:
