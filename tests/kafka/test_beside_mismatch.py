@@ -89,7 +89,7 @@ def said(kafka: Any, jars: str, folder: Path) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("json", ["7", '[["orders", 0, 4711]]', '{"orders": 4711}', '{"orders": {"0": "4711"}}'])
 def test_offsets_in_another_form_are_refused(spark: Any, json: str) -> None:
-    offsets = spark.sparkContext._jvm.sparkrowtime.source.OffsetJson
+    offsets = spark.sparkContext._jvm.sparkrowtime.python.OffsetJson
     assert offsets.topics('{"orders": {"0": 4711}}').toString() == '{"orders":{"0":4711}}'
     with pytest.raises(Exception, match=r"ShimMismatchError(?s:.)*the offsets of Spark's Kafka source"):
         offsets.topics(json)
