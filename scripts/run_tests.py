@@ -24,7 +24,8 @@ TESTS = {
     ],
     "kafka": ["kafka", "cluster"],
     "quick": [],
-    "store": ["store"],
+    "store": ["store/test_[!op]*.py"],
+    "postgres": ["store/test_[op]*.py"],
 }
 """The tests of each job, the longest job first. Folders that no job names are in the job ``quick``."""
 SELECTED = {"test": "not long", "long": "long or search"}
