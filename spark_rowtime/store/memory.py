@@ -45,7 +45,7 @@ from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.page import Page, ProducerRecord
-from spark_rowtime.store.rejection_rules import Old, going
+from spark_rowtime.store.rejection_rules import Old, going, marked
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
@@ -196,7 +196,7 @@ class _MemoryPage(Page):
         self._cuts.append(logged)
 
     def reject(self, producer: str, number: int, known: Sequence[Rejected], late: Sequence[Rejected]) -> None:
-        kept, new = self._stream.rejections, [*((one, False) for one in known), *((one, True) for one in late)]
+        kept, new = self._stream.rejections, marked(known, late)
         first = (kept[-1].rejection.number if kept else 0) + 1
         for at, (one, is_late) in enumerate(new, first):
             self._rejections.append(_Kept(Rejection(at, producer, self._wall(), one), number, is_late))

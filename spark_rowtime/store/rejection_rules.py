@@ -1,10 +1,12 @@
 """What all stores do alike with rejected rows: how they are divided, and which of them have to go."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
+
+from spark_rowtime.store.base import Rejected
 
 LARGEST_REJECTION_BYTES = 100_000_000
 """A larger rejection is stored in several rows: a tenth of the largest value that SQLite and PostgreSQL accept."""
@@ -30,6 +32,11 @@ def parts(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         return [rows]
     half = rows.num_rows // 2
     return parts(rows.slice(0, half)) + parts(rows.slice(half))
+
+
+def marked(known: Sequence[Rejected], late: Sequence[Rejected]) -> list[tuple[Rejected, bool]]:
+    """Returns all in their order, each with whether only the commit found it: those are what a receipt has."""
+    return [*((one, False) for one in known), *((one, True) for one in late)]
 
 
 def going(oldest: Iterable[Old], size: int, limit: int, added: int) -> list[Old]:

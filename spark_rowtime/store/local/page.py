@@ -15,6 +15,7 @@ from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Stored
 from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.page import Page, ProducerRecord
+from spark_rowtime.store.rejection_rules import marked
 
 
 class LocalPage(Page):
@@ -88,7 +89,7 @@ class LocalPage(Page):
 
     def reject(self, producer: str, number: int, known: Sequence[Rejected], late: Sequence[Rejected]) -> None:
         before, first = rejections.totals(self._catalog), rejections.newest(self._catalog)
-        for rejected, at_commit in [*((one, False) for one in known), *((one, True) for one in late)]:
+        for rejected, at_commit in marked(known, late):
             rejections.add(self._catalog, producer, number, self._wall(), rejected, at_commit)
         rejections.limit(self._catalog, self._schema, before, first, self._settings.retainRejected)
 

@@ -15,6 +15,7 @@ from spark_rowtime.store.postgres import accounts, cuts, key_floors, log, named_
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.records import Stored
 from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.rejection_rules import marked
 
 Rows = list[tuple[Any, ...]]
 
@@ -116,8 +117,7 @@ class PostgresPage(Page):
         cuts.add(self.transaction, logged)
 
     def reject(self, producer: str, number: int, known: Sequence[Rejected], late: Sequence[Rejected]) -> None:
-        rejected = [*((one, False) for one in known), *((one, True) for one in late)]
-        rejections.add(self.transaction, producer, number, rejected, self._settings.retainRejected)
+        rejections.add(self.transaction, producer, number, marked(known, late), self._settings.retainRejected)
 
     def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:
         key_floors.add(self.transaction, producer, number, keys)
