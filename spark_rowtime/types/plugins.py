@@ -1,13 +1,17 @@
 """Plugins: what installed packages add by entry points, such as a target of ``rowtime drain``."""
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_rowtime.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def plugin_names(group: str) -> list[str]:
     """The names that packages have in a group, in order."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  (slow, and few commands ask for a plugin)
+
     return sorted({point.name for point in entry_points(group=group)})
 
 
@@ -17,6 +21,8 @@ def plugin(group: str, name: str) -> Any:
     Raises:
         InvalidOptionError: It cannot be imported, or two packages have the name for different things.
     """
+    from importlib.metadata import entry_points  # noqa: PLC0415  (as above)
+
     found = {point.value: point for point in entry_points(group=group, name=name)}
     if len(found) > 1:
         raise InvalidOptionError(
@@ -27,7 +33,7 @@ def plugin(group: str, name: str) -> Any:
     return _loaded(*found.values()) if found else None
 
 
-def _loaded(point: EntryPoint) -> Any:
+def _loaded(point: "EntryPoint") -> Any:
     try:
         return point.load()
     except (ImportError, AttributeError) as error:
