@@ -203,9 +203,7 @@ def test_a_topic_that_was_made_anew_gets_all_rows_though_a_broker_answers_with_t
     """A broker whose metadata are behind the controller's answers with the id of the deleted topic."""
     topic = kafka.topic()
     drain(kafka.bootstrap, stream, topic)
-    old = kafka.describe(topic)
-    kafka.delete_topic(topic)
-    kafka.topic(topic)
+    old = recreated(kafka, topic)
     stale_answers(monkeypatch, topic, [old] * behind)
     drain(kafka.bootstrap, stream, topic, anew=True)
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
@@ -217,14 +215,20 @@ def test_brokers_that_do_not_agree_on_a_topic_are_an_error(
 ) -> None:
     topic = kafka.topic()
     drain(kafka.bootstrap, stream, topic)
-    old = kafka.describe(topic)
-    kafka.delete_topic(topic)
-    kafka.topic(topic)
+    old = recreated(kafka, topic)
     monkeypatch.setattr(cluster, "SETTLE_SECONDS", 0.3)
     stale_answers(monkeypatch, topic, [old, False] * 1000)
     with pytest.raises(rt.KafkaUnavailableError, match=r"do not agree .* Run the drain again"):
         drain(kafka.bootstrap, stream, topic, anew=anew)
     assert messages(kafka.bootstrap, topic) == [[], [], []]
+
+
+def recreated(kafka: Any, topic: str) -> Any:
+    """Deletes the topic and makes another one of its name; returns what the broker said of the old one."""
+    old = kafka.describe(topic)
+    kafka.delete_topic(topic)
+    kafka.topic(topic)
+    return old
 
 
 def stale_answers(monkeypatch: pytest.MonkeyPatch, topic: str, stale: list[Any]) -> None:
