@@ -19,7 +19,7 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "SECURITY.md": "security.md",
+    "SECURITY.md": "reporting.md",
     "benchmarks/README.md": "benchmarks.md",
     "java-shim/README.md": "internals.md",
     "spark_rowtime/store/local/FORMAT.md": "format.md",
