@@ -71,7 +71,7 @@ from spark_rowtime.types.plugins import plugin_names
 @click.option(
     "--anew",
     is_flag=True,
-    help="A topic that was made anew, or whose position is elsewhere, gets the stream from its beginning.",
+    help="A topic that was created again, or whose position is elsewhere, gets the stream from its beginning.",
 )
 def drain(
     *,

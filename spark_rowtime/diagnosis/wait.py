@@ -72,7 +72,7 @@ def _timed_out(token: str, path: str, timeout: str | timedelta | None, progress:
     elif found.cause is Cause.COMPLETE:
         holder = pending.query.shown
         note = f"Query {holder!r} has not read it yet."
-        remedy = f"Look whether query {holder} runs: rowtime why {where}."
+        remedy = f"Check whether query {holder} runs: rowtime why {where}."
     return WaitTimeoutError(
         f"What was flushed is not in {path} after {timeout}. {note} {remedy}{beyond}",
         token=token,

@@ -98,7 +98,7 @@ class AvroRecords:
 
     def _unavailable(self, code: str) -> KafkaUnavailableError:
         return KafkaUnavailableError(
-            f"The schema registry {self._address} has not answered: {code}. Look whether it runs, and at the options "
+            f"The schema registry {self._address} has not answered: {code}. Check that it runs, and the options "
             "registry.*.",
             servers=self._address,
             code=code,

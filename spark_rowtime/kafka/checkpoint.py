@@ -51,7 +51,7 @@ class Checkpoint(NamedTuple):
 
 
 def replaced(part: Part, topic_id: str, offset: int | None, found: str | None) -> KafkaTopicError:
-    """The error for a topic that was deleted, and perhaps created anew.
+    """The error for a topic that was deleted, and perhaps created again.
 
     ``offset``: up to where the partition was read; None: this host has not read the topic. ``found``: the new id.
     """

@@ -141,8 +141,8 @@ def unavailable(servers: str, error: Any, what: str, *, advice: str = "", **valu
     name = inner.name() if hasattr(inner, "name") else type(inner).__name__
     said = inner.str() if hasattr(inner, "str") else str(inner)
     return KafkaUnavailableError(
-        f"{what} failed at {brokers(servers)}: {name} ({said}). Look whether they run and can be reached, and "
-        f"whether the options for TLS and SASL (security.protocol, ssl.*, sasl.*) are theirs.{advice}",
+        f"{what} failed at {brokers(servers)}: {name} ({said}). Check that they run and can be reached, and "
+        f"that the options for TLS and SASL (security.protocol, ssl.*, sasl.*) are theirs.{advice}",
         servers=servers or None,
         **values,
         code=name,

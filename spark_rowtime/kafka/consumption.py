@@ -322,7 +322,7 @@ class Consumption:
                 self._require_same(name, state)
 
     def _require_same(self, name: str, state: TopicState | None) -> None:
-        """Raises KafkaTopicError if a topic was deleted, or deleted and created anew."""
+        """Raises KafkaTopicError if a topic was deleted, or deleted and created again."""
         known, found = self._known[name], None if state is None else state.id
         if found != known.id:
             reached = {**self._left_at, **{part: feed.next for part, feed in self._feeds.items()}}

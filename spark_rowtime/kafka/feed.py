@@ -100,7 +100,7 @@ class KafkaFeed:
 
     Raises:
         KafkaUnavailableError: No broker can be reached, or it refuses this client.
-        KafkaTopicError: A topic does not exist, or was deleted and created anew.
+        KafkaTopicError: A topic does not exist, or was deleted and created again.
         MessageDecodeError: A message is no row.
         DataLostError: Retention has removed messages that were not read.
         UnknownOptionError: There is no such option.

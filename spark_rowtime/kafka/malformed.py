@@ -24,7 +24,7 @@ class MalformedMessages:
     """Keeps the messages of one partition that are no rows, in a stream of their own, each once.
 
     A message is stored with the offset behind it as checkpoint. So if the feed dies before its own commit, it meets
-    the message again and finds that it is stored. A topic that was created anew has another id; its offsets are those
+    the message again and finds that it is stored. A topic that was created again has another id; its offsets are those
     of other messages.
     """
 

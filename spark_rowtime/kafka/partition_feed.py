@@ -182,7 +182,7 @@ class PartitionFeed:
         self.last = None if epoch is None else LastRead(self.next, epoch)
 
     def go_on_at(self, offset: int) -> None:
-        """Leaves out what lies before the offset, or takes the messages from there on anew, since those are others."""
+        """Leaves out what lies before the offset, or takes the messages from there on again, since those are others."""
         self.next, self.end, self.last = offset, None, None
 
 

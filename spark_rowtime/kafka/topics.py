@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 class TopicState(NamedTuple):
-    """A topic as it is now. One that is deleted and created anew has another id."""
+    """A topic as it is now. One that is deleted and created again has another id."""
 
     name: str
     id: str

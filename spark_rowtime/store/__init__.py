@@ -111,7 +111,7 @@ def open_kept_store(path: str) -> Store:
     """Does what :func:`open_store` does, but keeps the last stream in a database open for the next call.
 
     So a process that opens a stream for each batch connects once. A stream that was deleted and created again, and a
-    connection that was lost, are opened anew.
+    connection that was lost, are opened again.
     """
     if not in_database(path):
         return open_store(path)

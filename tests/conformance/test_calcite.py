@@ -32,7 +32,7 @@ class Shop:
         self.pipe.run(self.sql(text))
 
     def step(self) -> list[tuple[Any, ...]]:
-        """What comes out anew, sorted where the order is free."""
+        """What is new in the output, sorted where the order is free."""
         return sorted(self.pipe.step(), key=lambda row: [(value is not None, value) for value in row])
 
     def refusal(self, text: str) -> str:

@@ -93,8 +93,8 @@ def test_what_was_restored_stays_as_it_was(tmp_path: Path) -> None:
         send(sink, 40)
     with pytest.raises(rt.DataLostError):
         sink.abandon()
-    with opened(stream) as anew:
-        send(anew, 50)
+    with opened(stream) as again:
+        send(again, 50)
     with rt.openReader(str(stream), order="arrival") as reader:
         assert [n for train in reader for n in train.rows.column("n").to_pylist()] == [*range(20), 50]
     assert check_store(str(stream)).damage == []

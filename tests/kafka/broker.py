@@ -119,7 +119,7 @@ class KafkaBroker:
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Deletes a topic; it can be created anew at once."""
+        """Deletes a topic; it can be created again at once."""
         _done(self.admin.delete_topics([name]))
         wait_for(lambda: not self._has(name), "the topic to be gone")
 

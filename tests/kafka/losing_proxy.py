@@ -18,7 +18,7 @@ class LosingProxy(CuttingProxy):
         self.losses, self.lost = 0, 0
 
     def lose(self, losses: int, *, delivered: bool) -> None:
-        """Begins to count anew."""
+        """Begins to count again."""
         self.losses, self.lost, self.delivered = losses, 0, delivered
 
     def _cuts(self, chunk: bytes) -> bool:

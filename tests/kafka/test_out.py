@@ -171,7 +171,7 @@ def test_a_topic_that_is_deleted_while_a_drain_runs_is_an_error(kafka: Any, stre
         kafka.delete_topic(topic)
         kafka.topic(topic)
         more(stream, range(60, 63), "12:00")
-        with pytest.raises(rt.KafkaTopicError, match="was deleted while this drain ran, and made anew"):
+        with pytest.raises(rt.KafkaTopicError, match="was deleted while this drain ran, and created again"):
             reader.drainTo(sink)
     assert messages(kafka.bootstrap, topic) == [[], [], []]
 
@@ -183,7 +183,7 @@ def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(
     topic = kafka.topic()
     drain(kafka.bootstrap, stream, topic)
     kafka.delete_topic(topic)
-    with pytest.raises(rt.KafkaTopicError, match="and not made anew") as caught:
+    with pytest.raises(rt.KafkaTopicError, match="and not created again") as caught:
         drain(kafka.bootstrap, stream, topic)
     assert caught.value.values["foundId"] is None
     kafka.topic(topic)

@@ -144,7 +144,7 @@ def test_a_stream_that_is_replaced_under_a_running_query(pipe: Pipe, source) -> 
     query.processAllAvailable()
     shutil.rmtree(pipe.path("s"))
     send(opened(pipe.create("s", "x INT"), "feed"), ROWS[1])
-    with refused(rt.DataLostError, "while it was open", pipe.path("s")):  # gone, or made anew by then
+    with refused(rt.DataLostError, "while it was open", pipe.path("s")):  # gone, or created again by then
         query.processAllAvailable()
     with refused(rt.InvalidOptionError, "deleted and created again", "new checkpoint"):
         run(pipe)

@@ -28,7 +28,7 @@ def test_c6_a_running_total_resets_on_the_hour(pipe: Pipe) -> None:
         assert told(pipe) == nine
         assert kept(pipe) > 0
         send(sink, ("10:30", "A", 2), promise="11:00")
-        assert told(pipe) == [*nine, ("10:00", "A", 7, 7), ("10:30", "A", 2, 9)], "10:00 starts anew"
+        assert told(pipe) == [*nine, ("10:00", "A", 7, 7), ("10:30", "A", 2, 9)], "10:00 starts again"
         send(sink, promise="12:00", strict=True)
         told(pipe)
         assert kept(pipe) == 0

@@ -1,6 +1,6 @@
 """An oracle for the stores, written from the laws in docs/semantics.md. It imports nothing of the product.
 
-It keeps the list of what happened and derives everything else from that list by definition, each time anew, so it
+It keeps the list of what happened and derives everything else from that list by definition, each time again, so it
 shares no code, and no way of working, with the stores that are compared with it. Times are whole seconds.
 """
 

@@ -13,7 +13,7 @@ YEAR = 365 * 86_400 * SECOND
 
 
 class Machine:
-    """A machine's clocks: the wall clock, which jumps, and the other, which begins anew at each start."""
+    """A machine's clocks: the wall clock, which jumps, and the other, which begins again at each start."""
 
     def __init__(self) -> None:
         self.wall, self.boot, self.running = 1_700_000_000 * SECOND, "first start", 0

@@ -147,7 +147,7 @@ def test_a_database_that_has_moved_adopts_the_location(original: Place) -> None:
 
 
 def test_a_copy_of_the_server_is_recognised_by_what_it_does_not_know(original: Place) -> None:
-    """A copy of a disk has every name of the original. The original marks the location anew with each gc."""
+    """A copy of a disk has every name of the original. The original marks the location again with each gc."""
     with open_store(original.path) as store:
         memory = "SELECT * FROM rowtime.unnamed_objects WHERE state = 'owner'"
         (before,) = original.server.execute(memory, database=original.database)

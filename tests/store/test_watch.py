@@ -85,7 +85,7 @@ def test_where_the_system_has_no_more_watches_the_pauses_double_from_a_milliseco
     assert slept == [POLL, 2 * POLL, 0.0005, 8 * POLL, 16 * POLL, CALM, CALM]
     made.begin()
     made.pause(1.0)
-    assert slept[-1] == POLL, "the next wait begins anew"
+    assert slept[-1] == POLL, "the next wait begins again"
     made.close()
 
 

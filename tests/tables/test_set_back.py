@@ -1,4 +1,4 @@
-"""Tables that were set back, replaced or made anew: position and bound are those of what a reader sees, or refused."""
+"""Tables that were set back, replaced or created again: position and bound are what a reader sees, or refused."""
 
 import json
 import re
@@ -240,7 +240,7 @@ def test_a_delta_table_made_anew_under_a_running_drain_gets_nothing_of_it(orders
     for _ in range(known + versions + 1):
         write_deltalake(f"{orders.folder}/delta", none_of(orders, "delta"), mode="append")
     fill(orders.stream, range(12, 14))
-    with pytest.raises(rt.ProducerFencedError, match="deleted and made anew"):
+    with pytest.raises(rt.ProducerFencedError, match="deleted and created again"):
         drained(orders, sink)
     assert delta(orders).version() == known + versions
     assert orders.numbers("delta") == []

@@ -109,7 +109,7 @@ def test_every_state_of_three_producers(last: int, settings: dict[str, Any]) -> 
 
 
 def check(before: State, event: Event, least: int, after: int | None, clock: StreamClock) -> None:
-    """Safe, monotone, weakest, remembers and end, each said anew without the clock's own code."""
+    """Safe, monotone, weakest, remembers and end, each stated again without the clock's own code."""
     floor, largest, _ = before
     known = list(clock.producers.values())
     assert not least or least >= high(floor), "no accepted row lies below a published floor"
@@ -136,7 +136,7 @@ def check(before: State, event: Event, least: int, after: int | None, clock: Str
 
 
 def check_holders(clock: StreamClock) -> None:
-    """Who holds the clock back, in order, said anew by a scan."""
+    """Who holds the clock back, in order, stated again by a scan."""
     members = sorted(
         (high(p.floor), p.status is Status.ATTACHED, name)
         for name, p in clock.producers.items()

@@ -174,7 +174,7 @@ def test_a_hanging_transaction_of_another_drain_is_logged_once_and_refused(
 def test_a_slow_topic_is_no_hanging_transaction(
     seconds: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The wait begins anew with each message."""
+    """The wait begins again with each message."""
     seconds(1.0)
     assert Positions(Brokers(*map(kept, range(100))), "kept").read("orders") is not None
     assert not caplog.records

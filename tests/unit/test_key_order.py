@@ -41,7 +41,7 @@ def bound(sink):
 
 
 class Model:
-    """The rules said anew, one row at a time: each value's floor, and the producer's."""
+    """The rules stated again, one row at a time: each value's floor, and the producer's."""
 
     def __init__(self, idle=None):
         self.idle, self.floors, self.floor, self.largest = idle, {}, 0, 0

@@ -1,4 +1,4 @@
-"""What requirements/ pins is what pyproject.toml asks for; scripts/renew-requirements.sh makes it anew."""
+"""What requirements/ pins is what pyproject.toml asks for; scripts/renew-requirements.sh makes it again."""
 
 import re
 import tomllib

@@ -69,7 +69,7 @@ class Cluster:
     def settled(self, name: str, replaced: str | None = None) -> TopicState | None:
         """The topic of this name, once two answers in a row have the same; None if there is none.
 
-        ``replaced``: the id of a topic that is said to be made anew. For some time it is not believed to be there.
+        ``replaced``: the id of a topic that is said to be created again. For some time it is not believed to be there.
         """
         deadline, found = time.monotonic() + SETTLE_SECONDS, self.topics.find(name)
         while True:
@@ -84,7 +84,7 @@ class Cluster:
             return found
         raise self.unavailable(
             f"Its brokers do not agree on the topic {name}: they answer with the ids {_id(before)} and {_id(found)} "
-            "(None: there is no such topic). It was deleted or made anew, and one of them does not know that yet."
+            "(None: there is no such topic). It was deleted or created again, and one of them does not know that yet."
         )
 
     def failure(self, error: Any, what: str = "") -> RowtimeError:
@@ -110,7 +110,7 @@ class Cluster:
     def unavailable(self, what: str, code: str | None = None) -> KafkaUnavailableError:
         """The error for brokers that cannot be reached, or refuse."""
         self._admin.poll(0)
-        noticed = f" The client has told: {self._shown(self._told.last.str())}." if self._told.last else ""
+        noticed = f" The client reported: {self._shown(self._told.last.str())}." if self._told.last else ""
         return KafkaUnavailableError(
             f"{self.target}: {what}{noticed} Run the drain again once that is mended; it continues from the topic's "
             "position.",

@@ -97,7 +97,7 @@ def openTopicSink(
         options: Options of Kafka's client under their own names, such as ``{"security.protocol": "SSL"}``.
             ``{env:NAME}`` in a value stands for an environment variable.
         positions: The compacted topic that keeps the positions of drains; it is made if there is none.
-        anew: If True, a topic that was deleted and made anew, or that has the bounds of a drain which keeps its
+        anew: If True, a topic that was deleted and created again, or that has the bounds of a drain which keeps its
             positions elsewhere, gets the stream from its beginning; otherwise that is an error.
 
     Returns:
@@ -107,7 +107,7 @@ def openTopicSink(
         ExtraNotInstalledError: The pip extra ``kafka`` is not installed.
         KafkaUnavailableError: The brokers cannot be reached, or refuse.
         SchemaMismatchError: A column cannot be written as JSON, or is no key.
-        KafkaTopicError: The topic was deleted and made anew since the last drain.
+        KafkaTopicError: The topic was deleted and created again since the last drain.
         InvalidOptionError: An argument has a value that cannot be used.
 
     Example:

@@ -130,7 +130,9 @@ class Topic:
 
     def _replaced(self, before: str, found: TopicState | None, when: str) -> KafkaTopicError:
         now = None if found is None else found.id
-        then = f"made anew (its id was {before} and is {now})" if now is not None else f"not made anew (id {before})"
+        then = (
+            f"not created again (id {before})" if now is None else f"created again (its id was {before} and is {now})"
+        )
         return KafkaTopicError(
             f"The topic of {self.target} was deleted {when}, and {then}. The rows up to the drain's position were in "
             "the deleted one. To send the stream again from its beginning, start the drain with --anew (anew=True).",

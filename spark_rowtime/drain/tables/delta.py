@@ -119,7 +119,7 @@ class DeltaTable(Table):
         self._table = self._opened()
         if self._table.metadata().id != self._id:
             raise ProducerFencedError(
-                f"{self.target} was deleted and made anew, or replaced, since this sink opened it. Nothing of this "
+                f"{self.target} was deleted and created again, or replaced, since this sink opened it. Nothing of this "
                 "call is in the table. A new drain continues from the position of the table that is there now, or "
                 "from the beginning if it has none.",
                 path=self.target,

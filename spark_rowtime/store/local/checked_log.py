@@ -42,7 +42,7 @@ class CheckedLog:
             yield from self._follows(event)
 
     def _begin(self, event: tuple[Any, ...]) -> None:
-        """Starts anew at ``event``, which cannot be checked because the events before it were removed."""
+        """Starts again at ``event``, which cannot be checked because the events before it were removed."""
         self._whole, self._clock = False, self._settings.clock()
         self.last, self._clock.floor, self._clock.largest, self._rows = event[0], *event[5:8]
 

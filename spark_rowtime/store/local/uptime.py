@@ -93,7 +93,7 @@ class Uptime:
         self._looked = at.micros
 
     def committed(self) -> None:
-        """Begins anew. If the commit itself took long, the next transaction takes that out."""
+        """Begins again. If the commit itself took long, the next transaction takes that out."""
         self._since = self._looked if _stalled(self._looked, self._read().micros) else None
 
     def failed(self, *, unwritable: bool) -> None:

@@ -55,7 +55,7 @@ class Mark(NamedTuple):
     database: Database
     stream: str
     mark: str
-    """It is written anew before objects are removed, so that of a database and its copy only one goes on."""
+    """It is written again before objects are removed, so that of a database and its copy only one goes on."""
 
     def content(self) -> bytes:
         return json.dumps({**self.database._asdict(), "stream": self.stream, "mark": self.mark}).encode()

@@ -12,7 +12,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The ids of topics, which the brokers say: a topic that was deleted and made anew has another one. Asks with the client
+ * The ids of topics, which the brokers say: a topic that was deleted and created again has another one. Asks with the client
  * that Spark's Kafka source brings, found by its name, and with the options of that source. Where this client is not
  * there, or the brokers do not answer it, the ids are not known; that is logged, and asked again a minute later.
  */
@@ -58,7 +58,7 @@ public final class TopicIds implements AutoCloseable {
       return Map.of();
     } catch (Exception | LinkageError e) {
       failedAt = System.nanoTime();
-      LOG.warn("The ids of the topics {} are not known, so a topic that is made anew may not be noticed.", topics, e);
+      LOG.warn("The ids of the topics {} are not known, so a topic that is created again may not be noticed.", topics, e);
       return Map.of();
     }
   }

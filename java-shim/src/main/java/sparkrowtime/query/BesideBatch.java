@@ -120,7 +120,7 @@ final class BesideBatch {
   }
 
   /**
-   * Throws if topics have been deleted and made anew since bounds were sent beside them, also where their offsets have
+   * Throws if topics have been deleted and created again since bounds were sent beside them, also where their offsets have
    * grown past the old ones. Asks once for each end of the topics, after Spark has seen that end.
    */
   private void requireSame(StreamExecutionContext context) {

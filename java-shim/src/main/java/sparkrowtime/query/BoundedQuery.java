@@ -120,7 +120,7 @@ public final class BoundedQuery {
     return Scala.orNull(execution.committedOffsets().get(stream));
   }
 
-  /** Replaces Spark's tracker, which Spark creates anew when it starts or restarts, by ours. */
+  /** Replaces Spark's tracker, which Spark creates again when it starts or restarts, by ours. */
   public void install() {
     if (execution.watermarkTracker() != null
         && !(execution.watermarkTracker() instanceof BoundTracker)) {

@@ -1,4 +1,4 @@
-"""Topics that were deleted and made anew under a query beside them, and have grown past the old offsets."""
+"""Topics that were deleted and created again under a query beside them, and have grown past the old offsets."""
 
 from contextlib import closing
 from functools import partial
@@ -18,7 +18,7 @@ pytest.importorskip("confluent_kafka")
 NOON = ("12:00", "13:00")
 
 
-def anew(beside: Beside, rows: int) -> str:
+def recreated(beside: Beside, rows: int) -> str:
     """Deletes the topic, and makes it again with as many rows in each partition; returns the id that it had."""
     [topic], kafka = beside.topics, beside.kafka
     topics = Topics(kafka.admin, partial(unavailable, kafka.bootstrap))
@@ -45,7 +45,7 @@ def test_a_topic_that_has_grown_past_the_old_offsets(spark: Any, kafka: Any, tmp
         assert query.step() == [(NOON, "a", 2)], "the brokers say the same id"
     if lost:
         query.lose_commit()
-    old = anew(beside, rows=4)
+    old = recreated(beside, rows=4)
     before = dict(query.batches)
     with pytest.raises(StreamingQueryException, match="KafkaTopicError") as failed, query:
         query.step()
