@@ -16,7 +16,7 @@ from spark_rowtime.announce.calendar import Calendar, Span
 from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.progress import Progress
 from spark_rowtime.announce.target import NotTakenError
-from spark_rowtime.announce.targets import Made, make
+from spark_rowtime.announce.targets import NamedTarget, named_target
 from spark_rowtime.errors import AnnouncementError, StoreUnavailableError
 from spark_rowtime.periods import to_unit
 from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
@@ -155,26 +155,26 @@ def announcements(
     ``delays`` are the seconds before each repetition of a call. ``wait`` waits so many seconds.
     """
     unit, zone = to_unit(every), zone_named(tz)
-    made = make(to, unit, options)
-    label = f"{made.label}-{unit.name}{f'-{zone}' if tz else ''}" if name is None else to_name(name, "name")
+    named = named_target(to, unit, options)
+    label = f"{named.label}-{unit.name}{f'-{zone}' if tz else ''}" if name is None else to_name(name, "name")
     with ExitStack() as open_things:
-        if hasattr(made.target, "close"):
-            open_things.callback(made.target.close)
+        if hasattr(named.target, "close"):
+            open_things.callback(named.target.close)
         store = open_things.enter_context(closing(open_store(path)))
         open_things.enter_context(_alone(path, READER + label, wait))
-        progress = Progress(store, Calendar(unit, zone, merges=made.merges), READER + label, start, ends=ends)
+        progress = Progress(store, Calendar(unit, zone, merges=named.merges), READER + label, start, ends=ends)
         LOG.info("Announcing %s under the name %r", path, label)
-        yield from _Announcer(store, path, label, progress, made, unit.name, zone).run(follow, delays, wait)
+        yield from _Announcer(store, path, label, progress, named, unit.name, zone).run(follow, delays, wait)
 
 
 class _Announcer:
     """Announces one stream to one target."""
 
     def __init__(
-        self, store: Store, path: str, label: str, progress: Progress, made: Made, every: str, zone: tzinfo
+        self, store: Store, path: str, label: str, progress: Progress, named: NamedTarget, every: str, zone: tzinfo
     ) -> None:
         self._store, self._path, self._label, self._progress = store, path, label, progress
-        self._made, self._every, self._zone = made, every, zone
+        self._named, self._every, self._zone = named, every, zone
 
     def run(self, follow: bool, delays: Iterable[float], wait: Callable[[float], object]) -> Iterator[Period]:
         """Announces up to the end of the log; with ``follow``, until the stream is complete."""
@@ -194,14 +194,14 @@ class _Announcer:
 
     def _period(self, span: Span) -> Period:
         start, end = (from_micros(moment).astimezone(self._zone) for moment in (span.start, span.end))
-        return Period(start, end, self._made.name.of(span.clock), self._path, self._every)
+        return Period(start, end, self._named.name.of(span.clock), self._path, self._every)
 
     def _call(self, period: Period, delays: Iterator[float], wait: Callable[[float], object]) -> None:
         """Calls the target until it has taken the period."""
         call = str(uuid5(UUID(self._store.stream), f"{self._label} {period.every} {period.start.isoformat()}"))
         for attempt in count(1):
             try:
-                return self._made.target.announce(period, call)
+                return self._named.target.announce(period, call)
             except NotTakenError as error:
                 delay = next(delays, None) if error.temporary else None
                 if delay is None:

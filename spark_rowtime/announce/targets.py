@@ -33,7 +33,7 @@ _LEAST_TIMEOUT_MICROS, _MOST_TIMEOUT_MICROS = 1_000, 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NamedTarget:
     """A target, the names of its periods, and a label that tells announcers with different targets apart.
 
     ``merges``: two hours with the same clock time are one period, as for ``Calendar``.
@@ -56,7 +56,7 @@ class Function:
         self._function(period)
 
 
-def make(to: Any, unit: Unit, options: Mapping[str, Any]) -> Made:
+def named_target(to: Any, unit: Unit, options: Mapping[str, Any]) -> NamedTarget:
     """Makes a target. ``options`` are the keywords of ``announceTo`` for targets; None: not given."""
     kind, place = _kind_and_place(to)
     given = {name: value for name, value in options.items() if value is not None}
@@ -66,21 +66,21 @@ def make(to: Any, unit: Unit, options: Mapping[str, Any]) -> Made:
     if kind == "success-file":
         require_local(place)
         name = PeriodName(place, "to", unit)
-        return Made(SuccessFile(), name, not name.hasOffset, _label(kind, place))
+        return NamedTarget(SuccessFile(), name, not name.hasOffset, _label(kind, place))
     asset_target: type[AssetTarget] | None = None if kind in _OPTIONS else plugin(PLUGINS, kind)
     default = KEY if asset_target is None else asset_target.default_key(unit)
     name = PeriodName(_text(given.pop("key", None), "key") or default, "key", unit)
     if kind == "function":
-        return Made(Function(to), name, merges=False, label=_label(kind, place))
+        return NamedTarget(Function(to), name, merges=False, label=_label(kind, place))
     over: dict[str, Any] = {
         "headers": dict(given.pop("headers", {})),
         "timeout": _seconds(given.pop("timeout", TIMEOUT)),
     }
     label = _label(kind, f"{place} {given.get('asset', '')}")
     if asset_target is None:
-        return Made(_http_call(place, given, **over), name, merges=False, label=label)
+        return NamedTarget(_http_call(place, given, **over), name, merges=False, label=label)
     target = asset_target(place, _asset(kind, given), **over)
-    return Made(target, name, merges=asset_target.merges and not name.hasOffset, label=label)
+    return NamedTarget(target, name, merges=asset_target.merges and not name.hasOffset, label=label)
 
 
 def _http_call(url: str, given: Mapping[str, Any], **over: Any) -> HttpCall:

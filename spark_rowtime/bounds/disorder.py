@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.judge import Disorder, Verdict
 from spark_rowtime.bounds.key_order import InOrderPer
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.bounds.verdict import Disorder, Verdict
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.monotone import Amount, show_number, to_amount, whole_numbers

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.judge import Disorder, Verdict
 from spark_rowtime.bounds.key_floors import KeyFloors
 from spark_rowtime.bounds.key_parts import UNKNOWN, Floors, KeyChanges, KeyParts
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.bounds.verdict import Disorder, Verdict
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr

@@ -25,7 +25,7 @@ from spark_rowtime.operators.aggregates import IN_SEQUENCE, Aggregate, aggregate
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
-from spark_rowtime.spark.shipped import shipped
+from spark_rowtime.spark.versioned_pickle import versioned
 from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.extras import import_extra
 
@@ -63,12 +63,12 @@ def _streaming(
     """Packs the rows into chunks by bucket of keys, passes these through the state function, and unpacks them again."""
     bucket = F.pmod(F.hash(*_quoted(by)), F.lit(buckets)) if by else F.lit(0)
     packed = StructType([StructField(BUCKET, IntegerType(), False), _chunk(rowtime)])
-    chunks = df.select(*_quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(shipped(pack), packed)
+    chunks = df.select(*_quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(versioned(pack), packed)
     sequence = _sequence(df.schema, rowtime) if _needs_sequence(frame, what) else []
     processor, complete = FrameProcessor(by, rowtime, frame, what, sequence), StructType([_chunk(CHUNK)])
     finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, complete, "Append", "EventTime")
     schema = _output(df.schema, what, rowtime)
-    unpacked = finished.mapInArrow(shipped(unpacker(schema.names, rowtime, frame.following)), schema)
+    unpacked = finished.mapInArrow(versioned(unpacker(schema.names, rowtime, frame.following)), schema)
     return unpacked.withColumn(rowtime, _earlier(rowtime, frame.following)) if frame.following else unpacked
 
 

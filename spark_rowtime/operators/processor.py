@@ -19,11 +19,11 @@ from spark_rowtime.operators.frames import Frame
 from spark_rowtime.operators.row_state import RowState
 from spark_rowtime.operators.sorted_rows import SortedRows, in_sequence
 from spark_rowtime.spark.output_bound import local_property
-from spark_rowtime.spark.shipped import Shipped
+from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.types.timestamps import LARGEST
 
 
-class FrameProcessor(Shipped, StatefulProcessor):
+class FrameProcessor(VersionedPickle, StatefulProcessor):
     """Spark creates one in each task. A group is a bucket of keys; its rows arrive and leave as chunks.
 
     Laws: with floor f, a row is complete when its time is before f less the frame's ``following``. It is

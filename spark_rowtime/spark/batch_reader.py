@@ -9,7 +9,7 @@ from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import VIEWS, Options
 from spark_rowtime.spark.partition import SlicePartition, plan, read_slices
-from spark_rowtime.spark.shipped import Shipped
+from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.current_state import clock_now, producers_now
@@ -28,7 +28,7 @@ PRODUCERS_COLUMNS = pa.schema(
 )
 
 
-class RowtimeBatchReader(Shipped, DataSourceReader):
+class RowtimeBatchReader(VersionedPickle, DataSourceReader):
     """``spark.read.format("rowtime")``: reads up to the end that the stream had when the read was planned.
 
     ``columns`` is the number of columns that the stream or the view had when the read was analysed.

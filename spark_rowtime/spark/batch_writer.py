@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced
-from spark_rowtime.spark.shipped import Shipped
+from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Staged, Store
@@ -33,7 +33,7 @@ class StagedRows(WriterCommitMessage):
     trains: list[Staged] = field(default_factory=list)
 
 
-class RowtimeBatchWriter(Shipped, DataSourceArrowWriter):
+class RowtimeBatchWriter(VersionedPickle, DataSourceArrowWriter):
     """Created on the driver for each write, and pickled into the tasks for ``write``.
 
     Law (*all or nothing*): the rows become visible in one commit, after all tasks. What a task staged that failed, or

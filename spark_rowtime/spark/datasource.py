@@ -17,13 +17,13 @@ from spark_rowtime.spark.batch_writer import RowtimeBatchWriter
 from spark_rowtime.spark.hosted_adapter import ensure_stream
 from spark_rowtime.spark.options import READ, VIEWS, WRITE, WRITE_BATCH, Options
 from spark_rowtime.spark.rejected_source import RejectedStreamReader
-from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader
+from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.types.added_columns import added_names
 
 
-class RowtimeDataSource(Shipped, DataSource):
+class RowtimeDataSource(VersionedPickle, DataSource):
     """The data source. Spark creates one in a separate Python process for each read and write, so creation is cheap."""
 
     @classmethod

@@ -14,7 +14,7 @@ from typing import Any, cast
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
-from spark_rowtime.spark.shipped import Shipped
+from spark_rowtime.spark.versioned_pickle import VersionedPickle
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
@@ -33,7 +33,7 @@ PARTITIONS = "partitions"
 Offset = dict[str, Any]
 
 
-class AskedReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class AskedReader(VersionedPickle, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming source that the extension asks. What Spark calls by itself is here; a subclass answers.
 
     Law: with the extension, Spark itself calls ``initialOffset``, ``commit``, ``read`` and ``stop`` alone. So any other

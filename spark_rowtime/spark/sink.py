@@ -13,8 +13,8 @@ from spark_rowtime.spark.other_queries import tell_of_other_queries
 from spark_rowtime.spark.output import Output, replaced
 from spark_rowtime.spark.output_bound import ACCOUNT, floors_said, local_property, of_this_query, path_of
 from spark_rowtime.spark.query_batch import Batch
-from spark_rowtime.spark.shipped import Shipped
 from spark_rowtime.spark.task_output import TaskOutput
+from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.store import create_store, in_database, open_kept_store
 from spark_rowtime.store.base import ProducerInfo, Store, StreamSettings
 
@@ -27,7 +27,7 @@ except ImportError:  # in Spark 4.0 a task gives Arrow to each writer that is al
         """The base that later versions of Spark have."""
 
 
-class RowtimeStreamWriter(Shipped, DataSourceStreamArrowWriter):
+class RowtimeStreamWriter(VersionedPickle, DataSourceStreamArrowWriter):
     """Created on the driver for each batch, and pickled into the tasks for ``write``.
 
     Law (*once*): a batch is identified by query and batch id; a retry changes nothing. See :class:`Batch`.

@@ -36,8 +36,8 @@ def opened(columns: str, rises: bool = False, floor: int | None = None, ceiling:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("null", ["", " NOT NULL"])
 @given(value=VALUES)
-def test_surely(kind, null, value):
-    """surely: what is taken becomes Arrow, and the same as the long way makes of it."""
+def test_what_is_taken_is_the_arrow_that_the_long_way_makes(kind, null, value):
+    """Whatever the buffer takes."""
     schema = stream_schema(f"rowtime TIMESTAMP NOT NULL, v {kind}{null}")
     buffer, row = RowBuffer(schema, rises=True), (when("10:00"), value)
     buffer.open(None, None, 1)

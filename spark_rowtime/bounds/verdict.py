@@ -1,4 +1,4 @@
-"""Disorder: what decides which rows of a producer are late, and which bound its rows imply."""
+"""The verdict on rows: which of a producer's rows are late, and which bound they imply. Disorder is who gives it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

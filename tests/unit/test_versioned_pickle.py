@@ -16,9 +16,9 @@ from spark_rowtime.spark.batch_reader import RowtimeBatchReader
 from spark_rowtime.spark.batch_writer import RowtimeBatchWriter
 from spark_rowtime.spark.datasource import RowtimeDataSource
 from spark_rowtime.spark.rejected_source import RejectedStreamReader
-from spark_rowtime.spark.shipped import Shipped, shipped
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader
+from spark_rowtime.spark.versioned_pickle import VersionedPickle, versioned
 
 KINDS = [
     *(RowtimeDataSource, RowtimeBatchReader, RowtimeStreamReader, RejectedStreamReader),
@@ -34,7 +34,7 @@ def said(value: object, folder: Path) -> str:
     return done.stderr.decode()
 
 
-def empty(kind: type[Shipped]) -> Any:
+def empty(kind: type[VersionedPickle]) -> Any:
     return kind.__new__(kind)
 
 
@@ -51,7 +51,7 @@ def elsewhere(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_all_that_tasks_unpickle_is_shipped(kind: type[Shipped]) -> None:
+def test_all_that_tasks_unpickle_has_a_version(kind: type[VersionedPickle]) -> None:
     made = cloudpickle.loads(cloudpickle.dumps(empty(kind)))
     assert type(made) is kind
     assert vars(made).keys() <= {"_adapter_arguments", "_joins", "_news", "_registration", "_report"}
@@ -59,7 +59,7 @@ def test_all_that_tasks_unpickle_is_shipped(kind: type[Shipped]) -> None:
 
 def test_another_version_is_named(elsewhere: Callable[[str], Path]) -> None:
     folder = elsewhere("__version__ = '0.0.7'")
-    for value in (empty(RowtimeStreamWriter), shipped(pack)):
+    for value in (empty(RowtimeStreamWriter), versioned(pack)):
         error = said(value, folder)
         assert f"ImportError: The driver of this query uses spark-rowtime {rt.__version__}, but on" in error
         assert f"spark-rowtime is version 0.0.7 for {sys.executable}. Install it there: pip install" in error
@@ -67,9 +67,9 @@ def test_another_version_is_named(elsewhere: Callable[[str], Path]) -> None:
 
 def test_a_package_that_is_missing_is_named(elsewhere: Callable[[str], Path]) -> None:
     folder = elsewhere("raise ModuleNotFoundError('No module named spark_rowtime')")
-    for value in (empty(RowtimeStreamReader), shipped(pack)):
+    for value in (empty(RowtimeStreamReader), versioned(pack)):
         assert f"spark-rowtime is not installed for {sys.executable}" in said(value, folder)
 
 
 def test_the_same_version_runs(tmp_path: Path) -> None:
-    assert said(shipped(pack), tmp_path) == ""
+    assert said(versioned(pack), tmp_path) == ""

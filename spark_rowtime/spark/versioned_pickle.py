@@ -14,15 +14,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
-class Shipped:
+class VersionedPickle:
     """An object of which each task gets a copy. Where it is unpickled, the driver's version must be installed."""
 
     def __reduce__(self) -> tuple[Callable[[str, bytes], Any], tuple[str, bytes]]:
         return _object, (_version(), _dumped((type(self), self.__getstate__())))
 
 
-def shipped(function: Function) -> Function:
-    """Returns the function as one that can be shipped."""
+def versioned(function: Function) -> Function:
+    """Returns the function as one that tasks unpickle where this version is installed."""
     version, content = _version(), _dumped(function)
 
     def run(*arguments: Any) -> Any:
