@@ -124,17 +124,19 @@ def clock(seconds: float) -> str:
 
 def _job(kind: str, name: str) -> Job:
     command = [sys.executable, "-m", "pytest", "-m", SELECTED[kind], "--durations=20", *files(name)]
-    return Job(kind, name, command, **(_faster() if kind == "test" else {}))
+    return Job(kind, name, command, **_faster(), **({"TMPDIR": _memory()} if kind == "test" else {}))
 
 
 def _faster() -> dict[str, str]:
-    """Variables for the jobs of `make test`. Those of `make test-long` run as a user's programs do, on the disk.
+    """Variables with which Python processes start faster, and seldom look for garbage: see tests/startup.
 
-    The files are in memory, where there is room, since a disk's syncs take much of the time. Python seldom looks for
-    garbage: see tests/startup. One thread for linear algebra, which nobody needs and each Python process starts.
+    One thread for linear algebra, which nobody needs and each of them starts. The smoke tests on other PySparks run
+    without these variables, as a user's programs do. In `make test` files are in memory, too, where there is room:
+    a disk's syncs take much of the time.
     """
     startup = [str(ROOT / "tests" / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"TMPDIR": _memory(), "PYTHONPATH": os.pathsep.join(startup), "OPENBLAS_NUM_THREADS": "1"}
+    run = str(os.getpid())
+    return {"ROWTIME_TEST_RUN": run, "PYTHONPATH": os.pathsep.join(startup), "OPENBLAS_NUM_THREADS": "1"}
 
 
 def _smoke(version: str) -> Job:

@@ -1,24 +1,21 @@
-"""Python imports this when it starts, in the processes of `make test`: they look for garbage less often.
+"""Python imports this when it starts, in the processes of the jobs of tests.
 
-What they look through are the modules of PySpark, PyArrow and spark_rowtime, again and again: a seventh of the
-processor time of a test with a query. `make test-long` leaves Python as it is.
+They look for garbage less often: what they look through are the modules of PySpark, PyArrow and spark_rowtime, again
+and again, a seventh of the processor time of a test with a query. And what Spark starts has its imports already.
 """
 
 import gc
+import os
 import sys
 
 ALLOCATIONS = 50_000
 """More than imports make, so that none of them starts a collection."""
+RUN = "ROWTIME_TEST_RUN"
+"""The variable with the process id of scripts/run_tests.py."""
 
 gc.set_threshold(ALLOCATIONS)
 
-if "pyspark.daemon" in sys.orig_argv:
-    collect = gc.collect
+if RUN in os.environ and sys.platform == "linux" and "".join(sys.orig_argv[1:3]).startswith("-mpyspark."):
+    import forked
 
-    def collect_once(generation: int = 2) -> int:
-        """Looks only at what has come since the last time. PySpark's workers collect after each task."""
-        found = collect(generation)
-        gc.freeze()
-        return found
-
-    gc.collect = collect_once
+    forked.work_in_child(os.environ[RUN])
