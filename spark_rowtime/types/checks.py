@@ -1,4 +1,4 @@
-"""Checks that Arrow data from a caller conforms to its types."""
+"""Checks that Arrow data from a caller, or from a stream that anybody may have written, conforms to its types."""
 
 import numpy as np
 import pyarrow as pa

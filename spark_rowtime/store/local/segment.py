@@ -220,15 +220,17 @@ class SegmentReader:
     close_inherited = close
 
     def _bytes(self, location: Location, train: str) -> pa.Buffer:
-        message = pa.allocate_buffer(location.length)
         try:
-            fd, rest, length = self._open(location.segment), memoryview(message), 0
-            while rest and (got := os.preadv(fd, [rest], location.offset + length)):  # a call reads at most 2 GiB
-                rest, length = rest[got:], length + got
+            fd = self._open(location.segment)
         except FileNotFoundError:
             raise self._corrupt(location, train, "the file is gone") from None
-        if length != location.length:
-            raise self._corrupt(location, train, f"the file ends after {length} of {location.length} bytes")
+        there = max(os.fstat(fd).st_size - location.offset, 0)
+        if not 0 <= location.length <= there or location.offset < 0:  # no memory is taken for what is not there
+            raise self._corrupt(location, train, f"the file ends after {there} of {location.length} bytes")
+        message = pa.allocate_buffer(location.length)
+        rest, length = memoryview(message), 0
+        while rest and (got := os.preadv(fd, [rest], location.offset + length)):  # a call reads at most 2 GiB
+            rest, length = rest[got:], length + got
         return message
 
     def _open(self, segment: str) -> int:

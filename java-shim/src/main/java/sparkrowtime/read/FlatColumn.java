@@ -1,6 +1,5 @@
 package sparkrowtime.read;
 
-import org.apache.arrow.memory.ArrowBuf;
 import org.apache.arrow.vector.BaseFixedWidthVector;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VarCharVector;
@@ -11,7 +10,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * A column of numbers, times or texts, read from its memory without Arrow's checks. Arrow checks at each value that the
- * index lies in the memory, and that the memory is not freed; this class checks the sizes once.
+ * index lies in the memory, and that the memory is not freed; {@link MessageCheck} has checked the sizes once.
  *
  * <p>Law: it gives what {@link ArrowColumnVector} gives, for each row of the batch, until the batch is closed. Spark
  * reads no other rows, and none later.
@@ -31,29 +30,12 @@ final class FlatColumn extends ArrowColumnVector {
   }
 
   /** The column of a vector; one of Spark's own for types that are not in the list. */
-  static ColumnVector of(FieldVector vector, NativeTrain train) {
+  static ColumnVector of(FieldVector vector) {
     int width = width(vector);
     if (width < 0 || vector.getValueCount() == 0) {
       return new ArrowColumnVector(vector);
     }
-    if (!hasValidity(vector) || (width == 0 ? !hasTexts(vector) : !hasValues(vector, width))) {
-      throw train.corrupt("column " + vector.getName() + " has fewer bytes than its rows need", null);
-    }
     return new FlatColumn(vector, width == 0 ? vector.getOffsetBufferAddress() : 0);
-  }
-
-  private static boolean hasValidity(FieldVector vector) {
-    return vector.getNullCount() == 0 || vector.getValidityBuffer().capacity() * Byte.SIZE >= vector.getValueCount();
-  }
-
-  private static boolean hasValues(FieldVector vector, long width) {
-    return vector.getDataBuffer().capacity() >= width * vector.getValueCount();
-  }
-
-  private static boolean hasTexts(FieldVector vector) {
-    ArrowBuf ends = vector.getOffsetBuffer();
-    long last = (long) Integer.BYTES * vector.getValueCount();
-    return ends.capacity() >= last + Integer.BYTES && vector.getDataBuffer().capacity() >= ends.getInt(last);
   }
 
   /** The bytes of a value; 0 for texts; -1 for all other types. */

@@ -31,13 +31,11 @@ final class NativeBatch {
   static ColumnarBatch of(NativeTrain train, Schema schema, NativeFiles files, BufferAllocator allocator) {
     try (ArrowRecordBatch message = message(files.read(train, allocator), train)) {
       KnownColumns known = KnownColumns.of(schema, message, train);
+      MessageCheck.require(message, known.schema(), train);
       VectorSchemaRoot rows = VectorSchemaRoot.create(known.schema(), allocator);
       try {
         known.load(message, rows);
-        if (rows.getRowCount() != train.rows()) {
-          throw train.corrupt(rows.getRowCount() + " rows instead of " + train.rows(), null);
-        }
-        ColumnVector[] columns = columns(rows, schema, train);
+        ColumnVector[] columns = columns(rows, schema);
         return train.isWhole() ? new ColumnarBatch(columns, rows.getRowCount()) : part(rows, columns, train);
       } catch (RuntimeException | Error e) {
         rows.close();
@@ -49,7 +47,10 @@ final class NativeBatch {
   /** The message in {@code bytes}. It takes over the memory. */
   private static ArrowRecordBatch message(ArrowBuf bytes, NativeTrain train) {
     try {
-      int metadata = bytes.getInt(4);
+      int metadata = train.length() < PREFIX ? -1 : bytes.getInt(4);
+      if (metadata < 0 || metadata > train.length() - PREFIX) {
+        throw new IOException("its metadata does not end in it");
+      }
       Message message = Message.getRootAsMessage(bytes.nioBuffer(PREFIX, metadata));
       ArrowBuf body = bytes.slice(PREFIX + metadata, message.bodyLength());
       return MessageSerializer.deserializeRecordBatch(message, body);
@@ -74,12 +75,12 @@ final class NativeBatch {
   }
 
   /** The columns of {@code schema}; null where the train does not have them yet. */
-  private static ColumnVector[] columns(VectorSchemaRoot rows, Schema schema, NativeTrain train) {
+  private static ColumnVector[] columns(VectorSchemaRoot rows, Schema schema) {
     StructField[] types = ArrowUtils.fromArrowSchema(schema).fields();
     ColumnVector[] columns = new ColumnVector[types.length];
     for (int i = 0; i < columns.length; i++) {
       boolean known = i < rows.getFieldVectors().size();
-      columns[i] = known ? FlatColumn.of(rows.getVector(i), train) : nulls(rows.getRowCount(), types[i]);
+      columns[i] = known ? FlatColumn.of(rows.getVector(i)) : nulls(rows.getRowCount(), types[i]);
     }
     return columns;
   }

@@ -7,8 +7,10 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
+import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.zip.CRC32;
@@ -36,36 +38,50 @@ final class NativeFiles implements AutoCloseable {
 
   /** The whole message. The caller releases it. */
   ArrowBuf read(NativeTrain train, BufferAllocator allocator) {
+    try {
+      FileChannel file = train.travels() || train.isInHadoop() ? null : channel(train);
+      requireThere(train, file);
+      return filled(train, file, allocator);
+    } catch (NoSuchFileException | FileNotFoundException e) {
+      throw isSeen(train) ? train.gone(e) : unseen(train, e);
+    } catch (IOException e) {
+      throw train.isObject() ? train.unavailable(e) : new UncheckedIOException(e);
+    }
+  }
+
+  /** So no memory is taken for bytes that are not there. What an object in Hadoop has is seen when it is read. */
+  private static void requireThere(NativeTrain train, FileChannel file) throws IOException {
+    boolean fits = !train.travels() || train.content().length == train.length();
+    if (train.length() < 0 || train.offset() < 0 || !fits) {
+      throw train.corrupt(WRONG_CHECKSUM, null);
+    }
+    if (file != null) {
+      requireAll(Math.max(file.size() - train.offset(), 0), train);
+    }
+  }
+
+  private ArrowBuf filled(NativeTrain train, FileChannel file, BufferAllocator allocator) throws IOException {
     ArrowBuf bytes = allocator.buffer(train.length());
     try {
       ByteBuffer into = bytes.nioBuffer(0, train.length());
-      if (train.travels()) {
-        into.put(ofLength(train.content(), train));
-      } else {
-        fill(into, train);
-      }
+      fill(into, train, file);
       check(into.flip(), train);
       return bytes;
-    } catch (RuntimeException | Error e) {
+    } catch (IOException | RuntimeException | Error e) {
       bytes.close();
       throw e;
     }
   }
 
-  private void fill(ByteBuffer into, NativeTrain train) {
-    try {
-      if (train.isInHadoop()) {
-        objects.fill(into, train.file(), train.offset());
-        return;
-      }
-      FileChannel file = channel(path(train.file()));
+  private void fill(ByteBuffer into, NativeTrain train, FileChannel file) throws IOException {
+    if (train.travels()) {
+      into.put(train.content());
+    } else if (file == null) {
+      objects.fill(into, train.file(), train.offset());
+    } else {
       for (int n = 0; n >= 0 && into.hasRemaining(); ) {
         n = file.read(into, train.offset() + into.position());
       }
-    } catch (NoSuchFileException | FileNotFoundException e) {
-      throw isSeen(train) ? train.gone(e) : unseen(train, e);
-    } catch (IOException e) {
-      throw train.isObject() ? train.unavailable(e) : new UncheckedIOException(e);
     }
   }
 
@@ -102,18 +118,14 @@ final class NativeFiles implements AutoCloseable {
         cause);
   }
 
-  private static byte[] ofLength(byte[] content, NativeTrain train) {
-    if (content.length != train.length()) {
-      throw train.corrupt(WRONG_CHECKSUM, null);
+  private static void requireAll(long there, NativeTrain train) {
+    if (there < train.length()) {
+      throw train.corrupt("the file ends after " + there + " of " + train.length() + " bytes", null);
     }
-    return content;
   }
 
   private static void check(ByteBuffer bytes, NativeTrain train) {
-    if (bytes.remaining() != train.length()) {
-      throw train.corrupt(
-          "the file ends after " + bytes.remaining() + " of " + train.length() + " bytes", null);
-    }
+    requireAll(bytes.remaining(), train);
     CRC32 checksum = new CRC32();
     checksum.update(bytes);
     if ((int) checksum.getValue() != train.checksum()) {
@@ -121,16 +133,28 @@ final class NativeFiles implements AutoCloseable {
     }
   }
 
-  private FileChannel channel(String file) throws IOException {
-    FileChannel channel = open.get(file);
+  private FileChannel channel(NativeTrain train) throws IOException {
+    FileChannel channel = open.get(train.file());
     if (channel == null) {
-      channel = FileChannel.open(Path.of(file));
-      open.put(file, channel);
+      channel = opened(train);
+      open.put(train.file(), channel);
       if (open.size() > OPEN_FILES) {
         open.remove(open.keySet().iterator().next()).close();
       }
     }
     return channel;
+  }
+
+  /** A stream's files are never links; to open a pipe would wait for who writes into it. */
+  private static FileChannel opened(NativeTrain train) throws IOException {
+    Path file = Path.of(path(train.file()));
+    if (train.isObject()) {
+      return FileChannel.open(file);
+    }
+    if (Files.exists(file, LinkOption.NOFOLLOW_LINKS) && !Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
+      throw train.corrupt("it is a link or a device, and no file", null);
+    }
+    return FileChannel.open(file, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS);
   }
 
   @Override

@@ -1,0 +1,42 @@
+"""A writer whose trains have valid checksums, and contents that would crash a reader, or fill its memory."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spark_rowtime.cli import main
+from tests.store.crafted import LIES, lying_stream
+from tests.store.processes import ROOT
+
+READ = """
+import resource, sys
+import spark_rowtime as rt
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+for path in sys.argv[1:]:
+    print(path, flush=True)
+    with rt.openReader(path, order="arrival") as reader:
+        try:
+            print([train.rows.to_pylist() for train in reader])
+        except rt.StoreCorruptError as error:
+            assert "cannot be read" in str(error)
+        else:
+            sys.exit("no error")
+"""
+
+
+def test_trains_that_lie(tmp_path: Path) -> None:
+    """The process that reads them is not ended by the system, and does not run out of memory."""
+    paths = [lying_stream(str(tmp_path / name), name) for name in LIES]
+    command = [sys.executable, "-c", READ, *paths]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, (done.stdout[-500:], done.stderr)
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_check_finds_a_train_that_lies(tmp_path: Path, name: str) -> None:
+    found = CliRunner().invoke(main, ["check", lying_stream(str(tmp_path / "s"), name)])
+    assert found.exit_code == 1
+    assert "cannot be read" in found.output
