@@ -3,6 +3,7 @@
     RowtimeError
     +-- LateRowError            a row below the bound in force
     +-- BoundRegressionError    a bound set backwards
+    +-- RowtimeAheadError       a bound too far ahead of the clock
     +-- CutRegressionError      a cut of a Kafka topic set backwards
     +-- SchemaMismatchError     rows, schema or rowtime of the wrong form
     +-- StreamNotFoundError     nothing at that path
@@ -145,6 +146,30 @@ class BoundRegressionError(RowtimeError):
             ...
         spark_rowtime.errors.BoundRegressionError: The bound 'every later row is at or after ...' is weaker ...
         >>> sink.close()
+    """
+
+
+class RowtimeAheadError(RowtimeError):
+    """A bound, or a row of a query's batch, lies further ahead of the clock than the stream's ``maxAhead``.
+
+    Nothing of the call has landed. The clock is that of the store at the commit: the database's, or this machine's. A
+    sink refuses a bound by its own machine's clock at once. A row of a sink that lies too far ahead is rejected.
+
+    ``values``:
+
+    - ``path``: the path of the stream.
+    - ``producer``: the name of the producer.
+    - ``rowtime``: the bound, or the rowtime of the row, in microseconds since the epoch.
+    - ``ceiling``: the largest that was allowed, in microseconds since the epoch.
+
+    Example:
+        >>> import spark_rowtime as rt
+        >>> rt.createStream("memory://docs-ahead", "rowtime TIMESTAMP NOT NULL, ticker STRING")
+        >>> with rt.openSink("memory://docs-ahead", producer="nyse") as sink:
+        ...     sink.sendRowtimeBound("9999-01-05T15:00:00Z")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        spark_rowtime.errors.RowtimeAheadError: The bound 9999-01-05T15:00:00Z of producer 'nyse' lies ...
     """
 
 
@@ -440,8 +465,6 @@ class InvalidOptionError(RowtimeError):
     - ``producer``: the name of the producer.
     - ``stored``: the order of rows that the producer has declared before, as JSON.
     - ``given``: the order that is declared now, as JSON.
-    - ``bound``: the refused RowtimeBound.
-    - ``ceiling``: the largest bound that is allowed, in microseconds since the epoch.
     - ``reader``: the name of the reader.
     - ``wanted``: the stream or the order that a position is of.
     - ``found``: the stream or the order that is read now.

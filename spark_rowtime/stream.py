@@ -13,7 +13,7 @@ from spark_rowtime.bounds.key_order import declares_keys, weakest_known
 from spark_rowtime.bounds.topic_cut import TopicCut, merged
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.base import NEW_STREAM, REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.location import to_location
@@ -117,7 +117,8 @@ class StreamInfo:
         rowsHeldBack: The number of rows that were accepted, but wait for the bound, so that readers in order of
             rowtime do not get them yet.
         settings: The arguments of ``createStream`` that differ from their defaults, by name. Intervals are
-            timedeltas, sizes are bytes.
+            timedeltas, sizes are bytes; ``maxAhead`` is None where there is no limit, and
+            ``closed`` has the names of the only producers that may join.
         forgotten: How many producers that left are no longer listed, since ``rowtime gc`` has forgotten them. Their
             rows are counted in ``rows`` and ``rejected``.
         openTransactions: Of a stream in PostgreSQL, what transactions have been open for more than a minute in its
@@ -147,7 +148,7 @@ class StreamInfo:
     rejectedRemoved: int
     holders: tuple[str, ...]
     rowsHeldBack: int
-    settings: Mapping[str, timedelta | int | bool | str]
+    settings: Mapping[str, Any]
     forgotten: int = 0
     openTransactions: tuple[str, ...] = ()
 
@@ -261,11 +262,12 @@ def createStream(
     boundsBeforeRows: bool = True,
     maxLag: str | timedelta | None = None,
     idleTimeout: str | timedelta | None = None,
-    maxAhead: str | timedelta | None = None,
+    maxAhead: str | timedelta | None = "1 day",
     retainAge: str | timedelta | None = None,
     retainBytes: int | None = None,
     retainRejected: int = REJECTED_BYTES,
     producers: Iterable[str] = (),
+    closed: bool = False,
     location: str | None = None,
     existOk: bool = False,
 ) -> None:
@@ -287,7 +289,9 @@ def createStream(
         idleTimeout: An interval: a producer that is silent for longer does not count for the stream's bound until
             it sends again. None: a silent producer holds the bound back.
         maxAhead: An interval: a row whose rowtime is further than this ahead of the wall clock is rejected, and
-            such a bound is refused. None: no limit.
+            such a bound is refused, since it would make all rows before it late and cannot be taken back. The clock is
+            that of the database, or of this machine. None, or "unlimited": no limit, for times that are not those of
+            the present, such as bookings, forecasts and simulations.
         retainAge: An interval: rows that were committed longer ago are removed. None: all rows are kept.
         retainBytes: A number of bytes: rows beyond the newest ``retainBytes`` bytes are removed. None: all rows
             are kept.
@@ -296,6 +300,8 @@ def createStream(
         producers: The names of the producers that the stream waits for from the start: it has no bound until each of
             them has opened a sink and promised something, or is let go by ``detachProducer`` or ``closeProducer``. So
             feeds that start one after another lose no rows. Other producers may join too.
+        closed: If True, no other producers than ``producers`` may join, under whatever name, adapters and queries
+            included. ``alterStream`` lets others in.
         location: For a stream in PostgreSQL, the URL of a folder or bucket, such as "s3://bucket/rowtime": rows that
             are committed in trains of more than 64 KiB are stored there, one object each. It must not contain keys or
             passwords. None: all rows are in the database.
@@ -329,19 +335,19 @@ def createStream(
         >>> rt.describeStream("memory://docs-expected").bound
         RowtimeBound('2026-01-05T14:30:00Z')
     """
-    arrow = stream_schema(schema)
+    arrow, expected = stream_schema(schema), to_names(producers)
     settings = StreamSettings(
         to_flag(boundsBeforeRows, "boundsBeforeRows"),
         to_interval(maxLag, "maxLag"),
         to_interval(idleTimeout, "idleTimeout"),
-        to_interval(maxAhead, "maxAhead"),
+        to_max_ahead(maxAhead),
         to_interval(retainAge, "retainAge"),
         None if retainBytes is None else to_count(retainBytes, "retainBytes", unit="bytes"),
         to_count(retainRejected, "retainRejected", unit="bytes"),
         None if location is None else to_location(location),
+        closed_to(expected) if to_flag(closed, "closed") else None,
     )
     to_flag(existOk, "existOk")
-    expected = _names(producers)
     try:
         create_store(path, arrow, settings, expected)
     except StreamExistsError:
@@ -349,6 +355,11 @@ def createStream(
             raise
         _check_same(path, arrow)
         _check_settings(path, settings)
+
+
+def to_max_ahead(value: str | timedelta | None) -> int | None:
+    """Returns ``maxAhead`` in microseconds; None for no limit, which the text "unlimited" says too."""
+    return None if value == "unlimited" else to_interval(value, "maxAhead")
 
 
 def _check_settings(path: str, given: StreamSettings) -> None:
@@ -367,8 +378,17 @@ def _check_settings(path: str, given: StreamSettings) -> None:
             )
 
 
-def _names(producers: Any) -> tuple[str, ...]:
-    """Returns the names of the expected producers, each once, in their order."""
+def closed_to(producers: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the names of the only producers of a stream that is to be closed to others; there must be some."""
+    if not producers:
+        raise InvalidOptionError(
+            "closed=True without producers=[...] would let nobody send. Name the producers that may.", option="closed"
+        )
+    return producers
+
+
+def to_names(producers: Any) -> tuple[str, ...]:
+    """Returns the names of producers, each once, in their order."""
     if isinstance(producers, str) or not isinstance(producers, Iterable):
         raise InvalidOptionError(
             f"producers must be a list of names, such as ['Berlin', 'Oslo'], not {short_repr(producers)}.",
@@ -378,10 +398,13 @@ def _names(producers: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(to_name(name, "a name in producers") for name in producers))
 
 
-def _not_default(settings: StreamSettings) -> dict[str, timedelta | int | bool | str]:
-    changed = {name: value for name, value in asdict(settings).items() if value != getattr(StreamSettings(), name)}
-    plain = ("boundsBeforeRows", "retainBytes", "retainRejected", "location")
-    return {name: value if name in plain else timedelta(microseconds=value) for name, value in changed.items()}
+def _not_default(settings: StreamSettings) -> dict[str, Any]:
+    changed = {name: value for name, value in asdict(settings).items() if value != getattr(NEW_STREAM, name)}
+    plain = ("boundsBeforeRows", "retainBytes", "retainRejected", "location", "closed")
+    return {
+        name: value if name in plain or value is None else timedelta(microseconds=value)
+        for name, value in changed.items()
+    }
 
 
 def require_stream(path: str, schema: Any) -> None:

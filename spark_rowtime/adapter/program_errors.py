@@ -4,9 +4,18 @@ import sysconfig
 from pathlib import Path
 from types import FrameType
 
-from spark_rowtime.errors import InvalidOptionError, NotSerializableError, StreamCompleteError, UnknownOptionError
+from spark_rowtime.errors import (
+    InvalidOptionError,
+    NotSerializableError,
+    RowtimeAheadError,
+    StreamCompleteError,
+    UnknownOptionError,
+)
 
-ALWAYS = (SyntaxError, ImportError, InvalidOptionError, UnknownOptionError, NotSerializableError, StreamCompleteError)
+ALWAYS = (
+    *(SyntaxError, ImportError, InvalidOptionError, UnknownOptionError, NotSerializableError, StreamCompleteError),
+    RowtimeAheadError,
+)
 """Errors that are taken for errors of the program wherever they are raised."""
 BY_PLACE = (TypeError, AttributeError, NameError, NotImplementedError)
 """Errors that are taken for errors of the program unless a library raises them.

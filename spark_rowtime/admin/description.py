@@ -1,14 +1,14 @@
 """A stream as a value for JSON: what ``rowtime describe --json`` prints, and ``rowtime serve`` returns."""
 
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.stream import ProducerDescription, StreamInfo
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import show_interval, show_micros
 
 ABSENT_DAYS = 1
 """A reader that was not seen for at least this long, and has unread rows, causes a warning."""
@@ -24,6 +24,19 @@ def show_bound(bound: RowtimeBound | None) -> str:
     if bound is not None and bound.isEnd:
         return "the end of time"
     return show_micros(bound.floor if bound is not None else None)
+
+
+def show_settings(info: StreamInfo) -> dict[str, str]:
+    """The settings of a stream as texts."""
+    return {name: _show_setting(value) for name, value in info.settings.items()}
+
+
+def _show_setting(value: Any) -> str:
+    if value is None:
+        return "unlimited"
+    if isinstance(value, tuple):
+        return f"to all but {', '.join(value)}"
+    return show_interval(value) if isinstance(value, timedelta) else str(value)
 
 
 def described(info: StreamInfo) -> dict[str, Any]:

@@ -1,32 +1,55 @@
 """What is done to whole streams: altering, copying, renaming, adopting, deleting and listing them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
-from spark_rowtime.errors import RowtimeError, StreamBusyError
+from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamBusyError
 from spark_rowtime.store import adopt_location, copy_store, delete_store, list_stores, open_store, rename_store
+from spark_rowtime.store.base import Change, StreamSettings
 from spark_rowtime.store.location import to_location
-from spark_rowtime.stream import StreamInfo, describeStream
+from spark_rowtime.stream import StreamInfo, closed_to, describeStream, to_max_ahead, to_names
 from spark_rowtime.types.alteration import columns_to_add
-from spark_rowtime.types.arguments import to_flag
+from spark_rowtime.types.arguments import known_keywords, to_flag
+
+UNCHANGED: Any = object()
+"""The default of ``maxAhead`` of :func:`alterStream`. None stands for no limit."""
 
 
-def alterStream(path: str, *, add: Any) -> None:
-    """Adds columns at the end of the schema of the stream at ``path``.
+@known_keywords
+def alterStream(
+    path: str,
+    *,
+    add: Any = None,
+    maxAhead: str | timedelta | None = UNCHANGED,
+    producers: Iterable[str] = (),
+    closed: bool | None = None,
+) -> None:
+    """Adds columns at the end of the schema of the stream at ``path``, or changes some of its settings.
 
     The rows that the stream has already are null in the new columns, for every reader. Whoever has the stream open
     keeps its old schema until it is opened again: sinks go on sending rows without the new columns, and readers and
     running queries go on without them. After that, rows may still leave the new columns out, and are null there.
 
+    Sinks that are open keep the settings with which they were opened. The next batch of a query has the new ones.
+
     Args:
         path: The path of the stream, as for ``createStream``.
         add: The columns: a DDL string, such as "coupon STRING", a Spark StructType or a pyarrow schema. They cannot
-            be NOT NULL, and their names, compared without case, must be new.
+            be NOT NULL, and their names, compared without case, must be new. None: no columns are added.
+        maxAhead: An interval: how far ahead of the clock rows and bounds may be, as for ``createStream``. None, or
+            "unlimited": no limit. Left out: it stays as it is.
+        producers: Names of producers that the stream waits for from now on, as for ``createStream``. If the stream is
+            closed, they may join too.
+        closed: If True, only ``producers`` may join from now on; whoever is attached stays so until its sink ends, or
+            until ``closeProducer``. If False, anybody may. None: it stays as it is.
 
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
+        InvalidOptionError: Nothing is to be changed, or a value cannot be used.
+        StreamCompleteError: The stream is complete, and waits for nobody.
         SchemaMismatchError: A column is there already, is NOT NULL, or has a type that a stream cannot hold.
         StoreUnavailableError: The stream cannot be written just now.
 
@@ -39,10 +62,40 @@ def alterStream(path: str, *, add: Any) -> None:
         >>> with rt.openReader("memory://docs-alter") as reader:
         ...     [train.rows.column("coupon").to_pylist() for train in reader]
         [[None]]
+
+        A stream of forecasts takes rows of the next month:
+
+        >>> rt.alterStream("memory://docs-alter", maxAhead="31 days")
+        >>> rt.describeStream("memory://docs-alter").settings
+        {'maxAhead': datetime.timedelta(days=31)}
     """
-    columns = columns_to_add(add)
+    columns, names = None if add is None else columns_to_add(add), to_names(producers)
+    change = _changed(maxAhead, names, closed)
+    if columns is None and change is None:
+        raise InvalidOptionError(
+            "Nothing is to be altered: give add, maxAhead, producers or closed.", option="add", path=path
+        )
     with open_store(path) as store:
-        store.alter(columns)
+        if columns is not None:
+            store.alter(columns)
+        if change is not None:
+            store.change(change)
+            store.expect(names)
+
+
+def _changed(max_ahead: Any, names: tuple[str, ...], closed: bool | None) -> Change | None:
+    """Returns what makes the new settings of those that a stream has; None if there is nothing to change."""
+    if max_ahead is UNCHANGED and not names and closed is None:
+        return None
+    only = closed_to(names) if closed is not None and to_flag(closed, "closed") else None
+    ahead = None if max_ahead is UNCHANGED else to_max_ahead(max_ahead)
+
+    def change(settings: StreamSettings) -> StreamSettings:
+        more = None if settings.closed is None else tuple(dict.fromkeys([*settings.closed, *names]))
+        most = settings.maxAhead if max_ahead is UNCHANGED else ahead
+        return replace(settings, maxAhead=most, closed=more if closed is None else only)
+
+    return change
 
 
 def copyStream(path: str, to: str, *, location: str | None = None, progress: bool = False) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from spark_rowtime.admin.description import bound_json, columns_json, show_bound
+from spark_rowtime.admin.description import bound_json, columns_json, show_bound, show_settings
 from spark_rowtime.admin.streams import (
     ListedStream,
     adoptLocation,
@@ -97,16 +97,34 @@ def _row(stream: ListedStream) -> tuple[str, ...]:
 
 @click.command()
 @click.argument("stream")
-@click.option("--add", required=True, help="Columns in DDL, such as 'coupon STRING, discount DECIMAL(5,2)'.")
+@click.option("--add", help="Columns in DDL, such as 'coupon STRING, discount DECIMAL(5,2)'.")
+@click.option("--max-ahead", help="How far ahead of the clock rows and bounds may be: '1 week'; 'unlimited': any.")
+@click.option(
+    "--producer", "producers", multiple=True, help="A producer that the stream waits for; repeat it for each."
+)
+@click.option("--closed/--not-closed", default=None, help="Whether only the producers of --producer may send.")
 @as_json
-def alter(stream: str, add: str, as_json: bool) -> None:
-    """Add columns at the end of a stream's schema. Rows from before are null there."""
-    alterStream(stream, add=add)
-    schema = describeStream(stream).schema
+def alter(
+    *,
+    stream: str,
+    add: str | None,
+    max_ahead: str | None,
+    producers: tuple[str, ...],
+    closed: bool | None,
+    as_json: bool,
+) -> None:
+    """Add columns at the end of a stream's schema, or change its settings.
+
+    Rows from before are null in new columns. Sinks that are open keep the settings with which they were opened.
+    """
+    ahead = {} if max_ahead is None else {"maxAhead": max_ahead}
+    alterStream(stream, add=add, producers=producers, closed=closed, **ahead)
+    info = describeStream(stream)
     if as_json:
-        echo_json({"stream": stream, "columns": columns_json(schema)})
+        echo_json({"stream": stream, "columns": columns_json(info.schema), "settings": dict(info.settings)})
     else:
-        click.echo(f"{stream}: the columns are now {show_schema(schema)}")
+        settings = "".join(f", {name}={value}" for name, value in show_settings(info).items())
+        click.echo(f"{stream}: the columns are now {show_schema(info.schema)}{settings}")
 
 
 @click.command()

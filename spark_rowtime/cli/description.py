@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from spark_rowtime.admin.description import show_bound, warnings
+from spark_rowtime.admin.description import show_bound, show_settings, warnings
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.cli.cuts import show_offsets
 from spark_rowtime.cli.output import duration, fact, styled, table
@@ -32,7 +32,7 @@ def lines_of(info: StreamInfo, width: int, now: datetime) -> list[str]:
 
 
 def _facts(info: StreamInfo, width: int) -> list[str]:
-    settings = ", ".join(f"{name}={str(value).removesuffix(', 0:00:00')}" for name, value in info.settings.items())
+    settings = ", ".join(f"{name}={value}" for name, value in show_settings(info).items())
     facts = [
         ("stream", info.path),
         ("columns", show_schema(info.schema)),

@@ -17,7 +17,12 @@ from spark_rowtime.stream import createStream, describeStream
 @click.option("--schema", required=True, help="DDL, such as 'rowtime TIMESTAMP NOT NULL, ticker STRING'.")
 @click.option("--max-lag", help="How far, in rowtime, the slowest producer may hold the fastest back: '1 hour'.")
 @click.option("--idle-timeout", help="A producer that is silent for longer stops counting: '30 s'.")
-@click.option("--max-ahead", help="Reject rows that are further ahead of the wall clock: '1 day'.")
+@click.option(
+    "--max-ahead",
+    default="1 day",
+    show_default=True,
+    help="Reject rows and refuse bounds that are further ahead of the clock; 'unlimited': take any.",
+)
 @click.option("--retain-age", help="Remove rows committed at least this long ago that no reader needs: '7 days'.")
 @click.option("--retain-bytes", type=click.IntRange(0), help="Remove the oldest rows beyond this many bytes, likewise.")
 @click.option(
@@ -33,6 +38,7 @@ from spark_rowtime.stream import createStream, describeStream
 @click.option(
     "--producer", "producers", multiple=True, help="A producer that the stream waits for; repeat it for each."
 )
+@click.option("--closed", is_flag=True, help="No other producers may send than those of --producer.")
 @click.option(
     "--location", metavar="URL", help="Where a stream in PostgreSQL keeps large trains: 's3://bucket/rowtime'."
 )
@@ -43,12 +49,13 @@ def create(
     schema: str,
     max_lag: str | None,
     idle_timeout: str | None,
-    max_ahead: str | None,
+    max_ahead: str,
     retain_age: str | None,
     retain_bytes: int | None,
     retain_rejected: int,
     bounds_before_rows: bool,
     producers: tuple[str, ...],
+    closed: bool,
     location: str | None,
     exist_ok: bool,
 ) -> None:
@@ -64,6 +71,7 @@ def create(
         retainBytes=retain_bytes,
         retainRejected=retain_rejected,
         producers=producers,
+        closed=closed,
         location=location,
         existOk=exist_ok,
     )

@@ -1,5 +1,6 @@
 """Acceptance: decides which rows of a call a sink takes, and puts them into the outbox."""
 
+from collections.abc import Callable
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound, stronger
@@ -13,6 +14,8 @@ from spark_rowtime.producer.late_log import BoundOwner, LateReport, late_before_
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.base import Rejected, Store
+from spark_rowtime.store.limits import split_ahead
+from spark_rowtime.store.reach import Reach
 from spark_rowtime.types.timestamps import show_micros
 
 
@@ -30,7 +33,10 @@ class Acceptance:
         late: LateReport,
         scheduler: CommitScheduler,
         owner: BoundOwner,
+        reach: Callable[[], Reach],
     ) -> None:
+        """``reach``: how far ahead rowtimes may lie now."""
+        self._reach = reach
         self._intake, self._disorder, self._outbox = intake, disorder, outbox
         self._late, self._scheduler, self._floors, self._owner = late, scheduler, outbox.floors, owner
 
@@ -77,7 +83,7 @@ class Acceptance:
     def start_fast_path(self) -> None:
         """Starts the fast path for the next calls, unless this sink gives rows their rowtime."""
         if self._disorder.one_by_one and not self._intake.gives:
-            self._outbox.start_fast_path(self._intake.ceiling())
+            self._outbox.start_fast_path(self._reach().ceiling)
 
     def _require_takes_rows(self) -> None:
         if self._outbox.cuts.active and self._disorder.implies:
@@ -90,7 +96,7 @@ class Acceptance:
             )
 
     def _check_bound(self, bound: RowtimeBound, promised: int | None) -> None:
-        self._intake.check_ahead(bound)
+        self._reach().require(self._outbox.producer, bound.floor)
         if promised is not None and bound.floor < promised:
             raise BoundRegressionError(
                 f"The bound '{bound}' is weaker than what this sink has already promised (no row before "
@@ -104,7 +110,7 @@ class Acceptance:
         """Takes one row by the fast path, if it needs no further check."""
         if not self._disorder.one_by_one:
             return False
-        self._outbox.start_fast_path(self._intake.ceiling())
+        self._outbox.start_fast_path(self._reach().ceiling)
         plain = self._outbox.rows.take(row)
         self._outbox.end_fast_path()
         if plain:
@@ -112,7 +118,7 @@ class Acceptance:
         return plain
 
     def _accept(self, given: Timed) -> None:
-        timed, late = self._intake.split_ahead(given)
+        timed, late = self._split_ahead(given)
         if timed is None:
             self._refuse(late, "")
             return
@@ -128,6 +134,14 @@ class Acceptance:
             with self._outbox.interrupt_guard:
                 self._disorder.take(fitting.rows)
                 self._outbox.add_batch(fitting, verdict.floor)
+
+    def _split_ahead(self, given: Timed) -> tuple[Timed | None, list[Rejected]]:
+        """Separates the rows that are not too far ahead, if any, from those to reject."""
+        ceiling = self._reach().ceiling
+        if ceiling is None or given.largest <= ceiling:
+            return given, []
+        near, ahead = split_ahead(given.rows, ceiling)
+        return Timed(near) if near.num_rows else None, ahead
 
     def _refuse(self, late: list[Rejected], below: str) -> None:
         """Records rows as rejected; raises LateRowError under onLate="raise". ``below``: what the rows fell below."""

@@ -5,24 +5,21 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.producer.row_buffer import RowBuffer
-from spark_rowtime.store.base import Rejected
 from spark_rowtime.types.checks import is_valid
 from spark_rowtime.types.local_time import LocalTime, is_naive
-from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, batch_to_schema, rows_to_batch, rowtime_micros
-from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros, show_micros, to_datetime
+from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, batch_to_schema, rows_to_batch
+from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros, to_datetime
 
 
 class Intake:
     """Converts rows of any accepted form; raises SchemaMismatchError, and then takes none of the rows.
 
-    ``promoted``: the column that fills rowtime; ``now`` returns microseconds; ``max_ahead``: see
-    ``createStream``; ``local``: the zone of times that have none, None: UTC.
+    ``promoted``: the column that fills rowtime; ``now`` returns microseconds; ``local``: the zone of times that have
+    none, None: UTC.
     """
 
     def __init__(
@@ -30,7 +27,6 @@ class Intake:
         schema: pa.Schema,
         promoted: str | None,
         now: Callable[[], int],
-        max_ahead: int | None,
         local: LocalTime | None = None,
     ) -> None:
         if promoted is not None and (promoted == ROWTIME or promoted not in schema.names):
@@ -38,7 +34,7 @@ class Intake:
                 f"rowtime={promoted!r} is not a column that can fill rowtime. The columns are {schema.names}.",
                 option="rowtime",
             )
-        self._schema, self._promoted, self._now, self._max_ahead = schema, promoted, now, max_ahead
+        self._schema, self._promoted, self._now = schema, promoted, now
         self._at = schema.get_field_index(ROWTIME)
         self._not_null = [i for i, field in enumerate(schema) if not field.nullable and i != self._at]
         self._flat = all(_is_flat(field.type) for field in schema if field.name != ROWTIME)
@@ -148,30 +144,6 @@ class Intake:
                     column=name,
                 ) from None
         return rows
-
-    def ceiling(self) -> int | None:
-        """The largest rowtime that is not too far ahead of the wall clock, in microseconds; None: no limit."""
-        return None if self._max_ahead is None else self._now() + self._max_ahead
-
-    def check_ahead(self, bound: RowtimeBound) -> None:
-        """Raises InvalidOptionError if ``bound`` is too far ahead of the wall clock: it could not be taken back."""
-        ceiling = self.ceiling()
-        if ceiling is not None and bound.floor > ceiling and not bound.isEnd:
-            raise InvalidOptionError(
-                f"The bound '{bound}' lies beyond {show_micros(ceiling)}, which is maxAhead after now. A bound cannot "
-                "be taken back: all rows before it would be late. Send an earlier bound, or create the stream "
-                "with a larger maxAhead.",
-                bound=bound,
-                ceiling=ceiling,
-            )
-
-    def split_ahead(self, timed: Timed) -> tuple[Timed | None, list[Rejected]]:
-        """Separates the rows that are not too far ahead of the wall clock, if any, from those to reject."""
-        ceiling = self.ceiling()
-        if ceiling is None or timed.largest <= ceiling:
-            return timed, []
-        fits = pc.less_equal(rowtime_micros(timed.rows), ceiling)
-        return timed.where(fits), [Rejected("ahead", ceiling, timed.rows.filter(pc.invert(fits)))]
 
     def _as_is(self, batch: pa.RecordBatch) -> Timed | None:
         """The batch, if it has the stream's columns and is valid; otherwise None. This takes a few microseconds."""

@@ -152,7 +152,7 @@ def late_before_sent(producer: str, micros: int, bound: int, origin: BoundOrigin
 def _remedy(rejected: Rejected) -> str:
     """What a user can do about such rows, other than to leave them out."""
     if rejected.reason != "late":
-        return "Correct the clock of the feed, create the stream with a larger maxAhead"
+        return "Correct the clock of the feed, give the stream a larger maxAhead (alterStream)"
     if rejected.origin is None or rejected.origin.owner == PRODUCER:
         return "Send rows in order, declare a lateness or kSort that covers their disorder"
     return (

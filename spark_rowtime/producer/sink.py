@@ -23,6 +23,7 @@ from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.reach import Reach
 from spark_rowtime.store.steady_clock import elapsing
 from spark_rowtime.types.arguments import is_whole, to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
@@ -78,7 +79,7 @@ class StreamSink(SinkLifecycle):
         """
         steady = steady or elapsing(now)
         raises = to_choice(onLate, "onLate", "raise", "reject") == "raise"
-        intake = Intake(store.schema, rowtime, now, store.settings.maxAhead, local)
+        intake = Intake(store.schema, rowtime, now, local)
         self._zone = None if local is None else local.zone
         info = store.attach(producer, str(uuid.uuid4()), disorder.declaration, lease)
         if info.status is Status.COMPLETE:
@@ -91,7 +92,10 @@ class StreamSink(SinkLifecycle):
         leased = Lease(outbox, lease, steady, lock)
         scheduler = CommitScheduler(outbox, leased, late, linger=linger, now=steady, lock=lock)
         self._disorder = disorder
-        self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler, BoundOwner(store, producer))
+        owner = BoundOwner(store, producer)
+        self._acceptance = Acceptance(
+            intake, disorder, outbox, late, scheduler, owner, lambda: Reach(store.path, store.settings, now())
+        )
         self._take_plain = outbox.rows.take
         self.delivery: Any = None
         """The unfinished part of the train on which a drain into this sink failed; see ``Delivery``."""
@@ -230,9 +234,9 @@ class StreamSink(SinkLifecycle):
             BoundRegressionError: The bound is weaker than what this sink has promised, or implied by rows in order.
             CutRegressionError: The cut lies below an earlier cut of this producer.
             KafkaTopicError: A topic has another id than in an earlier cut of this producer.
-            InvalidOptionError: ``t`` is no time, or lies beyond the stream's ``maxAhead``; or ``cut`` is no cut, or
-                this stream or sink takes none (``maxLag``, ``boundsBeforeRows=False``, ``lateness``, ``kSort``,
-                ``inOrderPer``).
+            RowtimeAheadError: ``t`` lies further ahead of the clock than the stream's ``maxAhead``.
+            InvalidOptionError: ``t`` is no time; or ``cut`` is no cut, or this stream or sink takes none (``maxLag``,
+                ``boundsBeforeRows=False``, ``lateness``, ``kSort``, ``inOrderPer``).
             LateRowError: A row of an earlier call became late before its commit (``onLate="raise"``).
             SinkClosedError: The sink is closed, or was opened in another process.
             ProducerFencedError: Another sink took the producer over.

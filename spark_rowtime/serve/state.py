@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from spark_rowtime.admin.description import described, show_bound, warnings
+from spark_rowtime.admin.description import described, show_bound, show_settings, warnings
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.base import LastSeen, ProducerInfo, Store
@@ -120,7 +120,7 @@ def details_of(info: StreamInfo) -> Value:
     """Returns the facts about a stream that change rarely."""
     return {
         "columns": show_schema(info.schema),
-        "settings": {name: str(value) for name, value in info.settings.items()},
+        "settings": show_settings(info),
         "removed": info.removed,
         "forgotten": info.forgotten,
         "readers": [{"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen} for r in info.readers],

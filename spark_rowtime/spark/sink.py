@@ -16,7 +16,7 @@ from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.store import create_store, in_database, open_kept_store
-from spark_rowtime.store.base import ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.base import NEW_STREAM, ProducerInfo, Store
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -129,7 +129,7 @@ def _open_or_create(path: str, wanted: pa.Schema) -> Store:
     except StreamNotFoundError:
         pass
     try:
-        create_store(path, wanted, StreamSettings())
+        create_store(path, wanted, NEW_STREAM)
     except StreamExistsError as something:
         try:
             return open_kept_store(path)  # another query has created it meanwhile

@@ -1,9 +1,8 @@
-"""Admission rules that all stores share: the errors for refused calls, and rows that became late before the commit."""
+"""Admission rules that all stores share: what a commit logs, and the errors for refused calls."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import stronger
@@ -20,12 +19,10 @@ from spark_rowtime.errors import (
     StreamCompleteError,
 )
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
+from spark_rowtime.store.reach import Reach
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.timestamps import END, show_micros
-
-WhoseBound = Callable[[int], BoundOrigin | None]
-"""Says whose bound the given one is."""
 
 
 def is_next(commit: Commit, last: int, path: str) -> bool:
@@ -47,49 +44,6 @@ def is_next(commit: Commit, last: int, path: str) -> bool:
         asked=commit.number,
         last=last,
     )
-
-
-class Cut(NamedTuple):
-    """A train that was cut at a floor: what fits, staged again, and the late rows. ``fits`` is None if all are late."""
-
-    fits: Staged | None
-    late: pa.RecordBatch
-
-
-Cuts = Mapping[int, Cut]
-"""The trains of a commit that were cut, by their place in it."""
-
-
-def cut(store: Store, trains: Sequence[Staged], floor: int | None) -> dict[int, Cut]:
-    """Cuts the trains that have rows below ``floor``. It reads and writes rows: call it without any lock."""
-    found = {}
-    for place, train in enumerate(trains):
-        if floor is not None and train.least < floor:
-            fits, late = split_late(store.read(train), floor)
-            found[place] = Cut(store.stage(fits) if fits.num_rows else None, late)
-    return found
-
-
-def fitting(trains: Sequence[Staged], cuts: Cuts) -> tuple[Staged, ...]:
-    """Returns the trains, of those that were cut what fits."""
-    if not cuts:
-        return tuple(trains)
-    found = [cuts[place].fits if place in cuts else train for place, train in enumerate(trains)]
-    return tuple(train for train in found if train is not None)
-
-
-def late_rows(cuts: Cuts, floor: int | None, whose: WhoseBound) -> tuple[Rejected, ...]:
-    """Returns the rows that were cut off at ``floor``, or at one before it."""
-    origin = whose(floor) if cuts and floor is not None else None
-    return tuple(Rejected("late", floor, cuts[place].late, origin) for place in sorted(cuts))
-
-
-def admit(
-    store: Store, trains: Sequence[Staged], floor: int | None, whose: WhoseBound
-) -> tuple[tuple[Staged, ...], tuple[Rejected, ...]]:
-    """Splits ``trains`` by a ``floor``: the rows that are not below it, and those below it."""
-    cuts = cut(store, trains, floor)
-    return fitting(trains, cuts), late_rows(cuts, floor, whose)
 
 
 class Landing(NamedTuple):
@@ -132,10 +86,14 @@ def whose_bound(store: Store, producer: str, bound: int) -> BoundOrigin:
     return raised
 
 
-def require_whole(commit: Commit, late: Sequence[Rejected]) -> None:
-    """Raises LateRowError if ``commit.whole`` is set, but the ``late`` rows of the commit would be rejected."""
-    if not commit.whole or not late:
+def require_whole(commit: Commit, rejected: Sequence[Rejected], reach: Reach) -> None:
+    """Raises LateRowError or RowtimeAheadError if ``commit.whole`` is set, but rows of it would be ``rejected``."""
+    if not commit.whole or not rejected:
         return
+    ahead = [pc.max(rowtime_micros(one.rows)).as_py() for one in rejected if one.reason == "ahead"]
+    if ahead:
+        raise reach.error(commit.producer, "The row at", max(ahead))
+    late = rejected
     rows, bound, origin = sum(r.rows.num_rows for r in late), late[0].bound, late[0].origin
     raise LateRowError(
         f"{rows} row(s) of producer {commit.producer!r} lie below {show_micros(bound)}, {origin or 'the bound'} at the "
@@ -147,12 +105,6 @@ def require_whole(commit: Commit, late: Sequence[Rejected]) -> None:
     )
 
 
-def split_late(rows: pa.RecordBatch, floor: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Returns the rows at or above ``floor``, and those below it."""
-    fits = pc.greater_equal(rowtime_micros(rows), floor)
-    return rows.filter(fits), rows.filter(pc.invert(fits))
-
-
 def require_open(path: str, producer: str, floor: int | None) -> None:
     """Raises StreamCompleteError if the stream's ``floor`` is the end of time, so that nobody may join."""
     if floor is not None and floor >= END:
@@ -162,6 +114,20 @@ def require_open(path: str, producer: str, floor: int | None) -> None:
             path=path,
             producer=producer,
         )
+
+
+def require_admitted(closed: Sequence[str] | None, producer: str, path: str) -> None:
+    """Raises InvalidOptionError if the stream is ``closed`` to all but others; None: anybody may attach."""
+    if closed is None or producer in closed:
+        return
+    names = f"{', '.join(map(repr, closed[:10]))}{', ...' if len(closed) > 10 else ''}"
+    raise InvalidOptionError(
+        f"Producer {producer!r} may not send to {path}: the stream is closed to all but {names}."
+        f"{did_you_mean(nearest(producer, closed))} Send under one of these names, or let it join: "
+        f"rt.alterStream(path, producers=[{producer!r}]), `rowtime alter STREAM --producer NAME`.",
+        producer=producer,
+        path=path,
+    )
 
 
 def complete(path: str, producer: str) -> StreamCompleteError:

@@ -50,7 +50,7 @@ REJECTED_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """The settings that createStream fixes for the life of a stream. Intervals are in microseconds, sizes in bytes."""
+    """The settings of a stream. Intervals are in microseconds, sizes in bytes."""
 
     boundsBeforeRows: bool = True
     maxLag: int | None = None
@@ -61,12 +61,20 @@ class StreamSettings:
     retainRejected: int = REJECTED_BYTES
     location: str | None = None
     """The URL where trains are that are too large for the database; None: all are in the store."""
+    closed: tuple[str, ...] | None = None
+    """The only producers that may attach; None: anybody may."""
 
     def clock(self, members: Members | None = None) -> StreamClock:
         """Returns the clock of a new stream. ``members`` is where it keeps its producers; None: in memory."""
         return StreamClock(
             self.boundsBeforeRows, self.maxLag, producers=SortedMembers() if members is None else members
         )
+
+
+Change = Callable[[StreamSettings], StreamSettings]
+"""Makes other settings of those that a stream has. It may be called again with what it has made."""
+NEW_STREAM = StreamSettings(maxAhead=86_400_000_000)
+"""The settings of a new stream unless others are given: ``maxAhead`` is a day. Older streams may have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +314,7 @@ class Store(ABC):
     contact_micros = 10_000
     """For this many microseconds after a commit or a renewal, a sink assumes that its producer is still attached."""
     now: Callable[[], int]
-    """The wall clock, in microseconds. It may jump, so no decision depends on it."""
+    """The wall clock, in microseconds. It may jump, so no decision but ``maxAhead`` depends on it."""
     steady: Callable[[], Reading]
     """The clock for leases, idleness and ages. If a caller replaced only ``now``, ``now`` is used instead."""
 
@@ -319,12 +327,15 @@ class Store(ABC):
         holder may repeat its last commit. Raises StreamCompleteError if the stream is complete and the producer
         would join. ``lease`` is how many microseconds of
         ``steady`` after its last commit or ``renew`` the producer is detached; None means never. Raises
-        InvalidOptionError if ``declaration`` differs from the stored one.
+        InvalidOptionError if ``declaration`` differs from the stored one, or if the stream is closed to ``producer``.
         """
 
     @abstractmethod
     def expect(self, names: Sequence[str]) -> None:
-        """Makes a new stream wait for each of these producers until it attaches, or is detached or closed."""
+        """Makes the stream wait for each of these producers until it attaches, or is detached or closed.
+
+        Nothing changes for those that it knows. Raises StreamCompleteError if the stream is complete.
+        """
 
     @abstractmethod
     def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
@@ -415,6 +426,10 @@ class Store(ABC):
         the new columns, and write rows of the old one. Objects that are opened later have the new schema, and read
         null in rows of the old one.
         """
+
+    @abstractmethod
+    def change(self, change: Change) -> None:
+        """Replaces the settings by what ``change`` makes of them. Objects that are open keep theirs."""
 
     @abstractmethod
     def head(self) -> Head:

@@ -8,19 +8,19 @@ from spark_rowtime.bounds.members import COUNTING, Members, ProducerClock, Sorte
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.admission import (
-    Cuts,
     fenced,
-    fitting,
     is_next,
     landing,
-    late_rows,
     never_attached,
     redeclared,
+    require_admitted,
     require_open,
     require_whole,
 )
 from spark_rowtime.store.base import REJECTS_ONLY, Commit, Head, Receipt, Rejected, Renewal, Staged, StreamSettings
+from spark_rowtime.store.limits import Cuts, Limits, cut_off, fitting
 from spark_rowtime.store.page import WAITED_FOR, Page, ProducerRecord
+from spark_rowtime.store.reach import Reach
 from spark_rowtime.types.timestamps import END
 
 
@@ -41,6 +41,7 @@ class Ledger:
 
     def attach(self, producer: str, holder: str, declaration: str, lease: int | None) -> ProducerRecord:
         """See ``Store.attach``."""
+        require_admitted(self._settings.closed, producer, self._path)
         self.expire()
         record = self._page.find(producer) or self._newcomer(producer)
         if record.declaration not in ("", declaration):
@@ -65,7 +66,9 @@ class Ledger:
     def expect(self, names: Sequence[str]) -> None:
         """See ``Store.expect``."""
         for name in names:
-            self._tick(Expected(name), self._newcomer(name))
+            if self._page.find(name) is None:
+                require_open(self._path, name, self.clock.floor)
+                self._tick(Expected(name), self._newcomer(name))
 
     def _newcomer(self, name: str) -> ProducerRecord:
         """Returns a producer that has never attached, or was forgotten; then whoever held it before stays fenced."""
@@ -111,26 +114,28 @@ class Ledger:
     def _due(self) -> list[tuple[Event, ProducerRecord]]:
         return overdue(self._page.overdue(), self._page.now, self._settings.idleTimeout)
 
-    def commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
+    def commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
         """See ``Store.commit``. ``cuts``: the trains that were cut before.
 
-        Returns the floor at which more trains have to be cut first, if some have rows below it: a page neither reads
-        nor stages rows. Nothing but what was due has happened then.
+        Returns the limits at which more trains have to be cut first, if some have rows beyond them: a page neither
+        reads nor stages rows. Nothing but what was due has happened then.
         """
         record = self._current(commit.producer, commit.epoch)
         self.expire(but=commit.producer)
         if not is_next(commit, record.number, self._path):
             return Receipt(record.receipt_seq, record.receipt_floor, self._page.late_rows(record))
-        trains, floor = fitting(commit.trains, cuts), self.clock.floor
+        reach = Reach(self._path, self._settings, self._page.wall)
+        reach.require_of(commit, record.floor)
+        trains, limits = fitting(commit.trains, cuts), Limits(self.clock.floor, reach.ceiling)
         self._page.require_staged(trains)
-        if floor is not None and any(train.least < floor for train in trains):
-            return floor
-        late = late_rows(cuts, floor, self._page.raised)
-        require_whole(commit, late)
+        if not all(map(limits.hold, trains)):
+            return limits
+        cut = cut_off(cuts, limits.floor, self._page.raised)
+        require_whole(commit, cut, reach)
         record.seen = self._page.now
         if self._land(commit, trains, record):
             record.sent = record.seen
-        self._reject(record, commit.number, commit.rejected, late)
+        self._reject(record, commit.number, commit.rejected, cut)
         record.accepted += sum(train.rows for train in trains)
         record.number, record.disorder = commit.number, commit.disorder
         if commit.checkpoint is not None:
@@ -141,7 +146,7 @@ class Ledger:
             self._page.set_account(commit.producer, commit.account)
         record.receipt_seq, record.receipt_floor = self._page.head.seq, self._page.head.floor
         self._page.save(record)
-        return Receipt(record.receipt_seq, record.receipt_floor, late)
+        return Receipt(record.receipt_seq, record.receipt_floor, cut)
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...], record: ProducerRecord) -> bool:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""

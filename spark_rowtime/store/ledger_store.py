@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Event
 from spark_rowtime.bounds.topic_cut import TopicCut
-from spark_rowtime.store.admission import Cuts, cut
 from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Renewal, Store
 from spark_rowtime.store.ledger import Ledger
+from spark_rowtime.store.limits import Cuts, Limits, cut
 from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.views import rejected_table
 
@@ -49,13 +49,13 @@ class LedgerStore(Store):
         return self._decide(lambda ledger: ledger.expire())
 
     def commit(self, commit: Commit) -> Receipt:
-        """Rows that have become late are found out on the page, and cut off without it."""
+        """Rows that are late, or too far ahead, are found out on the page, and cut off without it."""
         cuts: Cuts = {}
         while not isinstance(made := self._commit(commit, cuts), Receipt):
             cuts = cut(self, commit.trains, made)
         return made
 
-    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
+    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
         return self._decide(lambda ledger: ledger.commit(commit, cuts), commit.producer)
 
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:

@@ -20,12 +20,13 @@ from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, SinkClosedError
-from spark_rowtime.store.admission import Cuts, interrupted
+from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import (
     FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
     WRITER,
     Account,
+    Change,
     Collected,
     Commit,
     Head,
@@ -44,6 +45,7 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
+from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.page import Page, ProducerRecord
 from spark_rowtime.store.rejection_rules import Old, going, marked
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
@@ -136,8 +138,8 @@ class _Stream:
 class _MemoryPage(Page):
     """What is written stays here until ``land``. Nobody changes a record of the stream: it is replaced."""
 
-    def __init__(self, stream: _Stream, now: int, wall: Callable[[], int]) -> None:
-        self._stream, self.now, self._wall = stream, now, wall
+    def __init__(self, stream: _Stream, now: int, wall: int) -> None:
+        self._stream, self.now, self.wall = stream, now, wall
         self.head = stream.head
         self._entries: list[_Entry] = []
         self._saved: dict[str, ProducerRecord] = {}
@@ -199,7 +201,7 @@ class _MemoryPage(Page):
         kept, new = self._stream.rejections, marked(known, late)
         first = (kept[-1].rejection.number if kept else 0) + 1
         for at, (one, is_late) in enumerate(new, first):
-            self._rejections.append(_Kept(Rejection(at, producer, self._wall(), one), number, is_late))
+            self._rejections.append(_Kept(Rejection(at, producer, self.wall, one), number, is_late))
 
     def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:  # noqa: ARG002
         before = [] if keys.whole else self._stream.keys.get(producer, [])
@@ -268,7 +270,7 @@ class MemoryStore(LedgerStore):
                 raise interrupted(self.path)
             try:
                 self._state.deciding = True
-                page = _MemoryPage(self._state, self._uptime(), self.now)
+                page = _MemoryPage(self._state, self._uptime(), self.now())
                 yield page
                 page.land(self.settings.retainRejected)
             finally:
@@ -283,7 +285,7 @@ class MemoryStore(LedgerStore):
         assert ends is not None, "an empty batch is not staged"
         return Staged(rows.num_rows, *ends, location=rows)
 
-    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
+    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
         with self._state.changed:
             made = super()._commit(commit, cuts)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
@@ -292,11 +294,17 @@ class MemoryStore(LedgerStore):
 
     def alter(self, add: pa.Schema) -> None:
         with self._state.changed:
-            STREAMS[self.path] = self._twin(self.path, altered(STREAMS.get(self.path, self).schema, add, self.path))
+            newest = STREAMS.get(self.path, self)
+            STREAMS[self.path] = self._twin(self.path, altered(newest.schema, add, self.path), newest.settings)
 
-    def _twin(self, path: str, schema: pa.Schema) -> "MemoryStore":
+    def change(self, change: Change) -> None:
+        with self._state.changed:
+            newest = STREAMS.get(self.path, self)
+            STREAMS[self.path] = self._twin(self.path, newest.schema, change(newest.settings))
+
+    def _twin(self, path: str, schema: pa.Schema, settings: StreamSettings) -> "MemoryStore":
         """Returns another object of this stream."""
-        twin = MemoryStore(path, schema, self.settings, self.ancestors, self._state)
+        twin = MemoryStore(path, schema, settings, self.ancestors, self._state)
         twin.stream, twin.now, twin.steady = self.stream, self.now, self.steady
         return twin
 
@@ -313,7 +321,7 @@ class MemoryStore(LedgerStore):
         with self._state.changed:
             self._state.place = path
             self._state.changed.notify_all()
-            return self._twin(path or "", self.schema)
+            return self._twin(path or "", self.schema, self.settings)
 
     def _require(self) -> None:
         if self._state.place != self.path:

@@ -100,6 +100,8 @@ class Page(Protocol):
     head: Head
     now: int
     """The uptime, in microseconds, as the store counts it for leases."""
+    wall: int
+    """The wall clock of the store, in microseconds. It may jump: ``maxAhead`` and times for people depend on it."""
 
     def forgotten_epoch(self) -> int:
         """Returns the largest epoch of a producer that ``gc`` has forgotten; 0 if there is none."""

@@ -78,7 +78,7 @@ class AdapterSuite:
         """Runs the adapter once, as a host does, into a stream in the folder."""
         folder.mkdir(parents=True, exist_ok=True)
         feed = self.makeAdapter()
-        createStream(_stream(folder), feed.schema, existOk=True)
+        createStream(_stream(folder), feed.schema, maxAhead=None, existOk=True)
         options = getattr(feed, "sinkOptions", {})
         if hasattr(feed, "runProducers"):
             with openSinks(_stream(folder), **options) as sinks:

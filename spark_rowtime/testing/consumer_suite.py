@@ -97,7 +97,7 @@ class ConsumerSuite:
         return consumer.calls
 
     def _send(self, folder: Path, *, drained: bool = False, complete: bool = False) -> None:
-        createStream(_stream(folder), self.schema)
+        createStream(_stream(folder), self.schema, maxAhead=None)
         with openSink(_stream(folder), producer="test", rowsImplyBounds=False) as sink:
             for step in self.steps:
                 if isinstance(step, RowtimeBound):

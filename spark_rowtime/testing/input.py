@@ -25,7 +25,7 @@ class Input:
     def __init__(
         self, path: str, schema: Any, producers: Sequence[str], settings: Mapping[str, Any], times: Times, now: Any
     ) -> None:
-        createStream(path, schema, **settings)
+        createStream(path, schema, **{"maxAhead": None, **settings})
         self.path, self._schema, self._times = path, stream_schema(schema), times
         self._clock = TestClock(now)
         self._sinks = {name: self._open(name) for name in producers}

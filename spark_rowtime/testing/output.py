@@ -24,7 +24,7 @@ class Output:
         self.path, self._checkpoint = str(folder / "output.rowtime"), str(folder / "checkpoint")
         first = frame()
         self._schema = stream_schema(first.schema)
-        createStream(self.path, self._schema)
+        createStream(self.path, self._schema, maxAhead=None)
         self._reader, self._unseen = openReader(self.path), list[Row]()
         self.query = self._start(first)
 

@@ -38,7 +38,8 @@ class RowtimeTestStream:
             None: times are given in the forms that ``RowtimeBound`` takes.
         producers: The names of the producers of each input. They are attached from the start, and each has to
             promise a time before the stream does.
-        settings: Keywords for ``createStream``, such as ``{"idleTimeout": "5 minutes"}``, for each input.
+        settings: Keywords for ``createStream``, such as ``{"idleTimeout": "5 minutes"}``, for each input. ``maxAhead``
+            is None unless it is given, since the times of a test may be any.
         readOptions: Options of the source, such as ``{"hold": "1 minute"}``, for each input.
         now: The wall clock of the inputs at the start, as a time; it moves with ``advanceClock`` alone. Rows without
             ``rowtime`` get it, and ``maxAhead`` counts from it. None: the machine's clock at the start.

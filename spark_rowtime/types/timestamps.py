@@ -81,6 +81,11 @@ def show_micros(micros: int | None) -> str:
     return from_micros(micros).isoformat().replace("+00:00", "Z")
 
 
+def show_interval(interval: timedelta) -> str:
+    """An interval as "1 day", "2 days, 1:00:00" or "0:05:00"."""
+    return str(interval).removesuffix(", 0:00:00")
+
+
 def to_interval(value: str | timedelta | None, name: str) -> int | None:
     """Converts an interval (``"1 hour"``, ``"1 hour 30 minutes"``, ``"100 ms"`` or a timedelta) to microseconds.
 

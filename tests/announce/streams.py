@@ -11,7 +11,7 @@ SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 def stream_with(*times: str, bound: str | None = None, complete: bool = False, at: Path | None = None) -> str:
     """A stream with rows at ``times``, and then a bound; in memory, or in the folder ``at``."""
     path = str(at / "orders.rowtime") if at else f"memory://{uuid.uuid4()}"
-    rt.createStream(path, SCHEMA)
+    rt.createStream(path, SCHEMA, maxAhead=None)
     more(path, *times, bound=bound, complete=complete)
     return path
 

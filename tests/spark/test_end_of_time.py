@@ -61,8 +61,10 @@ def test_the_last_window_comes_out_and_the_output_is_complete(pipe: Pipe, tmp_pa
 @pytest.mark.long
 def test_a_query_of_windows_of_9999_and_of_a_moved_time_ends_only_with_the_stream(pipe: Pipe, tmp_path: Path) -> None:
     """The bound at the end of the year 9999 is no end; the end closes also the windows that end later than that."""
-    path = pipe.create("source", "k STRING")
+    path = pipe.create("source", "k STRING", maxAhead=None)
     rows = pipe.read("source")
+    pipe.create("out", "count BIGINT NOT NULL", maxAhead=None)
+    rt.createStream(tmp_path / "moved", "rowtime TIMESTAMP NOT NULL", maxAhead=None)
     moved = start(rows.selectExpr("rowtime - INTERVAL 1 HOUR AS rowtime"), tmp_path / "moved", tmp_path / "moved cp")
     pipe.run(rows.groupBy(F.window("rowtime", "1 hour")).count().selectExpr("window.start AS rowtime", "count"))
     with opened(path, "a") as sink:
@@ -81,10 +83,11 @@ def test_a_query_of_windows_of_9999_and_of_a_moved_time_ends_only_with_the_strea
 @pytest.mark.long
 def test_a_time_rounded_in_a_zone_with_summer_time_ends_with_the_stream(pipe: Pipe, tmp_path: Path) -> None:
     """The zone's rules are asked for the changes of the clocks after the end of time, too."""
-    path = pipe.create("source", "k STRING")
+    path = pipe.create("source", "k STRING", maxAhead=None)
     pipe.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         rows = pipe.read("source").selectExpr("date_trunc('HOUR', rowtime) AS rowtime", "CAST(rowtime AS DATE) AS day")
+        pipe.create("out", "count BIGINT NOT NULL", maxAhead=None)
         pipe.run(rows.groupBy("rowtime", "day").count().select("rowtime", "count"))
         with opened(path, "a") as sink:
             send(sink, ("2006-07-01 10:20", "a"), promise="2300-07-01 10:00")
@@ -100,7 +103,7 @@ def test_a_time_rounded_in_a_zone_with_summer_time_ends_with_the_stream(pipe: Pi
 @pytest.mark.long
 def test_a_constant_time_ends_with_the_stream(pipe: Pipe) -> None:
     """Its bound is the constant as long as a row may follow."""
-    path = pipe.create("source", "k STRING")
+    path = pipe.create("source", "k STRING", maxAhead=None)
     rows = pipe.read("source")
     either = rows.selectExpr("if(k = 'a', rowtime, TIMESTAMP '2006-09-11 10:20:00Z') AS rowtime", "k")
     fixed = rows.selectExpr("TIMESTAMP '2006-09-11 10:40:00Z' AS rowtime", "'fixed' AS k")

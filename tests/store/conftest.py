@@ -24,7 +24,7 @@ IN_OBJECTS = {"test_laws", "test_behaviour", "test_gc"}
 
 SKETCHED = {
     *("test_pages", "test_laws", "test_behaviour", "test_leases", "test_expiry", "test_idle_commits", "test_cuts"),
-    *("test_lost_commits", "test_rejects_only", "test_checkpoints"),
+    *("test_lost_commits", "test_rejects_only", "test_checkpoints", "test_ahead"),
 }
 """The files whose tests also run over the store in sketch.py."""
 

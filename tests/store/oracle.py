@@ -47,11 +47,15 @@ class Member:
 
 @dataclass
 class Oracle:
-    """One stream. ``max_lag``, ``idle_timeout``: seconds, None: none; ``now``: the wall clock in seconds."""
+    """One stream. ``max_lag``, ``idle_timeout``: seconds, None: none; ``now``: the wall clock in seconds.
+
+    At the wall clock ``now``, rows and bounds may be up to ``now`` + ``max_ahead``, if that is not None.
+    """
 
     bounds_before_rows: bool = True
     max_lag: int | None = None
     idle_timeout: int | None = None
+    max_ahead: int | None = None
     now: int = 0
     log: list[Happened] = field(default_factory=list)
     floors: list[float] = field(default_factory=lambda: [NOTHING])
@@ -183,10 +187,21 @@ class Oracle:
                 self.log.append(Happened("sent", who, promised))
         return again
 
+    @property
+    def ceiling(self) -> float:
+        """The last time that is not too far ahead of the wall clock."""
+        return float("inf") if self.max_ahead is None else self.now + self.max_ahead
+
+    def refuses(self, who: str, floor: float) -> bool:
+        """Whether a bound is new, too far ahead, and not the end of time."""
+        return max(self.ceiling, self.own_floor(who, len(self.log))) < floor < END
+
     def send(
         self, who: str, trains: list[tuple[int, ...]], floor: float, late: tuple[int, ...], *, idle: bool = False
     ) -> None:
         """One commit: rows below the stream's bound are rejected, trains carry the bound that is true after them.
+
+        Rows that are too far ahead of the wall clock are rejected, too.
 
         ``idle``: the stream does not wait for the producer behind it.
         """
@@ -196,8 +211,12 @@ class Oracle:
         bound, before = self.floor(len(self.log)), self.own_floor(who, len(self.log))
         in_force = max(bound, before if self.status(who, len(self.log)) in ("attached", "idle") else NOTHING)
         self.rejections += [(who, floor, time) for time in late]
-        self.rejections += [(who, bound, time) for train in trains for time in train if time < bound]
-        kept = [fit for train in trains if (fit := tuple(time for time in train if time >= bound))]
+        ceiling = self.ceiling
+        self.rejections += [(who, ceiling, time) for train in trains for time in train if time > ceiling]
+        self.rejections += [
+            (who, bound, time) for train in trains for time in train if time < bound and time <= ceiling
+        ]
+        kept = [fit for train in trains if (fit := tuple(time for time in train if bound <= time <= ceiling))]
         for at, train in enumerate(kept):
             least_later = min((time for later in kept[at + 1 :] for time in later), default=floor)
             self.log.append(Happened("sent", who, max(before, min(floor, least_later)), train))

@@ -11,7 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_rowtime.bounds.topic_cut import TopicCut
-from spark_rowtime.errors import DataLostError, InvalidOptionError, ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import (
+    DataLostError,
+    InvalidOptionError,
+    ProducerFencedError,
+    RowtimeAheadError,
+    StreamCompleteError,
+)
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Position, Store, StreamSettings
@@ -20,7 +26,7 @@ from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import inline
 from spark_rowtime.types.timestamps import END as END_OF_TIME
 from tests.store.oracle import END, NOTHING, Oracle
-from tests.store.streams import SCHEMA, SECOND, Writer, at, read, seconds
+from tests.store.streams import SCHEMA, SECOND, START, Writer, at, read, seconds
 
 NAMES = st.sampled_from(["a", "b", "c"])
 TIMES = st.integers(1, 40)
@@ -57,7 +63,9 @@ STARTS = st.lists(NAMES, min_size=1, max_size=3, unique=True)
 EXPECTED = st.lists(NAMES, max_size=3, unique=True)
 """Whom the stream expects from its creation on."""
 REGIONS = st.tuples(st.integers(0, 40), st.none() | st.integers(0, 42))
-STREAMS = st.tuples(st.booleans(), st.none() | st.integers(0, 20), st.sampled_from([None, 10, 20]))
+STREAMS = st.tuples(
+    st.booleans(), st.none() | st.integers(0, 20), st.sampled_from([None, 10, 20]), st.sampled_from([None, None, 25])
+)
 
 
 class Life:
@@ -159,15 +167,26 @@ class Life:
                 self.writers[who].send([30], floor=30)
         return who in self.writers and who not in self.closed
 
+    def refused(self, who: str, floor: float | None, send: Callable[[], Any]) -> bool:
+        """Whether the bound is too far ahead; then what is sent with it changes nothing."""
+        if floor is None or not self.oracle.refuses(who, floor):
+            return False
+        before, number = self.store.head(), self.writers[who].number
+        with pytest.raises(RowtimeAheadError, match=f"'{who}' lies"):
+            send()
+        self.writers[who].number = number
+        assert self.store.head() == before
+        return True
+
     def send(self, who: str, trains: Any, floor: int | None, late: Any) -> None:
-        if self.sends(who):
+        if self.sends(who) and not self.refused(who, floor, lambda: self.writers[who].send(*trains, floor=floor)):
             # A rejection that the sink makes names the floor that it knew, here the one of the commit.
             late = late if floor is not None else []
             self.writers[who].send(*trains, floor=floor, late=late)
             self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, tuple(late))
 
     def rest(self, who: str, trains: Any, floor: int | None) -> None:
-        if self.sends(who):
+        if self.sends(who) and not self.refused(who, floor, lambda: self.writers[who].send(floor=floor, idle=True)):
             self.writers[who].send(*trains, floor=floor, idle=True)
             self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, (), idle=True)
 
@@ -182,8 +201,9 @@ class Life:
             for step, cut in steps:
                 floor = max(floor, 0) + step
                 bounds.append((floor, None if cut is None else self.moved(who, cut)))
-            if floor < END:
-                self.writers[who].promise(*((f, None if c is None else topic_cut(c)) for f, c in bounds))
+            given = [(f, None if c is None else topic_cut(c)) for f, c in bounds]
+            if floor < END and not self.refused(who, floor, lambda: self.writers[who].promise(*given)):
+                self.writers[who].promise(*given)
                 self.oracle.promise(who, [(f, None if c is None else tuple(c.items())) for f, c in bounds])
 
     def moved(self, who: str, cut: dict[int, int]) -> dict[int, int]:
@@ -382,10 +402,14 @@ def live(
     regions: list[Any],
     offsets: list[Any],
 ) -> None:
-    before_rows, lag, idle = how
-    declared = StreamSettings(before_rows, *(None if s is None else s * SECOND for s in (lag, idle)))
+    before_rows, lag, idle, ahead = how
+    declared = StreamSettings(
+        before_rows,
+        *(None if s is None else s * SECOND for s in (lag, idle)),
+        None if ahead is None else START + ahead * SECOND,  # the clocks begin at 0, and the rowtimes at START
+    )
     store = new_store(declared, expected)
-    life = Life(store, Oracle(before_rows, lag, idle))
+    life = Life(store, Oracle(before_rows, lag, idle, ahead))
     for who in expected:
         life.oracle.expect(who)
     for who in starts:

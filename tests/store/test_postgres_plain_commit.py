@@ -10,14 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_rowtime.errors import ProducerFencedError, RowtimeError
+from spark_rowtime.errors import ProducerFencedError, RowtimeAheadError, RowtimeError
 from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.base import Commit, StreamSettings
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import plain_commit
 from spark_rowtime.store.postgres import store as postgres_store
 from spark_rowtime.store.postgres.store import PostgresStore
-from tests.store.streams import SCHEMA, SECOND, Writer, at, batch, read, seconds, without_times
+from spark_rowtime.types.timestamps import wall_clock
+from tests.store.streams import SCHEMA, SECOND, START, Writer, at, batch, read, seconds, without_times
 
 NUMBERS = itertools.count(1)
 Open = Callable[[], PostgresStore]
@@ -92,6 +93,18 @@ def test_whatever_another_has_changed_meanwhile_counts(open_here: Open, outcomes
     writer.send([30], floor=30)
     assert outcomes == [True] * (5 if event == "commit" else 4) + [event != "detach"]
     assert other.head().rows == 5 + (event == "commit")
+
+
+def test_what_is_too_far_ahead_of_the_clock_of_the_server_is_not_plain(postgres: Any, outcomes: list[bool]) -> None:
+    path, hour = postgres.url("plain/ahead"), 3600 * SECOND
+    create_store(path, SCHEMA, StreamSettings(maxAhead=hour))
+    with open_store(path) as store:
+        writer, ahead = Writer(store, "a"), (wall_clock() - START) // SECOND
+        writer.send([ahead + 1800], floor=ahead + 1800)
+        with pytest.raises(RowtimeAheadError, match="'a' lies 2:"):
+            writer.send(floor=ahead + 3 * 3600)
+        assert seconds(writer.send([ahead + 9000]).rejected[0].rows) == [ahead + 9000]
+    assert outcomes == [True, False, False]
 
 
 def test_who_was_taken_over_is_fenced(open_here: Open, outcomes: list[bool]) -> None:
@@ -219,7 +232,12 @@ HISTORY = st.lists(
     ),
     max_size=30,
 )
-HOW = st.builds(dict, boundsBeforeRows=st.booleans(), idleTimeout=st.sampled_from([None, None, 20 * SECOND]))
+HOW = st.builds(
+    dict,
+    boundsBeforeRows=st.booleans(),
+    idleTimeout=st.sampled_from([None, None, 20 * SECOND]),
+    maxAhead=st.sampled_from([None, 0, 25 * SECOND]),
+)
 
 
 class Twin:

@@ -32,7 +32,9 @@ def blocks(connection: Any, store: Store, writer: Writer) -> int:
     writer.number -= 1
     with connection.transaction(force_rollback=True):
         (before,) = connection.execute(_BLOCKS).fetchone()
-        landed = connection.execute(*call(commit, store._id, store.name, store.settings, None), binary=True).fetchone()
+        landed = connection.execute(
+            *call(commit, store._id, store.name, store.settings, None, None), binary=True
+        ).fetchone()
         assert landed[0] is not None
         (after,) = connection.execute(_BLOCKS).fetchone()
     return int(after - before)

@@ -183,3 +183,57 @@ def test_the_command_and_csv_files_of_both_schemas(tmp_path: Path) -> None:
 def test_a_stream_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(rt.StreamNotFoundError):
         rt.alterStream(str(tmp_path / "nothing"), add="coupon STRING")
+
+
+def test_a_limit_that_was_in_the_way_is_lifted_as_the_error_says(path: str) -> None:
+    """A stream of bookings: the error of the first one says what to do, and the next sink takes it."""
+    booking = ("2126-09-11T10:00:00Z", 1)
+    with pytest.raises(rt.LateRowError, match="larger maxAhead") as caught, rt.openSink(path) as sink:
+        sink.sendRow(booking)
+    assert "alterStream" in str(caught.value)
+    rt.alterStream(path, maxAhead=None)
+    assert rt.describeStream(path).settings == {"maxAhead": None}
+    with rt.openSink(path, producer="again") as sink:
+        sink.sendRow(booking)
+    assert read(path) == [(1,)]
+    rt.alterStream(path, maxAhead="1 day")
+    assert rt.describeStream(path).settings == {}
+
+
+def test_who_may_join_is_changed(path: str) -> None:
+    rt.alterStream(path, producers=["Berlin"], closed=True)
+    assert rt.describeStream(path).waitsFor == "'Berlin' (expected, has not opened)"
+    with pytest.raises(rt.InvalidOptionError, match=r"producers=\['Oslo'\]"):
+        rt.openSink(path, producer="Oslo")
+    rt.alterStream(path, producers=["Oslo"])
+    assert rt.describeStream(path).settings == {"closed": ("Berlin", "Oslo")}
+    rt.openSink(path, producer="Oslo").close()
+    rt.alterStream(path, producers=["Rome"], closed=True)
+    with pytest.raises(rt.InvalidOptionError, match="closed to all but 'Rome'"):
+        rt.openSink(path, producer="Oslo")
+    rt.alterStream(path, closed=False)
+    rt.openSink(path, producer="anybody").close()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({}, "Nothing is to be altered"), ({"closed": True}, "would let nobody send"), ({"maxAhead": "far"}, "maxAhead")],
+    ids=str,
+)
+def test_what_cannot_be_changed(path: str, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(rt.InvalidOptionError, match=said):
+        rt.alterStream(path, **change)
+
+
+def test_the_commands_create_and_alter_closed_streams(tmp_path: Path) -> None:
+    path, run = str(tmp_path / "closed"), CliRunner().invoke
+    made = run(
+        main, ["create", path, "--schema", SCHEMA, "--producer", "Berlin", "--closed", "--max-ahead", "unlimited"]
+    )
+    assert made.exit_code == 0, made.output
+    assert rt.describeStream(path).settings == {"maxAhead": None, "closed": ("Berlin",)}
+    shown = run(main, ["describe", path]).output
+    assert "settings  maxAhead=unlimited, closed=to all but Berlin" in shown
+    altered = run(main, ["alter", path, "--max-ahead", "2 days", "--not-closed"])
+    assert altered.output.endswith(", maxAhead=2 days\n")
+    assert run(main, ["create", str(tmp_path / "nobody"), "--schema", SCHEMA, "--closed"]).exit_code != 0

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from unit_support import HOUR, MINUTE, clock_times, row, rows, us, when
+from unit_support import HOUR, clock_times, row, rows, us, when
 
 import spark_rowtime as rt
 from spark_rowtime.errors import SchemaMismatchError
@@ -19,8 +19,8 @@ from spark_rowtime.types.timestamps import LARGEST, LEAST
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, ticker STRING, units INT NOT NULL")
 
 
-def new_intake(schema=SCHEMA, *, promoted=None, max_ahead=None, tz=None, clock):
-    return Intake(schema, promoted, clock, max_ahead, None if tz is None else LocalTime(tz))
+def new_intake(schema=SCHEMA, *, promoted=None, tz=None, clock):
+    return Intake(schema, promoted, clock, None if tz is None else LocalTime(tz))
 
 
 def full(text, ticker="X", units=1):
@@ -144,31 +144,6 @@ def test_a_zone_does_not_reach_times_within_a_nested_column(clock):
     nested = stream_schema("rowtime TIMESTAMP NOT NULL, times ARRAY<TIMESTAMP>")
     with pytest.raises(rt.InvalidOptionError, match="times"):
         new_intake(nested, tz="Europe/Berlin", clock=clock)
-
-
-# ---- maxAhead
-
-
-def test_split_ahead_keeps_the_order_of_both_parts(clock):
-    intake = new_intake(max_ahead=HOUR, clock=clock)
-    timed = intake.rows([full(text) for text in ("12:59", "13:01", "13:00", "14:00")], None)
-    fitting, [ahead] = intake.split_ahead(timed)
-    assert clock_times(fitting.rows) == ["12:59", "13:00"]
-    assert (ahead.reason, ahead.bound, clock_times(ahead.rows)) == ("ahead", us("13:00"), ["13:01", "14:00"])
-    assert intake.split_ahead(fitting) == (fitting, [])
-    none, [all_of_them] = intake.split_ahead(intake.rows([full("14:00")], None))
-    assert (none, all_of_them.rows.num_rows) == (None, 1)
-
-
-def test_the_ceiling_follows_the_clock(clock):
-    intake = new_intake(max_ahead=HOUR, clock=clock)
-    assert intake.ceiling() == us("13:00")
-    clock.advance(MINUTE)
-    assert intake.ceiling() == us("13:01")
-    intake.check_ahead(rt.RowtimeBound(when("13:01")))
-    with pytest.raises(rt.InvalidOptionError, match="maxAhead"):
-        intake.check_ahead(rt.RowtimeBound(when("13:01"), strict=True))
-    assert new_intake(clock=clock).ceiling() is None
 
 
 # ---- iterables

@@ -523,7 +523,8 @@ def test_create_stream_does_not_ignore_settings_that_the_stream_does_not_have():
     rt.createStream(path, SCHEMA, maxLag="60 minutes", existOk=True)
     for other, said in (
         ({"maxLag": "2 hours"}, "maxLag at 1:00:00, and 2:00:00"),
-        ({"maxAhead": "1 day"}, "its default"),
+        ({"maxAhead": "2 days"}, "its default"),
+        ({"maxAhead": "unlimited"}, "its default, and None"),
     ):
         with pytest.raises(rt.InvalidOptionError, match=said):
             rt.createStream(path, SCHEMA, existOk=True, **other)
@@ -558,7 +559,7 @@ def test_hand_clock_is_not_read_by_readers(path):
 
 
 def test_a_polling_reader_logs_the_end_of_a_lease(path):
-    store, hands = open_store(path), [0]
+    store, hands = open_store(path), [us("12:00")]
     store.now = lambda: hands[0]
     lost = rt.openSink(path, producer="lost", lease="30 s")
     lost.sendRow((when("10:00"), "lost"))
@@ -566,7 +567,7 @@ def test_a_polling_reader_logs_the_end_of_a_lease(path):
         alive.sendRowtimeBound(when("11:00"))
         assert reader.read() is not None
         assert reader.read() is None
-        hands[0] = 31_000_000
+        hands[0] += 31_000_000
         train = reader.read()
         assert train is not None
         assert train.bound == rt.RowtimeBound(when("11:00"))

@@ -1,6 +1,5 @@
 """The catalog of a stream: one SQLite file that holds everything but the rows."""
 
-import json
 import re
 import sqlite3
 import threading
@@ -8,7 +7,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.forks import close_before_forks, no_fork
 from spark_rowtime.store.local.connection import CATALOGS, connect, inode_of
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
+from spark_rowtime.store.settings import settings_of, settings_text
 
 CATALOG, LOG = f"{CATALOGS}db", f"{CATALOGS}db-wal"
 BUSY_TIMEOUT = 10.0
@@ -231,7 +230,7 @@ class Catalog:
             rows = self.execute("SELECT name, value, seal FROM meta").fetchall()
             meta = {row[0]: row[1] for row in rows if intact((row[0], crc(row[1]), row[2]), "meta")}
             schema = pa.ipc.read_schema(pa.py_buffer(meta["schema"]))
-            return meta["stream"], schema, StreamSettings(**json.loads(meta["settings"]))
+            return meta["stream"], schema, settings_of(meta["settings"])
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise _damaged(self.file, repr(error)) from error
 
@@ -239,6 +238,12 @@ class Catalog:
         """Replaces the stream's schema. Call it in a transaction."""
         value = schema.serialize().to_pybytes()
         self.execute("UPDATE meta SET value = ?, seal = ? WHERE name = 'schema'", (value, seal(("schema", crc(value)))))
+
+    def set_settings(self, settings: StreamSettings) -> None:
+        """Replaces the stream's settings. Call it in a transaction."""
+        value = settings_text(settings)
+        sealed = seal(("settings", crc(value)))
+        self.execute("UPDATE meta SET value = ?, seal = ? WHERE name = 'settings'", (value, sealed))
 
     def backup(self, to: sqlite3.Connection) -> None:
         """Copies the catalog as of one moment. Others may write meanwhile."""
@@ -352,7 +357,7 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute(f"PRAGMA user_version = {FORMAT}")
         db.executescript(f"BEGIN; {TABLES}")  # one transaction, which costs one sync of the disk
         meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
-        meta["settings"] = json.dumps({name: v for name, v in asdict(settings).items() if name != "location"})
+        meta["settings"] = settings_text(settings)
         rows = [(name, value, seal((name, crc(value)))) for name, value in meta.items()]
         db.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
         db.execute("COMMIT")

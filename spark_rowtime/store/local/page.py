@@ -28,12 +28,12 @@ class LocalPage(Page):
         schema: pa.Schema,
         settings: StreamSettings,
         now: int,
-        wall: Callable[[], int],
+        wall: int,
         require_staged: Callable[[Sequence[Staged]], None],
     ) -> None:
-        """``wall``: the wall clock. ``require_staged``: see :class:`Page`."""
+        """``require_staged``: see :class:`Page`."""
         self._catalog, self._log, self._schema, self._settings = catalog, log, schema, settings
-        self.head, self.now, self._wall, self._require_staged = log.last, now, wall, require_staged
+        self.head, self.now, self.wall, self._require_staged = log.last, now, wall, require_staged
         self.trains: list[Staged] = []
         """Those that were appended."""
         self._stored: dict[str, Stored] = {}
@@ -90,7 +90,7 @@ class LocalPage(Page):
     def reject(self, producer: str, number: int, known: Sequence[Rejected], late: Sequence[Rejected]) -> None:
         before, first = rejections.totals(self._catalog), rejections.newest(self._catalog)
         for rejected, at_commit in marked(known, late):
-            rejections.add(self._catalog, producer, number, self._wall(), rejected, at_commit)
+            rejections.add(self._catalog, producer, number, self.wall, rejected, at_commit)
         rejections.limit(self._catalog, self._schema, before, first, self._settings.retainRejected)
 
     def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:

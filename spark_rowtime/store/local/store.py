@@ -15,10 +15,11 @@ from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import rejection_rules
-from spark_rowtime.store.admission import Cuts, interrupted
+from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import (
     READER,
     Account,
+    Change,
     Collected,
     Commit,
     Head,
@@ -36,6 +37,7 @@ from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.ledger import Ledger, overdue
 from spark_rowtime.store.ledger_store import LedgerStore, Result
+from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import STORAGE_ERRORS, Catalog
@@ -151,7 +153,7 @@ class LocalStore(LedgerStore):
     def _page(self) -> LocalPage:
         """Returns the page of the transaction."""
         now, settings = self._uptime.now(), self.settings
-        return LocalPage(self._catalog, self._log, self.schema, settings, now, self.now, self._require_staged)
+        return LocalPage(self._catalog, self._log, self.schema, settings, now, self.now(), self._require_staged)
 
     def _ledger(self, page: LocalPage) -> Ledger:
         return Ledger(page, self.path, self.settings)
@@ -197,7 +199,7 @@ class LocalStore(LedgerStore):
             finally:
                 self._staging = False
 
-    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
+    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
         with self._transaction():
             page = self._page()
             made = self._ledger(page).commit(commit, cuts)
@@ -221,6 +223,10 @@ class LocalStore(LedgerStore):
     def alter(self, add: pa.Schema) -> None:
         with self._transaction():
             self._catalog.set_schema(altered(self._catalog.meta()[1], add, self.path))
+
+    def change(self, change: Change) -> None:
+        with self._transaction():
+            self._catalog.set_settings(change(self._catalog.meta()[2]))
 
     def head(self) -> Head:
         with self._guard:
@@ -397,7 +403,8 @@ class LocalStore(LedgerStore):
         with self._guard:
             if not self._catalog.is_current() or self._writer.lost() is not None:
                 return False
-            return bool(self._catalog.meta()[1].equals(self.schema, check_metadata=True))
+            _, schema, settings = self._catalog.meta()
+            return bool(schema.equals(self.schema, check_metadata=True)) and settings == self.settings
 
     def close(self) -> None:
         if self._guard.open_here and self._holders.remove() and self._guard.shut():

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from spark_rowtime.store.admission import Cuts
 from spark_rowtime.store.base import Commit
+from spark_rowtime.store.limits import Cuts
 from spark_rowtime.store.postgres import rejections, trains
 from spark_rowtime.store.postgres.inline import Inline
 

@@ -4,7 +4,6 @@ import json
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 import psycopg
@@ -30,6 +29,7 @@ from spark_rowtime.store.postgres.store import PostgresStore, StreamRow
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.report import Report
+from spark_rowtime.store.settings import settings_of, settings_text
 from spark_rowtime.types.arguments import did_you_mean, nearest
 
 _STREAM = "SELECT id, name, uuid, schema, settings, ancestors FROM rowtime.streams WHERE name = %s"
@@ -100,7 +100,7 @@ def insert_stream(
     Raises StreamExistsError if there is a stream at that path.
     """
     given = () if number is None else (number,)
-    values = (schema.serialize().to_pybytes(), json.dumps(asdict(settings)), json.dumps(dict(ancestors)))
+    values = (schema.serialize().to_pybytes(), settings_text(settings), json.dumps(dict(ancestors)))
     try:
         create = _CREATE if number is None else _CREATE_NUMBERED
         row = cursor.execute(create, (where.stream, name, *values, *given)).fetchone()
@@ -162,7 +162,7 @@ def _stream(connection: psycopg.Connection[Any], where: Address) -> StreamRow:
             raise _not_found(cursor, where)
     number, name, stream, schema, settings, ancestors = row
     read = pa.ipc.read_schema(pa.py_buffer(schema))
-    return StreamRow(number, name, stream, read, StreamSettings(**json.loads(settings)), json.loads(ancestors))
+    return StreamRow(number, name, stream, read, settings_of(settings), json.loads(ancestors))
 
 
 def _not_found(cursor: psycopg.Cursor[Any], where: Address) -> StreamNotFoundError:

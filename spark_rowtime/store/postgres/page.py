@@ -41,7 +41,7 @@ class PostgresPage(Page):
     ) -> None:
         """``answers``: those to ``questions(about)``."""
         self.transaction, self._path, self._schema, self._settings = transaction, path, schema, settings
-        self.head, self.now = transaction.head.head, transaction.at.uptime
+        self.head, self.now, self.wall = transaction.head.head, transaction.at.uptime, transaction.at.wall
         found = {row[0]: records.stored(row) for row in (answers[0] if answers else [])}
         self._stored: dict[str, Stored | None] = {name: found.get(name) for name in about}
         """The producers that were read or saved, as the database has them."""

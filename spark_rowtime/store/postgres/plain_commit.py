@@ -1,8 +1,8 @@
 """The plain commit: the server decides a commit in one round trip, by a function of the database.
 
 It is for what nearly every commit is: at most one train, in the database, and a bound, of a producer that is attached
-and does not become late. The function locks the stream, checks that the commit is such a one, and makes it as
-:mod:`spark_rowtime.store.ledger` would. Otherwise it does nothing, and the ledger decides the commit.
+and becomes neither late nor too far ahead. The function locks the stream, checks that the commit is such a one, and
+makes it as :mod:`spark_rowtime.store.ledger` would. Otherwise it does nothing, and the ledger decides the commit.
 """
 
 from importlib.resources import files
@@ -24,7 +24,7 @@ FUNCTION = (
     .replace("ERA_COMMITS,", f"{ERA_COMMITS},")
     .replace("ERA_PRODUCERS *", f"{ERA_PRODUCERS} *")
 )
-_CALL = f"SELECT * FROM rowtime.commit_plainly({', '.join(['%s'] * 19)})"  # noqa: S608  (constants)
+_CALL = f"SELECT * FROM rowtime.commit_plainly({', '.join(['%s'] * 21)})"  # noqa: S608  (constants)
 _NO_TRAIN = (None,) * 7
 
 
@@ -50,13 +50,17 @@ def is_plain(commit: Commit, settings: StreamSettings) -> bool:
 
 
 def call(
-    commit: Commit, stream: int, name: str, settings: StreamSettings, replaced: Reading | None
+    commit: Commit, stream: int, name: str, settings: StreamSettings, replaced: Reading | None, wall: int | None
 ) -> tuple[str, tuple[Any, ...]]:
-    """Returns the statement for a commit that is plain. ``replaced``: a reading that replaces the database's clock."""
-    clock = (None, None) if replaced is None else (replaced.boot, replaced.micros)
+    """Returns the statement for a commit that is plain.
+
+    ``replaced``: a reading that replaces the database's clock; ``wall``: one that replaces its wall clock.
+    """
+    clock = (None, None, wall) if replaced is None else (replaced.boot, replaced.micros, wall)
     return _CALL, (
         gate(stream), stream, name, commit.producer, commit.epoch, commit.number, commit.floor, commit.checkpoint,
-        commit.disorder, settings.idleTimeout, *clock, *(_train(commit.trains[0]) if commit.trains else _NO_TRAIN),
+        commit.disorder, settings.idleTimeout, settings.maxAhead, *clock,
+        *(_train(commit.trains[0]) if commit.trains else _NO_TRAIN),
     )  # fmt: skip
 
 

@@ -1,10 +1,12 @@
 -- The plain commit: the only second writing of what spark_rowtime/store/ledger.py decides. It makes the commit of at most
--- one train, and of a bound, of a producer that is attached and becomes neither late nor complete; otherwise, and if
--- anything is due, it returns null and changes nothing. Law (tests/store/test_postgres_plain_commit.py): what it makes
--- is what the ledger makes. ERA_COMMITS and ERA_PRODUCERS are those of spark_rowtime/store/postgres/eras.py.
+-- one train, and of a bound, of a producer that is attached and becomes neither late nor complete, with nothing beyond
+-- maxAhead; otherwise, and if anything is due, it returns null and changes nothing. Law
+-- (tests/store/test_postgres_plain_commit.py): what it makes is what the ledger makes. ERA_COMMITS and ERA_PRODUCERS are
+-- those of spark_rowtime/store/postgres/eras.py.
 CREATE OR REPLACE FUNCTION rowtime.commit_plainly(
     gate bigint, of_stream bigint, stream_name text, of_producer text, of_epoch bigint, new_number bigint,
-    promised bigint, new_checkpoint text, new_disorder text, idle_timeout bigint, given_boot text, given_micros bigint,
+    promised bigint, new_checkpoint text, new_disorder text, idle_timeout bigint, max_ahead bigint,
+    given_boot text, given_micros bigint, given_wall bigint,
     new_rows bigint, new_least bigint, new_largest bigint, new_width smallint, new_length bigint, new_checksum bigint,
     content bytea,
     OUT landed_seq bigint, OUT landed_floor bigint, OUT uptime bigint, OUT cleaned bigint, OUT train_bytes bigint
@@ -12,13 +14,16 @@ CREATE OR REPLACE FUNCTION rowtime.commit_plainly(
 #variable_conflict use_column
 DECLARE
     head record; own record; weakest bigint; new_own bigint; new_floor bigint; new_seq bigint; now_up bigint;
+    wall bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock(gate);
     SELECT h.xmin AS version, h.seq, h.floor, h.largest, h.rows, h.boot, h.ahead, h.stamp, h.due, h.train_bytes,
         h.cleaned, h.attached, h.era INTO head FROM rowtime.heads h WHERE h.stream = of_stream AND h.name = stream_name
         ORDER BY h.era DESC LIMIT 1;
-    now_up := COALESCE(given_micros, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + head.ahead;
+    wall := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+    now_up := COALESCE(given_micros, wall) + head.ahead;
     IF NOT FOUND OR now_up < head.stamp OR now_up > head.due OR new_least < head.floor
+        OR GREATEST(new_largest, promised) > COALESCE(given_wall, wall) + max_ahead
         OR head.boot IS DISTINCT FROM COALESCE(given_boot, extract(epoch FROM pg_postmaster_start_time())::text)
     THEN RETURN; END IF;
     SELECT p.floor, p.lease INTO own FROM rowtime.producers p WHERE p.stream = of_stream AND p.name = of_producer

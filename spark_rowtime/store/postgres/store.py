@@ -19,9 +19,9 @@ from spark_rowtime.errors import (
     StoreUnavailableError,
 )
 from spark_rowtime.store import rejection_rules
-from spark_rowtime.store.admission import Cuts
 from spark_rowtime.store.base import (
     Account,
+    Change,
     Collected,
     Commit,
     Head,
@@ -40,6 +40,7 @@ from spark_rowtime.store.base import (
 from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.ledger import Ledger, overdue
 from spark_rowtime.store.ledger_store import LedgerStore
+from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.postgres import (
     accounts,
     contents,
@@ -69,6 +70,7 @@ from spark_rowtime.store.postgres.removal import Access, Collector
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
 from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
+from spark_rowtime.store.settings import settings_of, settings_text
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.alteration import altered
@@ -89,7 +91,7 @@ _MAY_WRITE = (
 )
 EXPIRY_PATIENCE = "100ms"
 """How long a reader waits for the stream's lock to note what is due. It needs none to go on."""
-_SCHEMA = "SELECT schema FROM rowtime.streams WHERE id = %s"
+_ABOUT = "SELECT schema, settings FROM rowtime.streams WHERE id = %s"
 _Result = TypeVar("_Result")
 _InTransaction = Callable[[Transaction, list[list[tuple[Any, ...]]]], _Result]
 
@@ -333,7 +335,8 @@ class PostgresStore(LedgerStore):
         if not is_plain(commit, self.settings):
             return None
         clock = reading(self.now, self.steady) if self._replaced else None
-        sql, values = call(commit, self._id, self.name, self.settings, clock)
+        wall = None if self.now is wall_clock else self.now()
+        sql, values = call(commit, self._id, self.name, self.settings, clock, wall)
         made = landed(self._connection.look(sql, *values))
         if made is None:
             return None
@@ -345,8 +348,8 @@ class PostgresStore(LedgerStore):
             self._require_own_objects()
         return super().commit(commit)
 
-    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | int:
-        def act(page: PostgresPage) -> tuple[Receipt | int, int, HeadRow]:
+    def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
+        def act(page: PostgresPage) -> tuple[Receipt | Limits, int, HeadRow]:
             return self._ledger(page).commit(commit, cuts), page.now, page.transaction.head
 
         made, now, head = self._on_page(act, commit.producer, ahead=Ahead(contents.of_commit(commit, cuts)))
@@ -368,7 +371,14 @@ class PostgresStore(LedgerStore):
             made.append(altered(pa.ipc.read_schema(pa.py_buffer(before)), add, self.path).serialize().to_pybytes())
             transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", made[-1], self._id)
 
-        self._transact(run, (_SCHEMA, (self._id,)))
+        self._transact(run, (_ABOUT, (self._id,)))
+
+    def change(self, change: Change) -> None:
+        def run(transaction: Transaction, found: list[list[tuple[Any, ...]]]) -> None:
+            settings = settings_text(change(settings_of(found[0][0][1])))
+            transaction.write("UPDATE rowtime.streams SET settings = %s WHERE id = %s", settings, self._id)
+
+        self._transact(run, (_ABOUT, (self._id,)))
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._connection.rows((sql, values))[0]
@@ -614,9 +624,11 @@ class PostgresStore(LedgerStore):
         )
 
     def _is_current(self) -> bool:
-        found, head = self._connection.rows((_SCHEMA, (self._id,)), (heads.POSITION, (self._id, self.name)))
-        schemas = [pa.ipc.read_schema(pa.py_buffer(value)) for (value,) in found]
-        return bool(head) and any(schema.equals(self.schema, check_metadata=True) for schema in schemas)
+        found, head = self._connection.rows((_ABOUT, (self._id,)), (heads.POSITION, (self._id, self.name)))
+        about = [(pa.ipc.read_schema(pa.py_buffer(schema)), settings_of(settings)) for schema, settings in found]
+        return bool(head) and any(
+            schema.equals(self.schema, check_metadata=True) and settings == self.settings for schema, settings in about
+        )
 
     def close(self) -> None:
         if self._connection.open_here and self._holders.remove():
