@@ -105,3 +105,11 @@ def read(store: Store, after: Position = EMPTY, upto: Position = WHOLE) -> list[
     for piece in store.slices(after, upto):
         found += seconds(rows_between(store.read(piece), piece.seq, after, upto))
     return found
+
+
+def lock_gate(connection: Any, stream: int) -> None:
+    """Lets the connection have the gate of a stream in PostgreSQL until it rolls back."""
+    from spark_rowtime.store.postgres.gate import enter
+
+    connection.execute("BEGIN")
+    connection.execute(*enter(stream))

@@ -1,4 +1,4 @@
-"""The clock of the database decides on leases and ages, also when it jumps. The path injects it."""
+"""The clock of the database decides on leases and ages, also when it jumps."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,28 +12,38 @@ from tests.store.streams import SCHEMA, Writer, read
 
 DAY_SECONDS, LEASE_MICROS = 86_400, 60_000_000
 FAKE = (
-    "CREATE SCHEMA IF NOT EXISTS fake",
-    "CREATE TABLE IF NOT EXISTS fake.jump (seconds integer)",
-    "DELETE FROM fake.jump",
+    "CREATE SCHEMA fake",
+    "CREATE TABLE fake.jump (seconds integer)",
     "INSERT INTO fake.jump VALUES (0)",
-    """CREATE OR REPLACE FUNCTION fake.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql AS
-    'SELECT pg_catalog.clock_timestamp() + make_interval(secs => (SELECT seconds FROM fake.jump))'""",
+    "ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp",
+    """CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql AS
+    'SELECT pg_catalog.real_clock_timestamp() + make_interval(secs => (SELECT seconds FROM fake.jump))'""",
 )
-INJECTED = "?options=-csearch_path%3Dfake,pg_catalog"
-"""The schema ``fake`` comes before the system's, so its clock is found first."""
+"""Replaces the clock of a database: no session of a stream looks for one elsewhere."""
 
 
-@pytest.fixture
-def jump(postgres: Any) -> Callable[[int], None]:
-    """``jump(seconds)`` puts the database's clock forward, or back, from what it really is."""
+@pytest.fixture(scope="module")
+def database(postgres: Any) -> str:
+    postgres.execute("CREATE DATABASE clock")
     for statement in FAKE:
-        postgres.execute(statement)
-    return lambda seconds: postgres.execute(f"UPDATE fake.jump SET seconds = {seconds}")
+        postgres.execute(statement, database="clock")
+    return "clock"
 
 
 @pytest.fixture
-def path(postgres: Any, request: pytest.FixtureRequest) -> str:
-    path = postgres.url(f"clock/{request.node.name}") + INJECTED
+def jump(postgres: Any, database: str) -> Callable[[int], None]:
+    """``jump(seconds)`` puts the database's clock forward, or back, from what it really is."""
+
+    def to(seconds: int) -> None:
+        postgres.execute(f"UPDATE fake.jump SET seconds = {seconds}", database=database)
+
+    to(0)
+    return to
+
+
+@pytest.fixture
+def path(postgres: Any, database: str, request: pytest.FixtureRequest) -> str:
+    path = str(postgres.url(f"clock/{request.node.name}", database=database))
     create_store(path, SCHEMA, StreamSettings())
     return path
 
@@ -78,7 +88,7 @@ def test_while_a_clock_is_behind_what_it_was_no_time_passes(
         assert read(store) == list(range(8))
         stream = store.name
     query = "SELECT e.time FROM rowtime.events e JOIN rowtime.heads h USING (stream) WHERE h.name = '{}' ORDER BY e.seq"
-    times = [time for (time,) in postgres.execute(query.format(stream))]
+    times = [time for (time,) in postgres.execute(query.format(stream), database="clock")]
     assert all(before <= after for before, after in pairwise(times))
     assert times[-1] - times[0] < 1_000_000 * DAY_SECONDS
     assert check_store(path).damage == []

@@ -11,13 +11,13 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.postgres.check import check
-from spark_rowtime.store.postgres.gate import gate
 from tests.postgresserver import PostgresServer
 from tests.store.gate import OPEN, Gate
+from tests.store.streams import lock_gate
 
 ATTEMPTS = 2
 """How often a call tries to commit."""
-_WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+_WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
 def test_what_a_sink_sends_after_such_a_commit_is_there_once(postgres: PostgresServer) -> None:
@@ -29,7 +29,7 @@ def test_what_a_sink_sends_after_such_a_commit_is_there_once(postgres: PostgresS
     sink.flush()
     store, errors = sink._store, list[Exception | None]()
     with postgres.connect() as other:
-        other.execute("SELECT pg_advisory_lock(%s)", (gate(store._id),))
+        lock_gate(other, store._id)
         sink.sendRow(("2026-01-05T11:00Z", 2))
         lost = started(lambda: errors.append(raised(sink.flush)))
         for attempt in range(1, ATTEMPTS + 1):

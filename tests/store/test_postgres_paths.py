@@ -185,6 +185,12 @@ def test_no_server(postgres: Any) -> None:
         rt.openReader(postgres.url("orders", port=1))
 
 
+BEFORE_5 = """
+DROP FUNCTION rowtime.keep_reader; DROP FUNCTION rowtime.forget_reader; DROP FUNCTION rowtime.report_account;
+DROP FUNCTION rowtime.may_replace; DROP FUNCTION rowtime.refuse; DROP FUNCTION rowtime.uptime; DROP TABLE rowtime.gates;
+ALTER TABLE rowtime.readers DROP COLUMN owner; ALTER TABLE rowtime.accounts DROP COLUMN owner
+"""
+"""Undoes what version 5 has changed."""
 BEFORE_4 = """
 DROP FUNCTION rowtime.require_era CASCADE;
 ALTER TABLE rowtime.heads DROP COLUMN era, ADD PRIMARY KEY (stream);
@@ -208,7 +214,7 @@ def test_tables_of_an_older_version_get_what_is_missing(postgres: Any) -> None:
         3: [rt.describeStream],
     }
     for version, called in calls.items():
-        for statement in BEFORE_4.split(";"):
+        for statement in f"{BEFORE_5};{BEFORE_4}".split(";"):
             postgres.execute(statement, database="older")
         postgres.execute("DROP FUNCTION rowtime.commit_plainly", database="older")
         if version == 1:
@@ -217,7 +223,7 @@ def test_tables_of_an_older_version_get_what_is_missing(postgres: Any) -> None:
         postgres.execute(f"UPDATE rowtime.version SET version = {version}", database="older")
         for call in called:
             call(path)
-        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(4,)]
+        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(5,)]
     with rt.openSink(path, producer="kafka") as sink:
         sink.sendRowtimeBound("2020-01-01T00:00Z", cut={"orders": {0: 7}})
     _, known = rt.describeStream(path).producers

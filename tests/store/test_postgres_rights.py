@@ -1,6 +1,5 @@
 """What the users of a database need: the GRANTs of the guide, passwords outside of the path, and TLS."""
 
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,34 +10,29 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
 from tests.postgresserver import PostgresServer, programs
+from tests.store.roles import SCHEMA, give, make_database
 from tests.streams import send
-
-SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
-GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "postgresql.md"
 
 
 @pytest.fixture(scope="module")
 def database(postgres: PostgresServer) -> str:
     """A database with a stream and the roles of the guide, where nobody may call a function without being granted."""
-    postgres.execute("CREATE DATABASE rights", database="postgres")
-    rt.createStream(postgres.url("orders", database="rights"), SCHEMA)
+    owner = make_database(postgres, "rights")
     postgres.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA rowtime FROM PUBLIC", database="rights")
-    (grants,) = re.findall(r"```sql\n(CREATE ROLE.*?)```", GUIDE.read_text(), re.DOTALL)
-    for statement in filter(str.strip, grants.split(";")):
-        postgres.execute(statement, database="rights")
-    for role in ("reader", "writer", "owner"):
-        postgres.execute(f"CREATE ROLE {role}_ann LOGIN IN ROLE rowtime_{role}", database="rights")
+    give(postgres, "rights", owner)
     return "rights"
 
 
 def test_a_reader_reads_and_registers_and_cannot_write(postgres: PostgresServer, database: str) -> None:
     with rt.openSink(postgres.url("orders", database=database), producer="shop", lease=None) as sink:
         send(sink, ("10:00", 1))
-    path = postgres.url("orders", user="reader_ann", database=database)
+    path = postgres.url("orders", user="reader_ann_rights", database=database)
     with rt.openReader(path, name="alerts", order="arrival") as reader:
         assert [train.rows.num_rows for train in reader] == [1]
     assert rt.describeStream(path).rows == 1
-    assert [stream.error for stream in rt.listStreams(postgres.url(user="reader_ann", database=database))] == [None]
+    assert [stream.error for stream in rt.listStreams(postgres.url(user="reader_ann_rights", database=database))] == [
+        None
+    ]
     with pytest.raises(rt.StoreUnavailableError, match="lacks a privilege: permission denied"):
         rt.openSink(path, producer="other")
 
@@ -48,7 +42,8 @@ def test_who_may_only_read_by_a_setting_reads_on_when_a_lease_has_ended(
 ) -> None:
     """As on a standby. Some process that writes notes the end of the lease."""
     path = (
-        postgres.url("orders", user="reader_ann", database=database) + "?options=-cdefault_transaction_read_only%3Don"
+        postgres.url("orders", user="reader_ann_rights", database=database)
+        + "?options=-cdefault_transaction_read_only%3Don"
     )
     with rt.openReader(path, order="arrival") as reader, open_store(path) as store:
         with open_store(postgres.url("orders", database=database)) as writer:
@@ -62,7 +57,7 @@ def test_who_may_only_read_by_a_setting_reads_on_when_a_lease_has_ended(
 
 
 def test_a_writer_writes_and_cannot_create_or_delete(postgres: PostgresServer, database: str) -> None:
-    path = postgres.url("orders", user="writer_ann", database=database)
+    path = postgres.url("orders", user="writer_ann_rights", database=database)
     with rt.openSink(path, producer="feed", onLate="reject") as sink:
         send(sink, ("10:00", 1), promise="11:00")
         send(sink, ("9:00", 2))
@@ -81,7 +76,7 @@ def test_a_writer_writes_and_cannot_create_or_delete(postgres: PostgresServer, d
 
 
 def test_an_owner_creates_alters_removes_and_deletes(postgres: PostgresServer, database: str) -> None:
-    path = postgres.url("second", user="owner_ann", database=database)
+    path = postgres.url("second", user="owner_ann_rights", database=database)
     rt.createStream(path, SCHEMA, producers=["a"], retainBytes=1000)
     with rt.openSink(path, producer="a") as sink:
         for n in range(20):

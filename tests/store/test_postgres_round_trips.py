@@ -14,12 +14,11 @@ import spark_rowtime as rt
 from spark_rowtime.store import check_store, create_store, open_shared_store, open_store, rename_store
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import CLIENT, SERVER_GONE_SECONDS, WAIT_SECONDS
-from spark_rowtime.store.postgres.gate import gate
 from spark_rowtime.types.timestamps import to_interval, wall_clock
 from tests.postgresserver import PostgresServer
 from tests.store.gate import SILENT, Gate
 from tests.store.standstill import Standstill
-from tests.store.streams import SCHEMA, Writer, at, place, read
+from tests.store.streams import SCHEMA, Writer, at, lock_gate, place, read
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -78,10 +77,10 @@ def test_a_reader_goes_on_while_another_client_has_the_lock(postgres: PostgresSe
     """A lease has ended. Whoever holds the lock keeps the producers from renewing, so the end is not noted now."""
     with open_store(path) as store, postgres.connect() as other, rt.openReader(path, order="arrival") as reader:
         Writer(store, "a", lease=1).send([1])
-        other.execute("SELECT pg_advisory_lock(%s)", (gate(store._id),))
+        lock_gate(other, store._id)
         assert [train.rows.num_rows for train in reader] == [1]
         assert [producer.status for producer in store.producers()] == ["attached"]
-        other.execute("SELECT pg_advisory_unlock_all()")
+        other.execute("ROLLBACK")
         assert store.expire()
 
 
@@ -237,11 +236,11 @@ def test_a_session_goes_on_with_its_statements_after_one_has_failed(postgres: Po
     with open_store(path) as store, postgres.connect() as other:
         server = session(store)
         store._connection.rows(("SET lock_timeout = '1ms'", ()))
-        other.execute("SELECT pg_advisory_lock(%s)", (gate(store._id),))
+        lock_gate(other, store._id)
         for _ in range(3):
             with pytest.raises(rt.StoreUnavailableError, match="locked"):
                 store.attach("a", "holder", "{}")
-        other.execute("SELECT pg_advisory_unlock_all()")
+        other.execute("ROLLBACK")
         store.attach("a", "holder", "{}")
         assert session(store) == server
 

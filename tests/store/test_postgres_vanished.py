@@ -32,7 +32,7 @@ def within_a_transaction(path):
     store = open_store(path)  # a part of a pipeline: the server has the lock, and waits without a time limit
     made = store._connection._connected().pgconn
     made.enter_pipeline_mode()
-    for sql in (b"BEGIN", b"SELECT pg_advisory_xact_lock(" + str(enter(store._id)[1][0]).encode() + b")"):
+    for sql in (b"BEGIN", (enter(0)[0] % store._id).encode()):
         made.send_query_params(sql, None)
     made.send_flush_request()
     made.flush()

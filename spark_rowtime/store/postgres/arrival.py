@@ -106,10 +106,11 @@ class _Import:
         known = list(history.producers())
         self._copy(f"producers (stream, {records.PRODUCER_COLUMNS})", map(records.values, known))
         self._copy("rejected", (self._rejected(one) for one in history.rejections()))
-        self._copy("readers", ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers()))
+        readers = ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers())
+        self._copy("readers (stream, name, seq, cut, seen)", readers)
         self._copy("key_floors", history.key_floors())
         self._copy("topic_cuts", map(cuts.columns, history.cuts()))
-        self._copy("accounts", history.accounts())
+        self._copy("accounts (stream, role, name, seen, content)", history.accounts())
         self._make(known)
 
     def _make(self, known: Sequence[ProducerRecord]) -> None:

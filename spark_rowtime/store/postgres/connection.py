@@ -44,6 +44,7 @@ CLIENT: dict[str, Any] = {
 REQUIRE_AUTH_SINCE = 160000
 """The version of the client library from which on it has the option ``require_auth``."""
 SETTINGS = (
+    "SET search_path = pg_catalog, pg_temp; "
     f"SET lock_timeout = '{WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{STILL_SECONDS}s'; "
     "SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 4; "
     "SET tcp_user_timeout = '8s'; "
@@ -52,6 +53,10 @@ SETTINGS = (
 )
 """A client that stands still within a transaction so loses its connection, as does one whose machine vanished, and
 keeps nobody waiting for longer.
+
+Law (*no stranger's function*): what a statement does not qualify is PostgreSQL's own. In ``public`` others may have a
+function, or an operator, that fits its arguments better, and would run with the rights of whoever asks. The functions
+of ``rowtime`` have the same search path.
 
 Every query reads a range of an index, in its order. A server that lacks statistics would read whole tables, and sort.
 """

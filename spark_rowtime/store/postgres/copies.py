@@ -22,7 +22,11 @@ from spark_rowtime.store.postgres.owner import Ownership
 
 LOG = logging.getLogger(__name__)
 _NOTE = "INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, 'copying', 0)"
-_FOUND = "SELECT stream, object FROM rowtime.unnamed_objects WHERE state = 'copying'"
+_FOUND = (
+    "SELECT stream, object FROM rowtime.unnamed_objects WHERE state = 'copying' "
+    "AND has_table_privilege('rowtime.readers', 'DELETE')"
+)
+"""The copies whose rows the user may remove."""
 _END = "DELETE FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'copying'"
 _TABLES = (
     *("events", "trains", "objects", "producers", "rejected", "readers", "key_floors", "accounts", "topic_cuts"),

@@ -22,6 +22,7 @@ from spark_rowtime.store.postgres import heads, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
 from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS, Connection
+from spark_rowtime.store.postgres.gate import enter
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.page import PostgresPage
@@ -108,6 +109,7 @@ def insert_stream(
         raise _exists(where) from None
     assert row is not None
     cursor.execute("INSERT INTO rowtime.heads (stream, name) VALUES (%s, %s)", (row[0], where.stream))
+    cursor.execute("INSERT INTO rowtime.gates VALUES (%s)", row)
     return int(row[0])
 
 
@@ -146,6 +148,7 @@ def _upgraded(connection: psycopg.Connection[Any], where: Address) -> bool:
             return False
         if tables.version(cursor) == tables.VERSION:
             return True
+        tables.require_owner(cursor, where.path)
     with connection.transaction(), connection.cursor() as cursor:
         tables.lock_tables(cursor)
         tables.create_tables(cursor, where.path)
@@ -264,10 +267,12 @@ def _remove_all(objects: Objects) -> None:
 
 
 def _locked(cursor: psycopg.Cursor[Any], where: Address) -> int:
-    """Locks the head of the stream, and returns its number."""
-    row = cursor.execute("SELECT stream FROM rowtime.heads WHERE name = %s FOR UPDATE", (where.stream,)).fetchone()
+    """Locks the gate and the head of the stream, and returns its number."""
+    row = cursor.execute(_STREAM, (where.stream,)).fetchone()
     if row is None:
         raise _not_found(cursor, where)
+    cursor.execute(*enter(row[0]))
+    cursor.execute("SELECT 1 FROM rowtime.heads WHERE stream = %s FOR UPDATE", (row[0],))
     return int(row[0])
 
 

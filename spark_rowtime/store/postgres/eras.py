@@ -20,12 +20,13 @@ OF_MEMBERS = f"stream = %s AND era = {CURRENT} AND "
 _BEGIN = "SELECT rowtime.begin_era(%s, %s, %s)"
 FUNCTION = """
 CREATE OR REPLACE FUNCTION rowtime.begin_era(of_stream bigint, old_era bigint, new_era bigint)
-RETURNS void LANGUAGE sql AS $$
+RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE rowtime.heads SET era = new_era WHERE stream = of_stream AND era = old_era;
     UPDATE rowtime.producers SET era = new_era WHERE stream = of_stream AND era = old_era
         AND status IN ('attached', 'idle', 'expected');
 $$;
-CREATE OR REPLACE FUNCTION rowtime.require_era() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION rowtime.require_era() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NEW.era <> (SELECT era FROM rowtime.heads WHERE stream = NEW.stream ORDER BY era DESC LIMIT 1) THEN
         RAISE EXCEPTION 'the tables are of a newer version of spark-rowtime than this process: '

@@ -1,26 +1,20 @@
-"""The gate of a stream: the advisory lock that every transaction on the stream takes before it locks the head.
+"""The gate of a stream: a row that never changes, which every transaction on the stream locks before the head.
 
-Those that wait for an advisory lock get it one after the other. Without it, each change of the head's row would wake
-all that wait for the row, and each of them would follow the row to its new version to wait again. The lock of the row
-is what counts, as for a client that does not take the gate; the gate only lets one at a time come that far.
+Those that wait for such a row get it one after the other. Without it, each change of the head's row would wake all that
+wait for the row, and each of them would follow the row to its new version to wait again. The lock of the head is what
+counts, as for a client that does not take the gate; the gate only lets one at a time come that far.
+
+Law (*nobody waits for a reader*): whoever commits waits for no lock that a user without the rights of a writer can
+have. Anybody who may connect to a database can have any of its advisory locks; a row can be locked by those alone who
+may update its table. What an advisory lock decides here is only whether old rows are removed now or later.
 """
 
 from spark_rowtime.store.postgres.connection import Statement
 
-GATES = 0x726F7774 << 32
-"""The advisory locks ``rowt`` in ASCII, and then the stream's number."""
 SNAPSHOTS = 0x726F7773 << 32
-"""The advisory locks ``rows``, and then the stream's number: see :func:`snapshot`."""
-
-READERS = 0x726F7772 << 32
-"""The advisory locks ``rowr``, and then the stream's number: see :func:`registering`."""
+"""The advisory locks ``rows`` in ASCII, and then the stream's number: see :func:`snapshot`."""
 COPIES = 0x726F7763 << 32
 """The advisory locks ``rowc``, and then the stream's number: see :func:`copied`."""
-
-
-def gate(stream: int) -> int:
-    """Returns the number of the advisory lock."""
-    return GATES + stream
 
 
 def snapshot(stream: int) -> int:
@@ -39,20 +33,16 @@ def unread(stream: int) -> Statement:
 
 def enter(stream: int) -> Statement:
     """Returns the statement that takes the gate until the transaction ends."""
-    return "SELECT pg_advisory_xact_lock(%s)", (gate(stream),)
+    return "SELECT 1 FROM rowtime.gates WHERE stream = %s FOR NO KEY UPDATE", (stream,)
 
 
-def registering(stream: int) -> Statement:
-    """Returns the statement that keeps ``gc`` from removing rows until the transaction, which registers a reader, ends.
+def unregistering(stream: int) -> Statement:
+    """Returns the statement that has a row if no reader registers just now, and keeps it so in the transaction.
 
-    The users of readers may not lock the stream's head.
+    Who registers has a lock on the gate that lets others enter: the function ``rowtime.keep_reader`` takes it. Call it
+    within the gate.
     """
-    return "SELECT pg_advisory_xact_lock_shared(%s)", (READERS + stream,)
-
-
-def removing(stream: int) -> Statement:
-    """Returns the statement that keeps readers from registering until the transaction, which removes rows, ends."""
-    return "SELECT pg_advisory_xact_lock(%s)", (READERS + stream,)
+    return "SELECT 1 FROM rowtime.gates WHERE stream = %s FOR UPDATE SKIP LOCKED", (stream,)
 
 
 def copied(stream: int) -> int:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.store.base import Commit, Receipt, Staged, StreamSettings
 from spark_rowtime.store.postgres.eras import ERA_COMMITS, ERA_PRODUCERS
-from spark_rowtime.store.postgres.gate import gate
 from spark_rowtime.store.postgres.inline import Inline
 from spark_rowtime.store.postgres.trains import PART_BYTES
 from spark_rowtime.store.steady_clock import Reading
@@ -24,7 +23,7 @@ FUNCTION = (
     .replace("ERA_COMMITS,", f"{ERA_COMMITS},")
     .replace("ERA_PRODUCERS *", f"{ERA_PRODUCERS} *")
 )
-_CALL = f"SELECT * FROM rowtime.commit_plainly({', '.join(['%s'] * 21)})"  # noqa: S608  (constants)
+_CALL = f"SELECT * FROM rowtime.commit_plainly({', '.join(['%s'] * 20)})"  # noqa: S608  (constants)
 _NO_TRAIN = (None,) * 7
 
 
@@ -58,7 +57,7 @@ def call(
     """
     clock = (None, None, wall) if replaced is None else (replaced.boot, replaced.micros, wall)
     return _CALL, (
-        gate(stream), stream, name, commit.producer, commit.epoch, commit.number, commit.floor, commit.checkpoint,
+        stream, name, commit.producer, commit.epoch, commit.number, commit.floor, commit.checkpoint,
         commit.disorder, settings.idleTimeout, settings.maxAhead, *clock,
         *(_train(commit.trains[0]) if commit.trains else _NO_TRAIN),
     )  # fmt: skip

@@ -4,19 +4,19 @@
 -- (tests/store/test_postgres_plain_commit.py): what it makes is what the ledger makes. ERA_COMMITS and ERA_PRODUCERS are
 -- those of spark_rowtime/store/postgres/eras.py.
 CREATE OR REPLACE FUNCTION rowtime.commit_plainly(
-    gate bigint, of_stream bigint, stream_name text, of_producer text, of_epoch bigint, new_number bigint,
+    of_stream bigint, stream_name text, of_producer text, of_epoch bigint, new_number bigint,
     promised bigint, new_checkpoint text, new_disorder text, idle_timeout bigint, max_ahead bigint,
     given_boot text, given_micros bigint, given_wall bigint,
     new_rows bigint, new_least bigint, new_largest bigint, new_width smallint, new_length bigint, new_checksum bigint,
     content bytea,
     OUT landed_seq bigint, OUT landed_floor bigint, OUT uptime bigint, OUT cleaned bigint, OUT train_bytes bigint
-) LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     head record; own record; weakest bigint; new_own bigint; new_floor bigint; new_seq bigint; now_up bigint;
     wall bigint;
 BEGIN
-    PERFORM pg_advisory_xact_lock(gate);
+    PERFORM 1 FROM rowtime.gates WHERE stream = of_stream FOR NO KEY UPDATE;
     SELECT h.xmin AS version, h.seq, h.floor, h.largest, h.rows, h.boot, h.ahead, h.stamp, h.due, h.train_bytes,
         h.cleaned, h.attached, h.era INTO head FROM rowtime.heads h WHERE h.stream = of_stream AND h.name = stream_name
         ORDER BY h.era DESC LIMIT 1;

@@ -11,7 +11,7 @@ from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, ReaderI
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.background import Background
-from spark_rowtime.store.postgres.gate import removing, unread
+from spark_rowtime.store.postgres.gate import unread, unregistering
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -29,6 +29,9 @@ LIMIT_PARTS = 8
 MOST_PORTIONS = 20
 """How many portions follow one commit at most. The next commits continue."""
 READ = "a copy or a check of the stream goes on"
+REGISTERING = "a session that registers a reader has not ended its transaction"
+MOST_MISSED = 20
+"""How often a removal comes while a reader registers, which takes a millisecond, before it is left to the next one."""
 FAILED = "Old rows of %s could not be removed; the next commits will try again"
 END_SECONDS = 5
 """How long the end of a store waits for the removal that goes on."""
@@ -159,7 +162,7 @@ class _Removal:
         self._access, self._stream, self._in_objects = access, stream, in_objects
         self._age, self._limit, self._force = age, size, force
         self._horizon = self._scanned = -1
-        self._target = self._left = 0
+        self._target = self._left = self._missed = 0
         self._end = False
         self.rows = self.size = 0
         self.held: str | None = None
@@ -204,6 +207,11 @@ class _Removal:
             self.held, self._end, self._target = READ, True, head.horizon
             return
         upto = min(self._target, head.horizon + PORTION_EVENTS)
+        if not transaction.ask(unregistering(self._stream)):
+            self._missed += 1
+            if self._missed == MOST_MISSED:
+                self.held, self._end, self._target = REGISTERING, True, head.horizon
+            return
         events = transaction.query(_CUT, self._stream, head.horizon, upto)
         last, size, held = self._step(events, needs(_readers(transaction), head.head, self._force))
         if held is not None or last is None:
@@ -250,7 +258,6 @@ def _who(needed: Needs, seq: int, least: int, largest: int) -> str | None:
 
 
 def _readers(transaction: Transaction) -> list[ReaderInfo]:
-    transaction.ask(removing(transaction.stream))
     return _opened(transaction.query(_READERS, transaction.stream))
 
 

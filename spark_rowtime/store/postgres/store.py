@@ -49,6 +49,7 @@ from spark_rowtime.store.postgres import (
     key_floors,
     log,
     records,
+    registrations,
     rejections,
     snapshots,
     trains,
@@ -56,10 +57,9 @@ from spark_rowtime.store.postgres import (
 from spark_rowtime.store.postgres import cuts as topic_cuts
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
-from spark_rowtime.store.postgres.gate import registering, snapshot
+from spark_rowtime.store.postgres.gate import snapshot
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
-from spark_rowtime.store.postgres.message import run_at_once
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import Ownership
@@ -78,13 +78,6 @@ from spark_rowtime.types.timestamps import wall_clock
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.014, 1.5
 """The pauses between two looks at the stream's head, while a reader waits. A look costs about 0.15 ms."""
-_KEEP = (
-    "INSERT INTO rowtime.readers SELECT stream, %s::text, %s::bigint, %s::bigint, %s::bigint FROM rowtime.heads "  # noqa: S608
-    f"WHERE stream = %s AND name = %s {heads.NEWEST} "
-    "ON CONFLICT (stream, name) DO UPDATE SET seq = excluded.seq, cut = excluded.cut, seen = excluded.seen "
-    "RETURNING name"
-)
-_FORGET = "DELETE FROM rowtime.readers WHERE stream = %s AND name = %s"
 _READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
 _MAY_WRITE = (
     "SELECT has_table_privilege('rowtime.heads', 'UPDATE') AND current_setting('transaction_read_only') = 'off'"
@@ -446,18 +439,15 @@ class PostgresStore(LedgerStore):
         return trains.with_contents(pieces, self._connection.rows(*queries))
 
     def keep(self, reader: str, position: Position) -> None:
-        now = self._uptime()
-        values = (reader, position.seq, position.cut, now, self._id, self.name)
-        keep = (registering(self._id), (_KEEP, values))  # one transaction
-        if not self._connection.call(lambda connection: run_at_once(connection, keep))[-1]:
-            raise gone(self.path)
+        values = (self._id, self.name, reader, position.seq, position.cut, self._uptime())
+        self._require_there(self._connection.one(registrations.KEEP, *values))
 
     def forget(self, reader: str) -> None:
         attempts: list[bool] = []
 
         def run(connection: psycopg.Connection[Any]) -> bool:
             attempts.append(True)
-            return bool(connection.execute(_FORGET, (self._id, reader)).rowcount)
+            return connection.execute(registrations.FORGET, (self._id, reader)).fetchone() == (True,)
 
         if not self._connection.call(run) and len(attempts) == 1:  # an attempt that was cut off may have deleted it
             raise never_registered(reader, self.readers())
@@ -467,8 +457,11 @@ class PostgresStore(LedgerStore):
         return [ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in rows]
 
     def report(self, role: str, name: str, content: str) -> None:
-        sql, values = accounts.report(self._id, self.name, Account(role, name, content, 0), self._uptime())
-        if self._connection.one(sql, *values) is None:
+        values = (self._id, self.name, role, name, self._uptime(), content)
+        self._require_there(self._connection.one(registrations.REPORT, *values))
+
+    def _require_there(self, answer: tuple[Any, ...] | None) -> None:
+        if answer != (True,):
             raise gone(self.path)
 
     def accounts(self) -> list[Account]:

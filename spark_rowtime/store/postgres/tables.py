@@ -1,16 +1,17 @@
 """The tables of all streams of a database, in the schema ``rowtime``."""
 
+from importlib.resources import files
 from typing import Any
 
 from psycopg import Cursor
 
 from spark_rowtime.errors import StoreUnavailableError
-from spark_rowtime.store.postgres import eras, plain_commit
+from spark_rowtime.store.postgres import eras, plain_commit, registrations
 
-VERSION = 4
+VERSION = 5
 """The version of the tables that this code creates, and the largest that it uses."""
 TABLES_LOCK = 0x726F7774
-"""The advisory lock, ``rowt`` in ASCII, under which tables and streams are created, renamed and deleted."""
+"""The advisory lock, ``rowt`` in ASCII, under which the first tables of a database are created."""
 
 TABLES = """
 CREATE SCHEMA rowtime;
@@ -91,7 +92,7 @@ CREATE TABLE rowtime.topic_cuts (
 CREATE INDEX whole_cuts ON rowtime.topic_cuts (stream, producer, seq) WHERE whole;
 """
 """What version 2 adds: trains in objects of a file system, and which messages of Kafka topics bounds follow."""
-TABLES_4 = f"""
+TABLES_4 = """
 ALTER TABLE rowtime.heads ADD COLUMN era bigint NOT NULL DEFAULT 0, DROP CONSTRAINT heads_pkey,
     ADD PRIMARY KEY (stream, era);
 ALTER TABLE rowtime.producers ADD COLUMN era bigint NOT NULL DEFAULT 0, DROP CONSTRAINT producers_pkey,
@@ -99,22 +100,47 @@ ALTER TABLE rowtime.producers ADD COLUMN era bigint NOT NULL DEFAULT 0, DROP CON
 DROP INDEX rowtime.floors;
 CREATE INDEX floors ON rowtime.producers (stream, era, status, floor NULLS FIRST, name)
     WHERE status IN ('attached', 'idle', 'expected');
-{eras.FUNCTION}{plain_commit.FUNCTION}
 """
 """What version 4 adds: eras, which keep commits from looking at old versions of rows."""
-_ADDED = {2: TABLES_2, 3: "", 4: TABLES_4}
-"""What each version adds. Version 3 had an earlier form of the function that commits."""
+TABLES_5 = """
+CREATE TABLE rowtime.gates (stream bigint PRIMARY KEY);
+INSERT INTO rowtime.gates SELECT DISTINCT stream FROM rowtime.heads;
+ALTER TABLE rowtime.readers ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE rowtime.accounts ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT '';
+DROP FUNCTION IF EXISTS rowtime.commit_plainly;
+"""
+"""What version 5 adds: gates that readers cannot lock, and whose registrations and accounts there are."""
+_ADDED = {2: TABLES_2, 3: "", 4: TABLES_4, 5: TABLES_5}
+"""What each version adds, apart from functions. Version 3 had an earlier form of the one that commits."""
+FUNCTIONS = f"{eras.FUNCTION}{plain_commit.FUNCTION}{registrations.FUNCTIONS}"
+"""The functions of the newest version."""
+_UPGRADED = files(__package__).joinpath("upgraded.sql").read_text("utf-8")
+_THERE = (
+    "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'version' AND relnamespace = "
+    "(SELECT oid FROM pg_namespace WHERE nspname = 'rowtime'))"
+)
+"""A session that has looked for a table by to_regclass may not find it later in its transaction."""
+_OWNER = (
+    "SELECT pg_get_userbyid(relowner)::text, pg_has_role(relowner, 'MEMBER') FROM pg_class "
+    "WHERE oid = 'rowtime.heads'::regclass"
+)
 HISTORY = (
     *("heads", "events", "trains", "objects", "unnamed_objects", "producers", "rejected", "readers", "key_floors"),
-    *("accounts", "topic_cuts"),
+    *("accounts", "topic_cuts", "gates"),
 )
 """The tables that have rows of a stream, besides ``streams``. A foreign key would make each commit lock its row there;
 every transaction locks the head instead."""
 
 
 def lock_tables(cursor: Cursor[Any]) -> None:
-    """Keeps others from creating, renaming and deleting streams, until the transaction ends."""
-    cursor.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES_LOCK,))
+    """Keeps others from creating, renaming and deleting streams, until the transaction ends.
+
+    The lock is one that only users have who may do so.
+    """
+    if version(cursor) is None:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES_LOCK,))
+    if version(cursor) is not None:
+        cursor.execute("LOCK TABLE rowtime.streams IN SHARE UPDATE EXCLUSIVE MODE")
 
 
 def create_tables(cursor: Cursor[Any], path: str) -> None:
@@ -125,11 +151,25 @@ def create_tables(cursor: Cursor[Any], path: str) -> None:
     require_version(cursor, path)
     found = version(cursor)
     if found is None:
-        cursor.execute(TABLES + "".join(_ADDED.values()))
+        cursor.execute(TABLES + "".join(_ADDED.values()) + FUNCTIONS)
         cursor.execute("INSERT INTO rowtime.version VALUES (%s)", (VERSION,))
     elif found < VERSION:
-        cursor.execute("".join(sql for later, sql in _ADDED.items() if later > found))
+        require_owner(cursor, path)
+        cursor.execute("".join(sql for later, sql in _ADDED.items() if later > found) + FUNCTIONS + _UPGRADED)
         cursor.execute("UPDATE rowtime.version SET version = %s", (VERSION,))
+
+
+def require_owner(cursor: Cursor[Any], path: str) -> None:
+    """Raises StoreUnavailableError if the user may not add what the tables of an older version do not have."""
+    cursor.execute(_OWNER)
+    row = cursor.fetchone()
+    if row is not None and not row[1]:
+        raise StoreUnavailableError(
+            f"The tables in the database of {path} have an older version than {VERSION}, which this spark-rowtime "
+            f"needs. Open a stream of it once, for example with `rowtime describe`, as {row[0]}, who owns them.",
+            path=path,
+            lacks="privilege",
+        )
 
 
 def require_version(cursor: Cursor[Any], path: str) -> bool:
@@ -147,7 +187,7 @@ def require_version(cursor: Cursor[Any], path: str) -> bool:
 
 def version(cursor: Cursor[Any]) -> int | None:
     """Returns the version of the tables; None if there are none."""
-    cursor.execute("SELECT to_regclass('rowtime.version') IS NOT NULL")
+    cursor.execute(_THERE)
     row = cursor.fetchone()
     if row is None or not row[0]:
         return None

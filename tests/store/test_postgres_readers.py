@@ -1,0 +1,152 @@
+"""A reader that would harm: it is a user with the guide's rights of a reader, and psql.
+
+Others go on, whatever it holds or sends, and what they have registered stays.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import HOST, READER, WRITER, Store
+from tests.postgresserver import PostgresServer
+from tests.store.roles import SCHEMA, make_database
+from tests.store.streams import place
+from tests.streams import send
+
+KEYS = (0x726F7774, *((0x726F7700 + end << 32) + n for end in b"tsrc" for n in range(1, 9)))
+"""The advisory locks of this version and of older ones, of the first streams of a database."""
+
+
+@pytest.fixture(scope="module")
+def database(postgres: PostgresServer) -> str:
+    make_database(postgres, "shared")
+    return "shared"
+
+
+@pytest.fixture
+def attacker(postgres: PostgresServer, database: str) -> Iterator[Any]:
+    """A connection of the reader bob."""
+    with postgres.connect(user="reader_bob_shared", database=database) as connection:
+        yield connection
+
+
+def store(postgres: PostgresServer, user: str) -> Store:
+    return open_store(postgres.url("orders", user=f"{user}_shared", database="shared"))
+
+
+REFUSED = [
+    "INSERT INTO rowtime.readers VALUES (1, 'x', 0, NULL, 0)",
+    "UPDATE rowtime.readers SET seq = 1000",
+    "DELETE FROM rowtime.readers",
+    "DELETE FROM rowtime.accounts",
+    "INSERT INTO rowtime.accounts VALUES (1, 'writer', 'x', 0, '{}')",
+    "UPDATE rowtime.heads SET floor = 0",
+    "INSERT INTO rowtime.gates VALUES (1000)",
+    "INSERT INTO rowtime.unnamed_objects VALUES (1, '../../x', 'outdated', 0)",
+    "SELECT FROM rowtime.unnamed_objects",
+    "SELECT FROM rowtime.gates FOR UPDATE",
+    "SELECT FROM rowtime.gates FOR KEY SHARE",
+    "SELECT FROM rowtime.heads FOR KEY SHARE",
+    "SELECT FROM rowtime.producers FOR KEY SHARE",
+    "BEGIN; LOCK TABLE rowtime.heads IN SHARE MODE",
+    "BEGIN; LOCK TABLE rowtime.streams IN SHARE UPDATE EXCLUSIVE MODE",
+    "TRUNCATE rowtime.readers",
+    "SELECT rowtime.begin_era(1, 0, 1)",
+    f"SELECT rowtime.commit_plainly(1, 'orders', 'x', 1, 1{', NULL' * 15})",
+    "CREATE FUNCTION rowtime.x() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE TABLE public.x (n int)",
+    "CREATE TEMPORARY TABLE x (n int)",
+]
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_a_reader_has_no_right_to_change_or_lock_what_is_not_its_own(attacker: Any, statement: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        attacker.execute(statement)
+
+
+def test_nobody_waits_for_a_reader(postgres: PostgresServer, attacker: Any) -> None:
+    """It holds every advisory lock, and a transaction that has registered, within which it stands."""
+    as_owner = postgres.url("orders", user="owner_ann_shared", database="shared")
+    with rt.openSink(as_owner, producer="before") as sink:
+        send(sink, ("9:00", 1), promise="9:00")
+    for key in KEYS:
+        attacker.execute("SELECT pg_advisory_lock(%s)", (key,))
+    attacker.execute("BEGIN")
+    attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'held', 0, NULL, 0)")
+    with rt.openSink(postgres.url("orders", user="writer_ann_shared", database="shared"), producer="shop") as sink:
+        for n in range(3):
+            send(sink, (f"10:0{n}", n), promise=f"10:0{n}")
+        sink.flush(checkpoint="a")
+    with store(postgres, "writer_ann") as writer:
+        assert "registers" in str(writer.gc(age=0).held) or "copy" in str(writer.gc(age=0).held)
+    with store(postgres, "reader_ann") as reader:
+        reader.keep("waits for nobody", place(1))
+        reader.forget("waits for nobody")
+    rt.createStream(as_owner + "2", SCHEMA)
+    rt.renameStream(as_owner + "2", as_owner + "3")
+    rt.alterStream(as_owner + "3", add="coupon STRING")
+    rt.deleteStream(as_owner + "3")
+    attacker.execute("ROLLBACK")
+
+
+def test_a_registration_is_its_users_own(postgres: PostgresServer, attacker: Any) -> None:
+    with store(postgres, "reader_ann") as ann, store(postgres, "reader_bob") as bob:
+        ann.keep("alerts", place(1))
+        bob.keep("of bob", place(1))
+        for call in (lambda: bob.keep("alerts", place(9)), lambda: bob.forget("alerts")):
+            with pytest.raises(
+                rt.StoreUnavailableError, match=r"this reader is of the user reader_ann_shared"
+            ) as error:
+                call()
+            assert error.value.values["lacks"] == "privilege"
+        ann.keep("alerts", place(2))
+        assert {reader.name: reader.position.seq for reader in ann.readers()} == {"alerts": 2, "of bob": 1}
+        bob.forget("of bob")
+    with store(postgres, "writer_ann") as writer, pytest.raises(rt.StoreUnavailableError, match="reader_ann_shared"):
+        writer.forget("alerts")
+    with store(postgres, "owner_ann") as owner:
+        owner.keep("alerts", place(1))  # an operator moves it, and it stays whose it was
+        with store(postgres, "reader_ann") as ann:
+            ann.keep("alerts", place(2))
+        owner.forget("alerts")
+        assert owner.readers() == []
+
+
+def test_an_account_is_its_users_own(postgres: PostgresServer, attacker: Any) -> None:
+    with store(postgres, "reader_ann") as ann, store(postgres, "reader_bob") as bob:
+        ann.report(READER, "q", "{}")
+        for role in (READER, HOST, WRITER):
+            with pytest.raises(rt.StoreUnavailableError, match="lacks a privilege"):
+                bob.report(role, "q", '{"path": "/home/bob"}')
+        assert attacker.execute("SELECT rowtime.report_account(1, 'orders', 'reader', 'far', 1::bigint << 62, '')")
+        assert {(a.role, a.name) for a in ann.accounts()} == {(READER, "q"), (READER, "far")}
+        attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'far', 1, NULL, 1::bigint << 62)")
+        now = ann._uptime()
+        seen = {seen for (seen,) in attacker.execute("SELECT seen FROM rowtime.readers WHERE name = 'far'")}
+        assert max(seen) <= now, "or rowtime gc --forget-older would never find it old"
+        bob.forget("far")
+        ann.report(READER, "q", '{"a": 1}')
+    with store(postgres, "writer_ann") as writer:
+        writer.report(HOST, "adapter", "{}")
+
+
+def test_a_viewer_reads_and_registers_nothing(postgres: PostgresServer, database: str) -> None:
+    path = postgres.url("orders", user="viewer_ann_shared", database=database)
+    with rt.openSink(postgres.url("orders", user="writer_ann_shared", database=database), producer="late") as sink:
+        send(sink, ("11:00", 1))
+    with rt.openReader(path, order="arrival") as reader:
+        assert sum(train.rows.num_rows for train in reader) >= 1
+    assert rt.describeStream(path).rows >= 1
+    with store(postgres, "viewer_ann") as viewer, pytest.raises(rt.StoreUnavailableError, match="keep_reader"):
+        viewer.keep("x", place(1))
+
+
+def test_who_has_no_role_learns_nothing(postgres: PostgresServer, database: str) -> None:
+    postgres.execute("CREATE ROLE nobody_shared LOGIN")
+    with pytest.raises(rt.StoreUnavailableError, match="permission denied for database"):
+        rt.describeStream(postgres.url("orders", user="nobody_shared", database=database))
