@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     StatefulProcessor,
@@ -18,7 +17,8 @@ from spark_rowtime.operators.chunks import CHUNK, from_bytes, micros, pieces
 from spark_rowtime.operators.frames import Frame
 from spark_rowtime.operators.row_state import RowState
 from spark_rowtime.operators.sorted_rows import SortedRows, in_sequence
-from spark_rowtime.spark.output_bound import local_property
+from spark_rowtime.operators.timers import batch_floor, wake_at
+from spark_rowtime.operators.waiting_rows import WaitingRows
 from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.types.timestamps import LARGEST
 
@@ -41,7 +41,7 @@ class FrameProcessor(VersionedPickle, StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called once per task, before any group."""
         self._handle = handle
-        self._waiting = RowState(handle, "waiting", self._frame.slot)
+        self._waiting = WaitingRows(handle, "waiting", self._frame.slot, self._time)
         self._past = RowState(handle, "past", self._frame.slot if self._frame.last_rows is None else LARGEST)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:
@@ -61,21 +61,10 @@ class FrameProcessor(VersionedPickle, StatefulProcessor):
         self._waiting.open()
         self._past.open()
         until = batch_floor(timers.getCurrentWatermarkInMs()) - self._frame.following
-        rows = [*self._waiting.take_until(until), *new]
-        due = []
-        if rows:
-            table = pa.concat_tables(rows)
-            complete = pa.array(micros(table, self._time) < until)
-            due = self._wait(table.filter(pc.invert(complete)))
-            yield from self._emit(in_sequence(table.filter(complete), self._sequence), until)
-        self._rest(due, until, fired)
-
-    def _wait(self, rows: pa.Table) -> list[int]:
-        """Keeps rows that are not complete. Returns the first of their times, if there are any."""
-        if not rows.num_rows:
-            return []
-        self._waiting.add(rows, self._time)
-        return [int(micros(rows, self._time).min())]
+        complete = self._waiting.take(new, until)
+        if complete is not None:
+            yield from self._emit(in_sequence(complete, self._sequence), until)
+        self._rest(until, fired)
 
     def _emit(self, fresh: pa.Table, until: int) -> Iterator[pd.DataFrame]:
         """Emits complete rows with their aggregates, and keeps those as "past" that later rows can reach."""
@@ -110,29 +99,16 @@ class FrameProcessor(VersionedPickle, StatefulProcessor):
         self._past.drop_before(2 * LARGEST)
         self._keep(rows.filter(pa.array(SortedRows(rows, self._by, self._time).among_last(count))))
 
-    def _rest(self, due: list[int], until: int, fired: int | None) -> None:
+    def _rest(self, until: int, fired: int | None) -> None:
         """Frees the rows that no frame reaches any more, and sets the timer for the remaining ones."""
         self._past.drop_before(self._frame.since(until))
-        # The start of a slot that was not read is early enough for its rows.
-        due += [start for start in self._waiting.starts()[:1] if start >= until]
-        if due:
-            self._wake_at(min(due) + 1 + self._frame.following, fired)
-        elif self._past.ends() and self._frame.last_rows is None:
-            self._wake_at(self._frame.free_at(self._past.ends()[0]) + self._frame.following, fired)
+        earliest, ends = self._waiting.earliest(), self._past.ends()
+        if earliest is not None:
+            wake_at(self._handle, earliest + 1 + self._frame.following, fired)
+        elif ends and self._frame.last_rows is None:
+            wake_at(self._handle, self._frame.free_at(ends[0]) + self._frame.following, fired)
         else:
-            self._wake_at(None, fired)
-
-    def _wake_at(self, floor: int | None, fired: int | None) -> None:
-        """Sets the group's only timer.
-
-        Spark deletes the timer that fired after this call, so its time is not used again.
-        """
-        for old in list(self._handle.listTimers()):
-            if old != fired:
-                self._handle.deleteTimer(old)
-        if floor is not None:
-            at = due_ms(floor)
-            self._handle.registerTimer(at - 1 if at == fired else at)
+            wake_at(self._handle, None, fired)
 
 
 def over_frames(
@@ -151,25 +127,3 @@ def over_frames(
     for aggregate in what:
         fresh = fresh.append_column(aggregate.name, places.in_row_order(aggregate.over(ordered, ranges)))
     return fresh
-
-
-INPUT_FLOOR = "rowtime.inputFloor"
-"""The local property in which the extension stores the exact floor for the watermark of operators on raw times."""
-
-
-def batch_floor(watermark_ms: int) -> int:
-    """Returns the least rowtime that a later row may have, from the operator's watermark and the local property.
-
-    Spark's watermark W is in whole milliseconds below the floor, so the floor is above W * 1000. This is
-    exact for times in whole milliseconds. The local property has the exact microseconds. It is used only if
-    it belongs to this watermark, because an operator above another one may have a weaker watermark.
-    """
-    exact = local_property(INPUT_FLOOR)
-    if exact is not None and (int(exact) - 1) // 1000 == watermark_ms:
-        return int(exact)
-    return max(0, watermark_ms) * 1000 + 1
-
-
-def due_ms(floor: int) -> int:
-    """Returns the first watermark, in milliseconds, at which ``floor`` may have been reached."""
-    return (floor - 1) // 1000

@@ -6,13 +6,15 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.types.BinaryType;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
  * The operators of this library in an analyzed plan. Rows are packed into chunks (mapInArrow), kept and
- * output by a state function (transformWithState), and unpacked again (mapInArrow). The metadata of the
+ * output by a state function (transformWithState), and unpacked again (mapInArrow). Those of several streams
+ * are packed each, and united. The metadata of the
  * columns that these create names the column of the input that they follow.
  *
  * <p>Law: the metadata counts only where the plan has that shape. Metadata is copied with a schema, but no
@@ -48,7 +50,10 @@ public final class PackedRows {
   }
 
   private static boolean isPacked(LogicalPlan plan) {
-    return plan instanceof Project project ? isPacked(project.child()) : plan instanceof MapInArrow && hasChunk(plan);
+    boolean passes = plan instanceof Project || plan instanceof Union;
+    return passes
+        ? Scala.list(plan.children()).stream().allMatch(PackedRows::isPacked)
+        : plan instanceof MapInArrow && hasChunk(plan);
   }
 
   private static boolean hasChunk(LogicalPlan plan) {
