@@ -13,6 +13,7 @@ from tests.law7.grammar import (
     SAME_KEY,
     Again,
     Against,
+    AsOf,
     ByTime,
     Copied,
     Distinct,
@@ -70,6 +71,8 @@ RARE = (
 KEYS = (SAME_KEY,) * 5 + ("ak <=> bk", "nullif(ak, 0) = nullif(bk, 0)", "ak % 2 = bk % 2")
 WAYS = ("copy", "view", "with", "pipe")
 TABLE_JOINS = ("inner", "leftouter", "leftsemi", "leftanti", "rightouter")
+DIRECTIONS = (("backward", None), ("backward", "8 minutes"), ("forward", "8 minutes"), ("nearest", "5 minutes"))
+"""How a row of an as-of join finds another. Rows of the last two come later than their time."""
 SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
 """The sides whose time is never null, by type of join."""
 
@@ -115,6 +118,7 @@ class Drawn:
         seldom = (
             self.against,
             self.sliding,
+            self.as_of,
             self.copied,
             self.totals,
             self.again,
@@ -187,6 +191,12 @@ class Drawn:
 
     def sliding(self, below: int, carrying: bool) -> Query:
         return Sliding(self.straight(), self.one(("5 minutes", "20 minutes")))
+
+    def as_of(self, below: int, carrying: bool) -> Query:
+        direction, tolerance = self.one(DIRECTIONS[:2] if carrying else DIRECTIONS)
+        return AsOf(
+            self.straight(), ByTime(self.straight(), "rowtime"), direction, tolerance, self.one(("left", "inner"))
+        )
 
     def copied(self, below: int, carrying: bool) -> Query:
         of = self.sliding(below, True) if self.one((True, False)) else self.carrying(below)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_rowtime.operators import slidingAggregate
+from spark_rowtime.operators import asofJoin, slidingAggregate
 from tests.spark.observed_query import micros
 
 Read = Callable[[str], DataFrame]
@@ -294,6 +294,22 @@ class Sliding(Query):
         sums = {"s": ("sum", "v")}
         summed = slidingAggregate(self.of.frame(read), by="k", interval=self.interval, aggregates=sums)
         return summed.selectExpr("rowtime", "k", "s AS v")
+
+
+@dataclass(frozen=True)
+class AsOf(Query):
+    """An as-of join. The rows of the ``other`` side are one for each time and key: none of them came last."""
+
+    one: Query
+    other: ByTime
+    direction: str
+    tolerance: str | None
+    how: str
+
+    def frame(self, read: Read) -> DataFrame:
+        one, other = self.one.frame(read), self.other.frame(read).withColumnRenamed("v", "bv")
+        both = asofJoin(one, other, by="k", direction=self.direction, tolerance=self.tolerance, how=self.how)
+        return both.selectExpr("rowtime", "k", "10 * v + coalesce(bv, -1) AS v")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tests.law7.calendars import SUMMER_TIME, UNALIGNED
 from tests.law7.grammar import (
     Again,
     Against,
+    AsOf,
     ByTime,
     Copied,
     Filter,
@@ -102,6 +103,10 @@ def sliding(case: Any) -> bool:
     return bool(_parts(case, Sliding))
 
 
+def as_of(case: Any) -> bool:
+    return bool(_parts(case, AsOf))
+
+
 def times_in_values(case: Any) -> bool:
     return bool(_parts(case, Packed, InKey))
 
@@ -124,13 +129,14 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "against tables": against_tables,
     "copied marks": copied_marks,
     "sliding": sliding,
+    "as of": as_of,
     "null times": null_times,
     "totals": totals,
     "times in values": times_in_values,
     "changed query": changed_query,
     "removed rows": removed_rows,
 }
-REFUSABLE = KINDS.keys() - {"sliding", "null times", "totals", "changed query", "removed rows"}
+REFUSABLE = KINDS.keys() - {"sliding", "as of", "null times", "totals", "changed query", "removed rows"}
 """Kinds that the product may refuse."""
 ASKED = {name.strip() for name in os.environ.get("ROWTIME_LAW7_KINDS", "").split(",")} - {""}
 """The run is of these kinds alone."""

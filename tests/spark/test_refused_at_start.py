@@ -223,7 +223,7 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         sql("SELECT rowtime FROM a WHERE x IN (SELECT max(t.id) FROM range(9) t WHERE t.id < length(a.k))"),
         (REREAD,),
     ),
-    "an as-of join": (as_of, (REREAD, "AsOfJoin")),
+    "an as-of join": (as_of, ("ASOF JOIN", "AsOfJoin", "operators.asofJoin")),
 }
 
 

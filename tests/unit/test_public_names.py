@@ -98,11 +98,12 @@ def test_an_unknown_keyword_that_is_like_no_other_gets_the_list() -> None:
 
 
 def test_the_operators_know_their_keywords() -> None:
-    from spark_rowtime.operators import cascadingAggregate, slidingAggregate
+    from spark_rowtime.operators import asofJoin, cascadingAggregate, slidingAggregate
 
     for operator, keyword, nearest in (
         (slidingAggregate, "intervall", "interval"),
         (cascadingAggregate, "win", "window"),
+        (asofJoin, "tolerence", "tolerance"),
     ):
         with pytest.raises(rt.UnknownOptionError, match=f"Did you mean '{nearest}'"):
             operator(None, **{keyword: "1 hour"})

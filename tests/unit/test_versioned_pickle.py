@@ -10,6 +10,7 @@ import pytest
 from pyspark import cloudpickle
 
 import spark_rowtime as rt
+from spark_rowtime.operators.asof_processor import AsOfProcessor
 from spark_rowtime.operators.chunks import pack
 from spark_rowtime.operators.processor import FrameProcessor
 from spark_rowtime.spark.batch_reader import RowtimeBatchReader
@@ -22,7 +23,7 @@ from spark_rowtime.spark.versioned_pickle import VersionedPickle, versioned
 
 KINDS = [
     *(RowtimeDataSource, RowtimeBatchReader, RowtimeStreamReader, RejectedStreamReader),
-    *(RowtimeBatchWriter, RowtimeStreamWriter, FrameProcessor),
+    *(RowtimeBatchWriter, RowtimeStreamWriter, FrameProcessor, AsOfProcessor),
 ]
 LOAD = "import pickle, sys; made = pickle.load(sys.stdin.buffer); callable(made) and next(made(iter([])), None)"
 

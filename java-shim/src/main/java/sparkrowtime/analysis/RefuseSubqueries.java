@@ -47,7 +47,14 @@ final class RefuseSubqueries {
   }
 
   private static void checkNode(LogicalPlan node) {
-    if (node.isStreaming() && (node instanceof AsOfJoin || isEndless(node))) {
+    if (node.isStreaming() && node instanceof AsOfJoin) {
+      throw new IllegalArgumentException(
+          "Spark computes an ASOF JOIN by an aggregation of all rows of both sides, which is never complete over a"
+              + " stream: " + node.simpleString(20) + ". Over two streams use"
+              + " spark_rowtime.operators.asofJoin(left, right, on=\"rowtime\", by=...), in Python. For a table, give"
+              + " its rows the time until which they are valid, and join by a range.");
+    }
+    if (node.isStreaming() && isEndless(node)) {
       throw new IllegalArgumentException(
           "Spark computes this sub-query of a stream's rows by an aggregation of the stream, and by a join of the stream"
               + " with that, which are never complete: " + node.simpleString(20) + ". Compare the table with the stream"

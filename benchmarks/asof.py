@@ -1,0 +1,121 @@
+"""asofJoin of orders and rates, against Spark's join of the two streams by the time for which each rate is valid.
+
+Rows of both sides a CPU second, at few and at many keys. Both read the same rows at rest, at once: one batch of
+Trigger.AvailableNow, with bounds behind the rows. The rates of the join have the time of the next one, which asofJoin
+does not need. CPU seconds are of the whole process tree. Then the bytes of the state and the CPU seconds of a batch,
+as the same keys get new rates again and again.
+"""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
+from sliding import ROCKSDB
+from source_throughput import CpuMeter
+
+import spark_rowtime as rt
+from harness import figure, folder, report, session
+from spark_rowtime.operators import asofJoin
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SPAN = timedelta(hours=8)
+COLUMNS = {"orders": "product BIGINT, units DOUBLE", "rates": "product BIGINT, rate DOUBLE, valid_to TIMESTAMP"}
+VALID = "o.product = r.product AND o.rowtime >= r.rowtime AND o.rowtime < r.valid_to"
+STATE_ROUNDS = 6
+
+
+def table(chance: np.random.Generator, rows: int, keys: int, since: timedelta, name: str) -> pa.Table:
+    """``rows`` rows over eight hours from ``since`` on, in order; the rates of a key follow each other."""
+    first = int((START + since).timestamp() * 1e6)
+    micros = first + np.sort(chance.integers(0, SPAN // timedelta(microseconds=1), rows))
+    products = chance.integers(0, keys, rows) if name == "orders" else np.arange(rows) % keys
+    columns = {"rowtime": times(micros), "product": pa.array(products), "value": pa.array(chance.random(rows))}
+    if name == "rates":
+        end = first + SPAN // timedelta(microseconds=1)
+        columns["valid_to"] = times(np.append(micros[keys:], np.full(min(keys, rows), end)))
+    return pa.table(list(columns.values()), names=["rowtime", *[c.split()[0] for c in COLUMNS[name].split(", ")]])
+
+
+def times(micros: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> pa.Array:
+    return pa.array(micros).cast(pa.timestamp("us", "UTC"))
+
+
+def send(path: str, rows: pa.Table, bound: datetime) -> None:
+    with rt.openSink(path, linger="1 hour") as sink:
+        sink.sendRows(rows)
+        sink.sendRowtimeBound(bound)
+
+
+def sent(path: Path, rows: dict[str, int], keys: int) -> None:
+    chance = np.random.default_rng(4711)
+    for name, columns in COLUMNS.items():
+        rt.createStream(str(path / name), f"rowtime TIMESTAMP NOT NULL, {columns}")
+        send(str(path / name), table(chance, rows[name], keys, timedelta(0), name), START + 2 * SPAN)
+
+
+def ours(orders: DataFrame, rates: DataFrame) -> DataFrame:
+    return asofJoin(orders, rates.drop("valid_to"), by="product", how="inner")
+
+
+def joined(orders: DataFrame, rates: DataFrame) -> DataFrame:
+    longest = f"o.rowtime <= r.rowtime + INTERVAL {int(SPAN.total_seconds())} SECONDS"
+    both = orders.alias("o").join(rates.alias("r"), expr(f"{VALID} AND {longest}"))
+    return both.select("o.*", "r.rate")
+
+
+def run(spark: SparkSession, query: object, path: Path, checkpoint: Path) -> float:
+    """Runs the query over all that is there; returns the bytes of its state."""
+    streams = [spark.readStream.format("rowtime").load(str(path / name)) for name in COLUMNS]
+    writer = query(*streams).writeStream.format("noop").option("checkpointLocation", str(checkpoint))  # type: ignore[operator]
+    started = writer.trigger(availableNow=True).start()
+    started.awaitTermination()
+    return sum(float(o.customMetrics.get("rocksdbSstFileSize", 0)) for o in started.lastProgress.stateOperators)
+
+
+def growth(spark: SparkSession, meter: CpuMeter, path: Path, keys: int) -> None:
+    """Each round has one rate and one order of each key."""
+    sent(path, {"orders": keys, "rates": keys}, keys)
+    chance, bytes_, seconds = np.random.default_rng(1), [], []
+    for turn in range(STATE_ROUNDS):
+        before = meter.sample()
+        bytes_.append(run(spark, ours, path, path / "checkpoint"))
+        seconds.append(meter.sample() - before)
+        for name in COLUMNS:
+            since = 2 * (turn + 1) * SPAN
+            send(str(path / name), table(chance, keys, keys, since, name), START + since + 2 * SPAN)
+    print(
+        "state, MB after each round:",
+        [round(size / 1e6, 1) for size in bytes_],
+        "CPU s:",
+        [round(s, 1) for s in seconds],
+    )
+    figure(f"as of, {keys:,} keys, state after {STATE_ROUNDS} rounds", [bytes_[-1] / 1e6], "MB")
+
+
+def main(orders: int = 1_000_000, rates: int = 200_000, rounds: int = 3) -> float:
+    more = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB, "spark.sql.shuffle.partitions": "2"}
+    spark, meter = session(**more), CpuMeter()
+    ratios = []
+    with folder() as path:
+        for keys in (100, 10_000):
+            sent(path / f"{keys}", {"orders": orders, "rates": rates}, keys)
+            rows, found = orders + rates, {"ours": [], "base": []}
+            for turn in range(rounds + 1):
+                for name, query in (("ours", ours), ("base", joined)):
+                    before = meter.sample()
+                    run(spark, query, path / f"{keys}", path / f"{keys}-{name}-{turn}")
+                    found[name].append(rows / (meter.sample() - before))
+            what = f"as of, {keys:,} keys"
+            base = "Spark's join by the times of validity"
+            ratios.append(report(what, found["ours"][1:], found["base"][1:], "rows/CPU s", base))
+        growth(spark, meter, path / "growth", rates)
+    spark.stop()
+    return min(ratios)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
