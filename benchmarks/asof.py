@@ -101,7 +101,7 @@ def main(orders: int = 1_000_000, rates: int = 200_000, rounds: int = 3) -> floa
     spark, meter = session(**more), CpuMeter()
     ratios = []
     with folder() as path:
-        for keys in (100, 10_000):
+        for keys in (1_000, 100_000):
             sent(path / f"{keys}", {"orders": orders, "rates": rates}, keys)
             rows, found = orders + rates, {"ours": [], "base": []}
             for turn in range(rounds + 1):
