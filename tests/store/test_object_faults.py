@@ -40,11 +40,17 @@ def gate(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 
 @pytest.fixture
-def path(postgres: PostgresServer, gate: Gate, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def path(
+    postgres: PostgresServer,
+    gate: Gate,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
     """A stream whose location is behind the gate."""
     path = postgres.url(f"faults/{request.node.name}")
-    server = f"endpoint_override=127.0.0.1:{gate.port}&scheme=http"
-    rt.createStream(path, SCHEMA, location=f"s3://{BUCKET}/{tmp_path.name}?{server}", retainBytes=400_000)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{gate.port}")
+    rt.createStream(path, SCHEMA, location=f"s3://{BUCKET}/{tmp_path.name}", retainBytes=400_000)
     return path
 
 

@@ -255,13 +255,19 @@ def test_a_copy_that_fails_leaves_no_objects(store: Store, path: str, location: 
 def test_only_a_location_without_secrets_is_taken(postgres: PostgresServer, tmp_path: Path) -> None:
     wrong = {
         "s3://AKIA123:s3cret@bucket/x": "has a user, a key",
-        "s3://bucket/x?access_key=AKIA&secret_key=s3cret": "allowed are: region, scheme, endpoint_override",
+        "s3://bucket/x?access_key=AKIA&secret_key=s3cret": "allowed are: region.",
         "abfss://c:s3cret@account.dfs.core.windows.net/x": "has a user, a key",
         "gs://bucket/x#s3cret": "has a user, a key",
         "ftp://u:s3cret@host/x": "has the scheme 'ftp'",
         "rows": "is no URL and no absolute path",
         "file://host/x": "is no absolute path",
         "s3:///x": "names no bucket",
+        "s3://bucket/x?endpoint_override=evil.example.com": "AWS_ENDPOINT_URL",
+        "gs://bucket/x?scheme=http": "AWS_ENDPOINT_URL",
+        "s3://bucket:443/x": "where a bucket",
+        "s3://evil.example.com\\\\/x": "where a bucket",
+        "s3://bucket/x?region=evil.example.com/": "has a region that is none",
+        "abfss://c@evil.example.com/x": "where a bucket",
         "file:///a%20b": "has a path with",
         "": "is no URL",
     }

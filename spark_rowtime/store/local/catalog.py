@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -357,7 +358,7 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute(f"PRAGMA user_version = {FORMAT}")
         db.executescript(f"BEGIN; {TABLES}")  # one transaction, which costs one sync of the disk
         meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
-        meta["settings"] = settings_text(settings)
+        meta["settings"] = settings_text(replace(settings, location=None))  # a directory has none
         rows = [(name, value, seal((name, crc(value)))) for name, value in meta.items()]
         db.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
         db.execute("COMMIT")

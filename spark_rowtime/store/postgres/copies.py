@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-from uuid import UUID
 
 import psycopg
 
@@ -19,6 +18,7 @@ from spark_rowtime.store.postgres.connection import Statement, run
 from spark_rowtime.store.postgres.gate import copied
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.owner import Ownership
+from spark_rowtime.types.short_repr import short_repr
 
 LOG = logging.getLogger(__name__)
 _NOTE = "INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, 'copying', 0)"
@@ -74,13 +74,12 @@ def _alone(connection: psycopg.Connection[Any], stream: int) -> Iterator[bool]:
 
 def _remove(connection: psycopg.Connection[Any], stream: int, about: dict[str, str], path: str) -> None:
     if "location" in about:
-        objects = Objects(path, about["location"], str(UUID(about["uuid"])))
         try:
-            _remove_objects(connection, stream, objects)
+            _remove_objects(connection, stream, Objects(path, about["location"], about["uuid"]))
         except RowtimeError:
             LOG.warning(
-                "%s, which a copy has left, could not be removed; the next `rowtime gc` tries again",
-                objects.url(),
+                "Objects in %s, which a copy has left, could not be removed; the next `rowtime gc` tries again",
+                short_repr(about["location"]),
                 exc_info=True,
             )
             return
@@ -89,8 +88,10 @@ def _remove(connection: psycopg.Connection[Any], stream: int, about: dict[str, s
 
 
 def _remove_objects(connection: psycopg.Connection[Any], stream: int, objects: Objects) -> None:
+    """Removes the folder that the copy has marked, unless it is that of a stream."""
     owner = Ownership(objects, stream, lambda *statements: run(connection, statements), lambda _: None)
-    if owner.owns():
+    used = connection.execute("SELECT 1 FROM rowtime.streams WHERE uuid = %s", (objects.stream,)).fetchone()
+    if owner.has_marked() and not used:
         objects.remove_all()
     else:
-        LOG.warning("%s, which a copy has left, was not removed: it belongs to another database", objects.url())
+        LOG.warning("%s, which a copy has left, was not removed: the copy has not marked it", objects.url())

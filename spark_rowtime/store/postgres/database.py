@@ -23,7 +23,7 @@ from spark_rowtime.store.postgres.address import Address, address, database_addr
 from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS, Connection
 from spark_rowtime.store.postgres.gate import enter
-from spark_rowtime.store.postgres.objects import Objects
+from spark_rowtime.store.postgres.objects import STREAM_ID, Objects, strange
 from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.page import PostgresPage
 from spark_rowtime.store.postgres.store import PostgresStore, StreamRow
@@ -32,6 +32,7 @@ from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.settings import settings_of, settings_text
 from spark_rowtime.types.arguments import did_you_mean, nearest
+from spark_rowtime.types.short_repr import short_error, short_repr
 
 _STREAM = "SELECT id, name, uuid, schema, settings, ancestors FROM rowtime.streams WHERE name = %s"
 _CREATE = (
@@ -163,9 +164,18 @@ def _stream(connection: psycopg.Connection[Any], where: Address) -> StreamRow:
             row = cursor.execute(_STREAM, (where.stream,)).fetchone()
         if row is None:
             raise _not_found(cursor, where)
+    return _opened(row, where)
+
+
+def _opened(row: tuple[Any, ...], where: Address) -> StreamRow:
     number, name, stream, schema, settings, ancestors = row
-    read = pa.ipc.read_schema(pa.py_buffer(schema))
-    return StreamRow(number, name, stream, read, settings_of(settings), json.loads(ancestors))
+    if not STREAM_ID.fullmatch(stream):
+        raise strange(where.path, f"the id {short_repr(stream)}, which no stream has")
+    try:
+        read = pa.ipc.read_schema(pa.py_buffer(schema))
+        return StreamRow(number, name, stream, read, settings_of(settings), dict(json.loads(ancestors)))
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        raise strange(where.path, f"a schema or settings that cannot be read ({short_error(error)})") from None
 
 
 def _not_found(cursor: psycopg.Cursor[Any], where: Address) -> StreamNotFoundError:

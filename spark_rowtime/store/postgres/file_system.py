@@ -25,9 +25,9 @@ def _file_system(location: str, endpoint: str, process: int) -> tuple[fs.FileSys
         made: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(location)
         return made
     options = dict(parse_qsl(url.query))
-    if endpoint and "endpoint_override" not in options:
+    if endpoint:
         given = urlparse(endpoint)
-        options = {"endpoint_override": given.netloc, "scheme": given.scheme, **options}
+        options |= {"endpoint_override": given.netloc, "scheme": given.scheme}
     if not any(name in options for name in ("endpoint_override", "region")) and not _region():
         options["region"] = fs.resolve_s3_region(url.netloc)
     retries = fs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS)
@@ -38,7 +38,12 @@ def _file_system(location: str, endpoint: str, process: int) -> tuple[fs.FileSys
 
 def file_system(location: str) -> tuple[fs.FileSystem, str]:
     """Returns the file system of a location, and the path of the location in it. Raises OSError or ArrowException."""
-    return _file_system(location, next((os.environ[n] for n in _ENDPOINTS if os.environ.get(n)), ""), os.getpid())
+    return _file_system(location, endpoint(), os.getpid())
+
+
+def endpoint() -> str:
+    """Returns the URL of the S3 server that the environment names; "" if it names none."""
+    return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
 
 
 def _region() -> str | None:

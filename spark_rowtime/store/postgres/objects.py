@@ -3,7 +3,9 @@
 Needs no database, so that Spark's tasks write and read objects themselves.
 """
 
+import logging
 import os
+import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,8 +18,9 @@ from isal.isal_zlib import crc32
 from pyarrow import fs
 
 from spark_rowtime.errors import DataLostError, StoreCorruptError, StoreUnavailableError
-from spark_rowtime.store.location import for_hadoop, without_options
-from spark_rowtime.store.postgres.file_system import STORAGE_ERRORS, file_system, shown_error
+from spark_rowtime.store.location import for_hadoop, usable_location, without_options
+from spark_rowtime.store.postgres.file_system import STORAGE_ERRORS, endpoint, file_system, shown_error
+from spark_rowtime.types.short_repr import short_repr
 
 OBJECT_BYTES = 64 << 10
 """A train of more bytes is an object, if the stream has a location."""
@@ -27,6 +30,11 @@ OWNER_OBJECT = "owner.json"
 """The object that says which database owns the folder; see :mod:`spark_rowtime.store.postgres.owner`."""
 REMOVALS_AT_ONCE = 8
 """How many objects are removed at the same time. Each takes an object store some tens of milliseconds."""
+STREAM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OBJECT = re.compile(r"[0-9a-f]{32}\.arrow")
+_REMOVABLE = re.compile(rf"{_OBJECT.pattern}|[0-9a-f]{{16}}\.owner\.json")
+"""Objects with rows, and what a process has left that was killed as it wrote the owner's mark."""
+LOG = logging.getLogger(__name__)
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """The end of an Arrow IPC stream."""
 
@@ -44,11 +52,15 @@ class InObject(NamedTuple):
 class Objects:
     """The objects of one stream: the folder ``stream`` (the stream's id) in its ``location``. Can be pickled.
 
-    ``path`` is the path of the stream, for errors. Law: an object never changes, and no name is used twice.
+    ``path`` is the path of the stream, for errors. Law: an object never changes, and no name is used twice. Law (*names
+    are no paths*): the location, the stream and the names of objects come from the database, where a stranger may have
+    written them. Nothing is opened, and nothing removed, but an object of such a name in the stream's own folder.
     """
 
     def __init__(self, path: str, location: str, stream: str) -> None:
-        self.path, self.location, self.stream = path, location, stream
+        self.path, self.location, self.stream = path, usable_location(location, path, endpoint()), stream
+        if not STREAM_ID.fullmatch(stream):
+            raise strange(path, f"the id {short_repr(stream)}, which no stream has")
 
     def create(self, schema: pa.Schema) -> None:
         """Makes the folder, and writes the object without rows."""
@@ -68,7 +80,7 @@ class Objects:
         """Returns the message of a train. Raises DataLostError if the object is gone. ``train`` is for errors."""
         try:
             system, folder = file_system(self.location)
-            with system.open_input_file(f"{folder}/{self.stream}/{place.object}") as file:
+            with system.open_input_file(self._named(folder, place.object)) as file:
                 size: int = file.size()
                 message = self._whole(file, place) if size >= place.offset + place.length else None
         except FileNotFoundError:
@@ -89,10 +101,14 @@ class Objects:
         except STORAGE_ERRORS as error:
             self._raise_unavailable(error)
         files = {info.base_name: info.size for info in found if info.type == fs.FileType.File}
-        return {name: size for name, size in sorted(files.items()) if name not in (SCHEMA_OBJECT, OWNER_OBJECT)}
+        return {name: size for name, size in sorted(files.items()) if _REMOVABLE.fullmatch(name)}
 
     def remove(self, names: Iterable[str]) -> int:
-        """Removes objects, if they are there. Returns how many were."""
+        """Removes objects, if they are there. Returns how many were. What is no name of an object is logged."""
+        given = list(names)
+        names = [name for name in given if _REMOVABLE.fullmatch(name)]
+        if strangers := set(given).difference(names):
+            LOG.warning("%s has names that no object has; nothing was removed: %r", self.path, sorted(strangers)[:5])
         try:
             system, folder = file_system(self.location)
             with ThreadPoolExecutor(REMOVALS_AT_ONCE) as several:
@@ -140,12 +156,18 @@ class Objects:
 
     def url(self, name: str | None = None) -> str:
         """Returns the URL of an object; without ``name``, of the folder."""
-        folder = f"{without_options(self.location)}/{self.stream}"
-        return folder if name is None else f"{folder}/{name}"
+        location = without_options(self.location)
+        return f"{location}/{self.stream}" if name is None else self._named(location, name)
 
     def for_hadoop(self, name: str) -> str:
         """Returns the URL of the object in Hadoop's file systems."""
-        return f"{for_hadoop(self.location)}/{self.stream}/{name}"
+        return self._named(for_hadoop(self.location), name)
+
+    def _named(self, location: str, name: str) -> str:
+        """Returns the path, or the URL, of an object."""
+        if not _OBJECT.fullmatch(name) and name not in (SCHEMA_OBJECT, OWNER_OBJECT):
+            raise strange(self.path, f"an object {short_repr(name)}, which is no name of one")
+        return f"{location}/{self.stream}/{name}"
 
     def corrupt(self, place: InObject, train: str, what: str) -> StoreCorruptError:
         """Returns the error for an object that is not what was written."""
@@ -212,6 +234,14 @@ class Objects:
             path=self.path,
             object=self.url(name),
         ) from None
+
+
+def strange(path: str, what: str) -> StoreCorruptError:
+    """Returns the error for what no version has written of the stream at ``path``."""
+    return StoreCorruptError(
+        f"The database has {what}, of the stream at {path}. Somebody has changed it there; nothing was opened.",
+        path=path,
+    )
 
 
 def _removed(system: fs.FileSystem, folder: str, name: str) -> bool:

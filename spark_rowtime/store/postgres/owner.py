@@ -105,6 +105,11 @@ class Ownership:
         here, known, found = self._look()
         return not known if found is None else self._is_own(found, here, known)
 
+    def has_marked(self) -> bool:
+        """Returns whether the mark in the location is one that this database has written for the stream."""
+        here, known, found = self._look()
+        return found is not None and self._is_own(found, here, known)
+
     def take(self) -> None:
         """Makes this database the owner, whoever was it."""
         self._write(self._look()[0])
