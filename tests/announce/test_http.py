@@ -88,11 +88,16 @@ def test_after_all_repetitions_it_gives_up_and_the_next_run_begins_with_that_hou
 
 
 HEADERS, BODY = b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"
+HANDSHAKE = b"\x16\x03\x03\x40\x00"
+"""The begin of a message of TLS, of 16,384 bytes."""
 
 
-@pytest.mark.parametrize(("begin", "resolving"), [(HEADERS, 0), (BODY, 0), (BODY, 0.6)])
+@pytest.mark.parametrize(
+    ("scheme", "begin", "resolving"),
+    [("http", HEADERS, 0), ("http", BODY, 0), ("http", BODY, 0.6), ("https", HANDSHAKE, 0)],
+)
 def test_a_server_that_sends_byte_by_byte_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, begin: bytes, resolving: float
+    monkeypatch: pytest.MonkeyPatch, scheme: str, begin: bytes, resolving: float
 ) -> None:
     """The limit is for the whole call, also if its time passes while the name is resolved."""
     over, resolve = threading.Event(), socket.getaddrinfo
@@ -110,7 +115,7 @@ def test_a_server_that_sends_byte_by_byte_is_given_up(
         thread.start()
         try:
             with pytest.raises(rt.AnnouncementError, match="no answer within the time limit"):
-                announce(three_hours(), f"http://127.0.0.1:{listening.getsockname()[1]}/", delays=(1.0,))
+                announce(three_hours(), f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/", delays=(1.0,))
         finally:
             over.set()
             thread.join(20)
