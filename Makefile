@@ -1,5 +1,5 @@
 # make demo: the main job, on a fresh machine. make test: each promise, in ten minutes. make test-long: all other tests.
-# make test-all: both. make lint, make docs, make wheel, make test-quick, make bench, make clean.
+# make test-all: both. make model, make lint, make docs, make wheel, make test-quick, make bench, make clean.
 SHELL := bash
 VENV := .venv
 NEWEST := 4.3
@@ -9,7 +9,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Containers often set it. Then each of the hundreds of Python processes of the tests would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-all test-quick lint docs wheel bench clean
+.PHONY: demo test test-long test-all test-quick model lint docs wheel bench clean
 
 demo: $(VENV)/.installed
 	@mkdir -p build/logs
@@ -42,6 +42,10 @@ test-quick: $(VENV)/.installed
 # What the drivers of the tests share, to start in half of the time; see tests/javaoptions.py.
 %/spark-classes.jsa: %/.installed
 	@$*/bin/python -m tests.classarchive
+
+# What the models in model/ say, as a table: minutes. The tests of make test-long have it too.
+model: $(VENV)/.installed
+	@$(PY) -m model.check
 
 lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .
