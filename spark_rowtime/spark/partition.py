@@ -14,7 +14,8 @@ from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.store import in_database, open_carried, open_store
 from spark_rowtime.store.base import Position, Slice, Store, TrainReader
-from spark_rowtime.store.local.segment import SEGMENTS, Location
+from spark_rowtime.store.local.folders import SEGMENTS, is_segment
+from spark_rowtime.store.local.segment import Location
 from spark_rowtime.store.postgres.inline import Inline
 from spark_rowtime.store.postgres.objects import OBJECT_BYTES
 from spark_rowtime.store.retention import lost_error, require_there
@@ -154,8 +155,13 @@ def _readable_in_java(store: Store, pieces: list[Slice]) -> list[Slice] | None:
         fits = sum(inline) <= CARRIED_BYTES and max(inline, default=0) <= CARRIED_TRAIN_BYTES
         readable = fits and all(p.size <= LONGEST_BATCH_BYTES for p in pieces)
         return _carried(store, pieces) if readable else None
-    in_files = all(isinstance(p.location, Location) and p.location.length <= LONGEST_BATCH_BYTES for p in pieces)
-    return pieces if in_files else None
+    return pieces if all(_in_file(piece) for piece in pieces) else None
+
+
+def _in_file(piece: Slice) -> bool:
+    """Whether a train is in a file of the stream, and short enough. A catalog may name files elsewhere."""
+    place = piece.location
+    return isinstance(place, Location) and is_segment(place.segment) and place.length <= LONGEST_BATCH_BYTES
 
 
 def _place(piece: Slice) -> tuple[str, int, int, int]:

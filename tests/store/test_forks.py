@@ -19,7 +19,8 @@ import spark_rowtime as rt
 from spark_rowtime.adapter.host_lock import only_host
 from spark_rowtime.store import check_store, forks, open_store
 from spark_rowtime.store.local.directory import open_local
-from spark_rowtime.store.local.segment import SEGMENTS, open_locked
+from spark_rowtime.store.local.folders import SEGMENTS, folder
+from spark_rowtime.store.local.segment import open_locked
 from tests.store import forking
 from tests.store.processes import ROOT
 
@@ -326,7 +327,8 @@ def test_a_child_has_no_part_in_the_locks_of_its_parent(place: tuple[str, str]) 
     )
     assert parent.wait(60) == -signal.SIGKILL
     (segment,) = Path(place[0], SEGMENTS).iterdir()
-    fd = open_locked(segment)
+    with folder(Path(place[0]), SEGMENTS) as segments:
+        fd = open_locked(segment.name, segments)
     assert fd is not None
     os.close(fd)
     with only_host(place[0], "hosted", 0, lambda _: None):

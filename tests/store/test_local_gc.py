@@ -57,10 +57,10 @@ def test_a_file_goes_when_all_its_trains_are_gone(open_here: Open, local_path: s
 def test_a_file_whose_writer_has_just_created_it_stays(open_here: Open, local_path: str) -> None:
     """It has neither the schema nor a lock yet."""
     store = filled(open_here)
-    for name, content in (("empty", b""), ("begun", b"\xff\xff\xff\xff")):
+    for name, content in ((f"{0:016x}", b""), (f"{1:016x}", b"\xff\xff\xff\xff")):
         (Path(local_path) / "segments" / f"{name}.arrow").write_bytes(content)
     assert store.gc(age=0).files == 1
-    assert segments(local_path) == ["begun.arrow", "empty.arrow"]
+    assert segments(local_path) == [f"{0:016x}.arrow", f"{1:016x}.arrow"]
 
 
 def test_the_file_of_a_writer_that_goes_on_stays(open_here: Open, local_path: str) -> None:

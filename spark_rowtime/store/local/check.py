@@ -16,8 +16,9 @@ from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.checked_log import CheckedLog
+from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, others
 from spark_rowtime.store.local.seal import Damaged, intact
-from spark_rowtime.store.local.segment import FREE, SEGMENTS, Location, SegmentReader
+from spark_rowtime.store.local.segment import Location, SegmentReader
 from spark_rowtime.store.report import Report
 
 RANGE_EVENTS = 10_000
@@ -200,7 +201,9 @@ def _files(catalog: Catalog, place: Path, named: set[str], last: int, report: Re
     for file in sorted(place.iterdir()):
         if file.name not in _OWN and not file.name.startswith("host-"):
             report.remarks.append(f"{file.name} does not belong to the stream")
-    segments = {file.name for file in (place / SEGMENTS).iterdir()} - named
+    with folder(place, SEGMENTS) as opened:
+        report.remarks += [f"{SEGMENTS}/{name} does not belong to the stream" for name in others(opened)]
+        segments = set(names(opened)) - named
     since = {name for (name,) in catalog.execute("SELECT DISTINCT segment FROM events WHERE seq > ?", (last,))}
     for name in sorted(segments - since):
         report.remarks.append(f"{SEGMENTS}/{name} has no committed rows; gc removes it once no process owns it")

@@ -24,7 +24,7 @@ from spark_rowtime.store.local.removal import (
     set_cleaned,
 )
 from spark_rowtime.store.local.segment import FULL_SEGMENT_BYTES
-from spark_rowtime.store.local.sweep import PORTION_FILES, NamedSegments, forget_files, remove_files
+from spark_rowtime.store.local.sweep import PORTION_FILES, NamedSegments, forgotten, remove_files
 from spark_rowtime.store.retention import needs
 
 LOG = logging.getLogger(__name__)
@@ -188,9 +188,9 @@ class Collector:
             with self._guard:
                 more = self._named.read()
         with self._guard:
-            files = [*self._named.others(stream), *forget_files(self._catalog, stream)]
+            files = [*self._named.others(stream), *forgotten(self._catalog, stream)]
         for start in range(0, len(files), PORTION_FILES):
             some = files[start : start + PORTION_FILES]
             with self._transaction():
-                sizes += remove_files(self._catalog, some, self._named, self._store.now())
+                sizes += remove_files(self._catalog, stream, some, self._named, self._store.now())
         return len(sizes), sum(sizes)

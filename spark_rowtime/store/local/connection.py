@@ -14,6 +14,7 @@ from pathlib import Path
 
 from spark_rowtime.errors import ProcessForkedError
 from spark_rowtime.store.forks import keep_for_ever, no_fork
+from spark_rowtime.store.local.folders import require_catalog
 
 Inode = tuple[int, int]
 CATALOGS = "catalog."
@@ -58,9 +59,13 @@ os.register_at_fork(after_in_child=_PROCESS.begin_child)
 
 
 def connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
-    """Opens a connection that does not trust the file: its schema may call no function, and broken pages are errors."""
+    """Opens a connection that does not trust the file: its schema may call no function, and broken pages are errors.
+
+    SQLite follows the path again, so who may write into the directory can change what is there just before it does.
+    """
     with no_fork():
         _PROCESS.require_own(file)
+        require_catalog(file)
         db = sqlite3.connect(
             f"{file.as_uri()}?mode={mode}",
             uri=True,
@@ -79,7 +84,7 @@ def connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
 def inode_of(file: Path) -> Inode | None:
     """Returns which file is at the path; None if there is none."""
     try:
-        stat = os.stat(file)  # noqa: PTH116  (called on each poll)
+        stat = os.lstat(file)  # called on each poll
     except FileNotFoundError:
         return None
     return stat.st_dev, stat.st_ino

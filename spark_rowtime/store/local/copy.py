@@ -19,8 +19,9 @@ from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERR
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
+from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, is_segment, open_file
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import FREE, NO_LINK, SEGMENTS, sync_folder
+from spark_rowtime.store.local.segment import sync_folder
 from spark_rowtime.store.steady_clock import machine_reading
 from spark_rowtime.types.short_repr import short_repr
 
@@ -79,7 +80,7 @@ class _Copy:
         with self._errors(self._source), self._own_catalog("rw") as own:
             ends: dict[str, int] = dict(own.execute(_ENDS).fetchall())
             for name in ends:
-                if Path(name).name != name:  # a file elsewhere is never written
+                if not is_segment(name):  # a file elsewhere is never written
                     raise Damaged(f"{short_repr(name)} is no name of a segment")
             return ends
 
@@ -101,7 +102,8 @@ class _Copy:
             if have >= end:
                 return True
             try:
-                fd = os.open(self._source / SEGMENTS / name, os.O_RDONLY | NO_LINK)
+                with folder(self._source, SEGMENTS) as segments:
+                    fd = open_file(name, segments, os.O_RDONLY)
             except FileNotFoundError:
                 return False
             with os.fdopen(fd, "rb", buffering=0) as source, copy.open("ab") as target:

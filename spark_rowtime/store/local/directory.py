@@ -25,8 +25,9 @@ from spark_rowtime.store.local.catalog import (
 )
 from spark_rowtime.store.local.check import check_stream
 from spark_rowtime.store.local.filesystem import require_local_disk
+from spark_rowtime.store.local.folders import FREE, SEGMENTS
 from spark_rowtime.store.local.guard import Guard
-from spark_rowtime.store.local.segment import FREE, SEGMENTS, sync_folder
+from spark_rowtime.store.local.segment import sync_folder
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.steady_clock import Reading, machine_reading

@@ -13,18 +13,26 @@ from isal.isal_zlib import crc32
 
 from spark_rowtime.errors import DataLostError, StoreCorruptError
 from spark_rowtime.store.forks import close_in_children
+from spark_rowtime.store.local.folders import (
+    FREE,
+    SEGMENTS,
+    folder,
+    make_file,
+    mark,
+    names,
+    new_name,
+    open_file,
+    remove,
+    there,
+)
 from spark_rowtime.store.messages import header_bytes, read_batch
 
-SEGMENTS, FREE = "segments", "free"
-"""The folders of a stream: its segments, and an empty marker file per segment that is free for appending."""
 FULL_SEGMENT_BYTES = 256 << 20
 """A segment of at least this many bytes is full: nothing more is appended to it."""
 LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
 """Before a train of at least LARGE bytes, AHEAD bytes are reserved on the disk if PLENTY bytes are free. To allocate
 them in small pieces takes the system longer."""
 OPEN_FILES = 64
-NO_LINK = os.O_CLOEXEC | os.O_NOFOLLOW
-"""A stream's files are never symbolic links, so the target of such a link is never touched."""
 
 
 class Location(NamedTuple):
@@ -44,12 +52,13 @@ class SegmentWriter:
     schema, so rows of another schema of the stream go to other files. No file is created before
     the first batch. A segment that is closed before it is full is marked as free, and the next writer
     claims it; so many short-lived writers do not leave many small files. A segment whose writer
-    died is not marked. An open segment is locked, so that it is not removed.
+    died is not marked. One that has another name elsewhere, too, is not claimed. An open segment is locked, so that it
+    is not removed.
     With ``durable``, the bytes are on the disk, not only in the page cache, when ``append`` returns.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
-        self._folder, self._free = stream / SEGMENTS, stream / FREE
+        self._stream = stream
         self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
         self._file, self._inode = "", (0, 0)
@@ -83,12 +92,12 @@ class SegmentWriter:
         return None
 
     def _changed(self, what: str) -> DataLostError:
-        file, stream = self._folder / self._name, self._folder.parent
+        stream = self._stream
         return DataLostError(
-            f"{file}, into which the sinks of this process write, {what}: somebody has changed the files of {stream} "
-            "while it was open, for example by copying a backup over it. Rows that were acknowledged are gone. Nothing "
-            "of this call was stored, and nothing that these sinks send will be. End all that has the stream open, "
-            "restore it to a path where nothing is, and open it again.",
+            f"{self._file}, into which the sinks of this process write, {what}: somebody has changed the files of "
+            f"{stream} while it was open, for example by copying a backup over it. Rows that were acknowledged are "
+            "gone. Nothing of this call was stored, and nothing that these sinks send will be. End all that has the "
+            "stream open, restore it to a path where nothing is, and open it again.",
             path=str(stream),
         )
 
@@ -103,8 +112,8 @@ class SegmentWriter:
         finally:
             os.close(fd)
         if self._end < self._full:
-            with suppress(FileNotFoundError):  # the stream was deleted
-                (self._free / self._name).touch()
+            with suppress(FileNotFoundError), folder(self._stream, FREE) as free:  # the stream may be deleted
+                mark(self._name, free)
 
     def close_inherited(self) -> None:
         """Closes a forked child's descriptor, so that the lock of the segment is the parent's alone."""
@@ -129,44 +138,47 @@ class SegmentWriter:
         self.close()
         self._reserved = 0
         if not self._claim():
-            self._create(os.urandom(8).hex() + ".arrow")
+            self._create(new_name())
 
     def _claim(self) -> bool:
         """Opens a free segment of this schema, if there is one. The process that removes its marker owns it."""
-        for mark in self._free.iterdir():
-            try:
-                mark.unlink()
-            except FileNotFoundError:
-                continue
-            if self._durable:  # its creator may not have synced the folder
-                sync_folder(self._folder)
-            fd = open_locked(self._folder / mark.name)
-            if fd is None:
-                continue
-            if os.pread(fd, self._header.size, 0) == self._header:
-                self._begin(fd, mark.name, os.fstat(fd))
-                return True
-            mark.touch()
-            os.close(fd)
+        with folder(self._stream, FREE) as free, folder(self._stream, SEGMENTS) as segments:
+            return any(self._claimed(name, free, segments) for name in names(free))
+
+    def _claimed(self, name: str, free: int, segments: int) -> bool:
+        if not remove(name, free):
+            return False
+        if self._durable:  # its creator may not have synced the folder
+            os.fsync(segments)
+        fd = open_locked(name, segments)
+        if fd is None:
+            return False
+        found = os.fstat(fd)
+        if found.st_nlink == 1 and os.pread(fd, self._header.size, 0) == self._header:
+            self._begin(fd, name, found)
+            return True
+        mark(name, free)
+        os.close(fd)
         return False
 
     def _create(self, name: str) -> None:
-        fd = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        self._begin(fd, name, os.fstat(fd))
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-            self._write(self._header)
-            if self._durable:
-                sync_folder(self._folder)
-        except BaseException:
-            os.close(self._fd)
-            self._fd = -1
-            (self._folder / name).unlink()
-            raise
+        with folder(self._stream, SEGMENTS) as segments:
+            fd = make_file(name, segments)
+            self._begin(fd, name, os.fstat(fd))
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
+                self._write(self._header)
+                if self._durable:
+                    os.fsync(segments)
+            except BaseException:
+                os.close(self._fd)
+                self._fd = -1
+                remove(name, segments)
+                raise
 
     def _begin(self, fd: int, name: str, found: os.stat_result) -> None:
         self._fd, self._name, self._end = fd, name, found.st_size
-        self._file, self._inode = str(self._folder / name), (found.st_dev, found.st_ino)
+        self._file, self._inode = str(self._stream / SEGMENTS / name), (found.st_dev, found.st_ino)
 
     def _write(self, message: pa.Buffer) -> None:
         rest, at = memoryview(message), self._end
@@ -182,7 +194,7 @@ class SegmentReader:
     """Reads and verifies record batches. It keeps the last files open."""
 
     def __init__(self, stream: Path, schema: pa.Schema) -> None:
-        self._folder, self._schema = stream / SEGMENTS, schema
+        self._stream, self._schema = stream, schema
         self._fds: OrderedDict[str, int] = OrderedDict()
         close_in_children(self)
 
@@ -204,7 +216,7 @@ class SegmentReader:
 
     def has(self, segment: str) -> bool:
         """Returns whether the file exists, or is open."""
-        return segment in self._fds or (self._folder / segment).exists()
+        return segment in self._fds or segment_exists(self._stream, segment)
 
     def close_removed(self) -> None:
         """Closes the files that gc has removed. The system frees their disk space only then."""
@@ -236,13 +248,14 @@ class SegmentReader:
     def _open(self, segment: str) -> int:
         fd = self._fds.get(segment)
         if fd is None:
-            fd = self._fds[segment] = os.open(self._folder / segment, os.O_RDONLY | NO_LINK)
+            with folder(self._stream, SEGMENTS) as segments:
+                fd = self._fds[segment] = open_file(segment, segments, os.O_RDONLY)
             if len(self._fds) > OPEN_FILES:
                 os.close(self._fds.popitem(last=False)[1])
         return fd
 
     def _corrupt(self, location: Location, train: str, what: str) -> StoreCorruptError:
-        file = str(self._folder / location.segment)
+        file = str(self._stream / SEGMENTS / location.segment)
         return StoreCorruptError(
             f"{file}, offset {location.offset}: {what}; so {train} cannot be read. Restore the file from a copy.",
             file=file,
@@ -258,10 +271,16 @@ def _stat(file: str) -> os.stat_result | None:
         return None
 
 
-def open_locked(file: Path) -> int | None:
+def segment_exists(stream: Path, name: str) -> bool:
+    """Returns whether the stream has a file of this name among its segments."""
+    with folder(stream, SEGMENTS) as segments:
+        return there(name, segments)
+
+
+def open_locked(name: str, segments: int) -> int | None:
     """Opens and locks a segment. Returns None if another process writes or removes it, or if it is gone."""
     try:
-        fd = os.open(file, os.O_RDWR | NO_LINK)
+        fd = open_file(name, segments, os.O_RDWR)
     except FileNotFoundError:
         return None
     try:

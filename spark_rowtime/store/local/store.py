@@ -48,7 +48,7 @@ from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.page import LocalPage
 from spark_rowtime.store.local.raised import moved, raised
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import SEGMENTS, SegmentReader, SegmentWriter
+from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segment_exists
 from spark_rowtime.store.local.spans import all_there, slices_between
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
@@ -217,7 +217,7 @@ class LocalStore(LedgerStore):
         if trains:
             self._require_segment()
         for segment in {train.location.segment for train in trains}:
-            if not self._writer.holds(segment) and not (Path(self.path) / SEGMENTS / segment).exists():
+            if not self._writer.holds(segment) and not segment_exists(Path(self.path), segment):
                 raise staged_gone(self.path)
 
     def alter(self, add: pa.Schema) -> None:

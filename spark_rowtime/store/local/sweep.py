@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.segment import FREE, SEGMENTS, open_locked, size_of_header
+from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, remove, there
+from spark_rowtime.store.local.segment import open_locked, size_of_header
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
 
 PORTION_FILES = 50
@@ -39,9 +40,10 @@ class NamedSegments:
         self.upto = max(self.upto, end)
         return bool(end < last)
 
-    def others(self, stream: Path) -> list[Path]:
-        """Returns the files of segments that the log up to ``upto`` does not name."""
-        return [file for file in sorted((stream / SEGMENTS).iterdir()) if file.name not in self._last]
+    def others(self, stream: Path) -> list[str]:
+        """Returns the segments that the log up to ``upto`` does not name."""
+        with folder(stream, SEGMENTS) as segments:
+            return [name for name in names(segments) if name not in self._last]
 
     def since(self, segment: str) -> bool:
         """Returns whether the log after ``upto`` names ``segment``."""
@@ -49,32 +51,34 @@ class NamedSegments:
         return found.fetchone() is not None
 
 
-def remove_files(catalog: Catalog, files: Iterable[Path], named: NamedSegments, now: int) -> list[int]:
-    """Removes those of ``files`` that are no longer needed, and returns their sizes.
+def remove_files(catalog: Catalog, stream: Path, portion: Iterable[str], named: NamedSegments, now: int) -> list[int]:
+    """Removes those segments of ``portion`` that are no longer needed, and returns their sizes.
 
     Call it in a transaction, so that no commit can name a file meanwhile. A file that a writer has open stays.
     A file with uncommitted bytes stays for a day after its last write.
     """
     sizes = []
-    for file in files:
-        committed = catalog.execute("SELECT bytes FROM removed WHERE segment = ?", (file.name,)).fetchone() or (0,)
-        size = None if named.since(file.name) else _remove(file, committed[0], now)
-        if size is not None:
-            sizes.append(size)
-        if not file.exists():
-            catalog.execute("DELETE FROM removed WHERE segment = ?", (file.name,))
+    with folder(stream, FREE) as free, folder(stream, SEGMENTS) as segments:
+        for name in portion:
+            committed = catalog.execute("SELECT bytes FROM removed WHERE segment = ?", (name,)).fetchone() or (0,)
+            size = None if named.since(name) else _remove(name, free, segments, committed[0], now)
+            if size is not None:
+                sizes.append(size)
+            if not there(name, segments):
+                catalog.execute("DELETE FROM removed WHERE segment = ?", (name,))
     return sizes
 
 
-def forget_files(catalog: Catalog, stream: Path) -> list[Path]:
+def forgotten(catalog: Catalog, stream: Path) -> list[str]:
     """Returns removed files that the catalog still lists, because a process died before it could update the catalog."""
-    names = [name for (name,) in catalog.execute("SELECT segment FROM removed")]
-    return [file for file in (stream / SEGMENTS / name for name in names) if not file.exists()]
+    listed = [name for (name,) in catalog.execute("SELECT segment FROM removed")]
+    with folder(stream, SEGMENTS) as segments:
+        return [name for name in listed if not there(name, segments)]
 
 
-def _remove(file: Path, committed: int, now: int) -> int | None:
+def _remove(name: str, free: int, segments: int, committed: int, now: int) -> int | None:
     """Removes one segment, with ``committed`` bytes of trains, and its marker. Returns its size; None if it stays."""
-    fd = open_locked(file)
+    fd = open_locked(name, segments)
     if fd is None:
         return None
     try:
@@ -82,8 +86,8 @@ def _remove(file: Path, committed: int, now: int) -> int | None:
         accounted = header is not None and stat.st_size == header + committed
         if not accounted and stat.st_mtime_ns // 1000 > now - STAGED_RETENTION_MICROS:
             return None
-        (file.parent.parent / FREE / file.name).unlink(missing_ok=True)
-        file.unlink()
+        remove(name, free)
+        remove(name, segments)
         return stat.st_size
     finally:
         os.close(fd)
