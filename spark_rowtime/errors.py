@@ -30,7 +30,8 @@
     +-- ExtraNotInstalledError  a pip extra is needed
     +-- WaitTimeoutError        what was flushed has not arrived in time
 
-There is one warning besides: SinkNotClosedWarning, for a sink that was not closed.
+There are two warnings besides: SinkNotClosedWarning, for a sink that was not closed, and
+ReaderNotRegisteredWarning, for readers of a user who may only read.
 
 Each message states what happened, with the values, and what to do about it.
 Each error can be pickled, so that it crosses Spark's process boundaries with all its values.
@@ -411,8 +412,9 @@ class StoreUnavailableError(RowtimeError):
     - ``format``: the number of the stream's format, if it is newer than this version.
     - ``producer``: the producer that another process hosts.
     - ``pid``: the id of that process.
-    - ``lacks``: "privilege" if the user of the database may not do this; "lock" if another client of the database keeps
-      the stream locked; "staged rows" if the rows of the commit were removed, since nobody committed them for a day.
+    - ``lacks``: "privilege" if the user of the database may not do this; "write permission" if this user may only read
+      the directory; "lock" if another client of the database keeps the stream locked; "staged rows" if the rows of the
+      commit were removed, since nobody committed them for a day.
     """
 
 
@@ -614,4 +616,11 @@ class SinkNotClosedWarning(RuntimeWarning):
     """A sink was garbage collected, or its process exited, before the sink was closed.
 
     Python shows it by default, as a RuntimeWarning.
+    """
+
+
+class ReaderNotRegisteredWarning(UserWarning):
+    """A reader or a query reads a stream whose directory its user may not write into, so it is not registered.
+
+    Retention does not wait for it. Python shows it by default, as a UserWarning.
     """

@@ -2,9 +2,10 @@
 
 import logging
 import time
+import warnings
 from collections.abc import Callable
 
-from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.errors import ReaderNotRegisteredWarning, StoreUnavailableError
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS
 
@@ -13,6 +14,8 @@ RETRY_SECONDS = 1.0
 """The least time between two attempts to register after one that failed."""
 TELL_SECONDS = 10.0
 """A warning says so if the attempts have failed for so long: where others commit all the time, one of them may fail."""
+_TOLD: set[str] = set()
+"""The streams of which a warning has said that this user may only read them."""
 
 
 class Registration:
@@ -20,7 +23,8 @@ class Registration:
 
     A position that cannot be registered just now, since another process keeps the stream locked or the disk is full,
     is registered later: the reader goes on. Retention then keeps more than it needs to. A warning says so if that
-    lasts, or if nothing was registered before.
+    lasts, or if nothing was registered before. A user who may not write into a directory reads without a registration,
+    as a ReaderNotRegisteredWarning says.
     """
 
     def __init__(self, store: Store, name: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,7 +32,7 @@ class Registration:
         self._kept: Position | None = None
         self._kept_at, self._next_at = 0.0, float("-inf")
         self._failing_since: float | None = None
-        self._told = False
+        self._told = self._refused = False
 
     @property
     def due(self) -> bool:
@@ -38,14 +42,17 @@ class Registration:
     def keep(self, at: Position) -> None:
         """Registers the position ``at``; the same one again only from time to time, to show that it is in use."""
         now = self._clock()
-        if (at == self._kept and not self.due) or now < self._next_at:
+        if self._refused or (at == self._kept and not self.due) or now < self._next_at:
             return
         try:
             self._store.keep(self._name, at)
         except StoreUnavailableError as error:
             if error.values.get("lacks") == "privilege":
                 raise
-            self._failed(error)
+            if error.values.get("lacks") == "write permission":
+                self._give_up()
+            else:
+                self._failed(error)
         else:
             self._kept, self._kept_at = at, now
             self._failing_since, self._told = None, False
@@ -54,6 +61,20 @@ class Registration:
         """Registers the position ``at`` if it is not; raises StoreUnavailableError where it cannot be just now."""
         if at != self._kept:
             self._store.keep(self._name, at)
+
+    def _give_up(self) -> None:
+        """Says, once in this process, that this user's readers are not registered."""
+        self._refused, path = True, self._store.path
+        if path in _TOLD:
+            return
+        _TOLD.add(path)
+        warnings.warn(
+            f"This user may read the stream at {path}, and not write there, so its readers and queries are not "
+            "registered. Retention and gc do not wait for them: where rows are removed before they are read, "
+            "DataLostError says so.",
+            ReaderNotRegisteredWarning,
+            stacklevel=2,
+        )
 
     def _failed(self, error: StoreUnavailableError) -> None:
         now = self._clock()

@@ -192,18 +192,20 @@ def test_check_of_missing_and_foreign_files(tmp_path: Path) -> None:
     Writer(store, "a").send([1], floor=1)
     (segment,) = (path / "segments").iterdir()
     (path / "notes.txt").touch()
-    (path / "segments" / "stray.arrow").touch()
+    for name in ("stray.arrow", f"{7:016x}.arrow"):
+        (path / "segments" / name).touch()
     code, lines = rowtime_check(path)
     assert code == 0
-    assert lines[:2] == [
+    assert lines[:3] == [
         "remark    notes.txt does not belong to the stream",
-        "remark    segments/stray.arrow has no committed rows; gc removes it once no process owns it",
+        "remark    segments/stray.arrow does not belong to the stream",
+        "remark    segments/0000000000000007.arrow has no committed rows; gc removes it once no process owns it",
     ]
     segment.unlink()
     code, lines = rowtime_check(path)
     assert code == 1
-    assert f"{segment.name}, offset " in lines[2]
-    assert "the file is gone; so train 2 of 'a' (1 rows) cannot be read" in lines[2]
+    assert f"{segment.name}, offset " in lines[3]
+    assert "the file is gone; so train 2 of 'a' (1 rows) cannot be read" in lines[3]
     store.close()
 
 

@@ -177,7 +177,8 @@ def test_a_user_without_rights(tmp_path: Path) -> None:
         from spark_rowtime.errors import StoreUnavailableError
         if os.getuid() == 0:
             os.setuid(65534)
-        for call in (lambda: open_local(path), lambda: create_local(path + "2", SCHEMA, StreamSettings())):
+        store = open_local(path)
+        for call in (lambda: Writer(store, "a"), lambda: create_local(path + "2", SCHEMA, StreamSettings())):
             try:
                 call()
                 print("no error")

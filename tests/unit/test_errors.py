@@ -16,7 +16,10 @@ KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issu
 def test_there_is_one_root():
     assert len(KINDS) == 29
     others = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind not in KINDS]
-    assert [kind for kind in others if issubclass(kind, Exception)] == [rt.SinkNotClosedWarning]
+    assert [kind for kind in others if issubclass(kind, Exception)] == [
+        rt.ReaderNotRegisteredWarning,
+        rt.SinkNotClosedWarning,
+    ]
     assert rt.RowtimeError.__bases__ == (Exception,)
 
 

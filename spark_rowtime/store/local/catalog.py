@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from spark_rowtime.errors import DataLostError, RowtimeError, StoreCorruptError,
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.forks import close_before_forks, no_fork
 from spark_rowtime.store.local.connection import CATALOGS, connect, inode_of
+from spark_rowtime.store.local.reading import Copied, connect_to_read, is_stale, may_write
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
 from spark_rowtime.store.settings import settings_of, settings_text
 
@@ -121,6 +122,8 @@ class Catalog:
     ``lock``: what its users hold whenever they use it. The connection is closed while the process forks, if the lock is
     free; that ends no transaction. It is made again after the fork, or when it is next used, if others do not let it be
     made just then. Without a lock it stays open.
+
+    ``writable``: whether this user may write. If not, see the module ``reading``.
     """
 
     def __init__(self, file: Path, durability: str, busy_timeout: float, lock: "threading.RLock | None" = None) -> None:
@@ -130,6 +133,7 @@ class Catalog:
         self._db: sqlite3.Connection | None = None
         self._opened, self._suspended = 0, False
         self._inode = inode_of(file)
+        self.writable, self._copied = may_write(file), cast("Copied | None", None)
         self._wal: tuple[object, tuple[int, int] | None] = None, None
         """The connection, and the file of the write-ahead log that it was first seen with."""
         self._open(busy_timeout)
@@ -137,6 +141,7 @@ class Catalog:
             with self.transaction("DEFERRED"):  # another process may upgrade it meanwhile
                 version = self._check()
             if version < FORMAT:
+                self._require_writable()
                 self._upgrade()
         except BaseException:
             self.close()
@@ -145,7 +150,10 @@ class Catalog:
             close_before_forks(self)
 
     def _open(self, patience: float) -> None:
-        db = connect(self.file, "rw", patience)
+        if self.writable:
+            db, self._copied = connect(self.file, "rw", patience), None
+        else:
+            db, self._copied = connect_to_read(self.file, patience)
         try:
             db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")  # reads: it has the log from here on
             db.execute(f"PRAGMA busy_timeout = {round(1000 * self._busy_timeout)}")
@@ -200,6 +208,8 @@ class Catalog:
         ``kind`` is IMMEDIATE to write, or DEFERRED to read one consistent state. ``patience``: for how many seconds it
         waits for another process's transaction; None: for as long as any call.
         """
+        if kind != "DEFERRED":
+            self._require_writable()
         try:
             self._begin(kind, patience)
             yield
@@ -262,6 +272,7 @@ class Catalog:
 
     def version(self) -> tuple[int, int]:
         """Returns a value that changes each time another connection has written, and if this one was made again."""
+        self._renew()
         (version,) = self.execute("PRAGMA data_version").fetchone()
         return self._opened, int(version)
 
@@ -274,6 +285,21 @@ class Catalog:
 
         Raises DataLostError if the stream was deleted, deleted and created again, or restored from a copy.
         """
+        self._require_files()
+        self._renew()
+
+    def _renew(self) -> None:
+        """Reads the file again if this is a copy of it, and somebody may have written since."""
+        if self._db is not None and self._copied is not None and is_stale(self.file, self._copied):
+            before = self._db
+            self._open(self._busy_timeout)
+            before.close()
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise read_only(str(self.file.parent))
+
+    def _require_files(self) -> None:
         now = inode_of(self.file)
         if now != self._inode or not self._has_its_log():
             what = "is gone" if now is None else "was deleted and created again, or replaced by a copy,"
@@ -375,6 +401,8 @@ def storage_error(error: Exception, path: str) -> RowtimeError:
         or (isinstance(error, sqlite3.Error) and _ODD.search(str(error)))
     ):
         return _damaged(path, str(error))
+    if code == sqlite3.SQLITE_READONLY:
+        return read_only(path)
     if code in _WAITING:
         return StoreUnavailableError(
             f"Another process keeps the catalog of {path} locked ({error}). Nothing of this call was committed. "
@@ -383,8 +411,18 @@ def storage_error(error: Exception, path: str) -> RowtimeError:
         )
     return StoreUnavailableError(
         f"The stream at {path} cannot be reached or written ({error}). Nothing of this call was committed. "
-        "Check the free space and the permissions; readers, too, need to write in the directory.",
+        "Check the free space and the permissions.",
         path=path,
+    )
+
+
+def read_only(path: str) -> StoreUnavailableError:
+    """The error for a call that writes, of a user who may only read."""
+    return StoreUnavailableError(
+        f"This user may not write into the stream at {path}: the directory or its catalog.db is read-only for it. "
+        "Nothing of this call was committed. Check the permissions; to read needs no more than the right to read.",
+        path=path,
+        lacks="write permission",
     )
 
 

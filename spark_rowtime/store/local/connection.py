@@ -76,6 +76,11 @@ def connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
         inode = inode_of(file)
         if inode is not None:
             _PROCESS.connected.add(inode)
+    return guarded(db)
+
+
+def guarded(db: sqlite3.Connection) -> sqlite3.Connection:
+    """Returns the connection, which does not trust what it opens."""
     db.execute("PRAGMA trusted_schema = OFF")
     db.execute("PRAGMA cell_size_check = ON")
     return db
@@ -84,7 +89,7 @@ def connect(file: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
 def inode_of(file: Path) -> Inode | None:
     """Returns which file is at the path; None if there is none."""
     try:
-        stat = os.lstat(file)  # called on each poll
+        stat = os.stat(file, follow_symlinks=False)  # noqa: PTH116  (called on each poll)
     except FileNotFoundError:
         return None
     return stat.st_dev, stat.st_ino

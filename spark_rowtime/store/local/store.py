@@ -168,7 +168,7 @@ class LocalStore(LedgerStore):
 
     def expire(self) -> bool:
         self._close_removed()
-        if not self.due() and not self._rebooted():
+        if not self._catalog.writable or (not self.due() and not self._rebooted()):
             return False
         try:
             with self._transaction(patience=0):

@@ -1,0 +1,71 @@
+"""Runs programs as another user, nobody, who has no rights but those that everybody has."""
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+NOBODY = 65534
+ROOT = Path(__file__).parents[1]
+_PYTHONS = [sys.executable, "/usr/bin/python3"]
+"""The second one is for an environment whose Python is in a folder of this user alone."""
+
+
+@cache
+def _python() -> str | None:
+    """A Python that nobody may start, with the packages of this one."""
+    for python in _PYTHONS:
+        try:
+            process = _start(python, "-c", "import spark_rowtime.stream")
+            process.communicate(timeout=60)
+            if process.returncode == 0:
+                return python
+        except PermissionError:
+            continue
+    return None
+
+
+@pytest.fixture
+def other_user() -> None:
+    """Skips a test where there is no other user."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    if _python() is None:
+        pytest.skip("another user may not start this Python")
+
+
+def share(folder: Path) -> None:
+    """Lets everybody read what is in the folder of a test, and nobody else write there."""
+    for above in (folder, *folder.parents):
+        if above.stat().st_uid == os.getuid() and above != Path("/"):
+            above.chmod(above.stat().st_mode | 0o055)
+    for file in folder.rglob("*"):
+        file.chmod(0o755 if file.is_dir() else 0o644)
+
+
+def start(*command: str) -> "subprocess.Popen[str]":
+    """Starts Python, such as with ``-c SCRIPT``."""
+    python = _python()
+    assert python is not None
+    return _start(python, *command)
+
+
+def run(*command: str) -> tuple[str, str]:
+    """Runs it to its end, which is none in error; returns what it says."""
+    process = start(*command)
+    output, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, (output, errors)
+    return output, errors
+
+
+def _start(*command: str) -> "subprocess.Popen[str]":
+    places = [str(ROOT), str(Path(pa.__file__).parents[1])]
+    own: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "umask": 0o022}
+    environment = {**os.environ, "HOME": "/tmp", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(places)}
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes, **own)

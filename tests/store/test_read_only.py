@@ -1,0 +1,142 @@
+"""A directory that another user may read, and not write into: it is read, and nothing in it changes."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.store import open_store
+from tests.otheruser import ROOT, other_user, run, share, start
+
+__all__ = ["other_user"]
+
+pytestmark = pytest.mark.usefixtures("other_user")
+DDL = "rowtime TIMESTAMP NOT NULL, n BIGINT"
+DIES = """
+import os, sys
+import spark_rowtime as rt
+sink = rt.openSink(sys.argv[1], linger="1 hour")
+sink.sendRow(("2026-01-05T15:00:00Z", 3))
+sink.flush()
+os.kill(os.getpid(), 9)
+"""
+READS = """
+import sys
+import spark_rowtime as rt
+path, rows = sys.argv[1], []
+for name in ("one", "two"):
+    with rt.openReader(path, order="arrival", name=name) as reader:
+        rows = [row["n"] for train in reader for row in train.rows.to_pylist()]
+assert rt.describeStream(path).path == path
+print(rows)
+for call in (lambda: rt.openSink(path), lambda: rt.alterStream(path, add="m BIGINT")):
+    try:
+        call()
+    except rt.StoreUnavailableError as error:
+        print(error)
+"""
+FOLLOWS = """
+import sys
+import spark_rowtime as rt
+with rt.openReader(sys.argv[1], order="arrival", follow=True) as reader:
+    for train in reader:
+        for row in train.rows.to_pylist():
+            print(row["n"], flush=True)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    rt.createStream(str(tmp_path / "s"), DDL)
+    send(str(tmp_path / "s"), 1)
+    share(tmp_path)
+    return str(tmp_path / "s")
+
+
+def send(path: str, *numbers: int) -> None:
+    with rt.openSink(path, producer="a") as sink:
+        sink.sendRows([(f"2026-01-05T14:30:{n:02d}Z", n) for n in numbers])
+
+
+@pytest.fixture(params=["nobody has it open", "a writer has it open", "a writer has died"])
+def state(request: pytest.FixtureRequest, path: str) -> Iterator[list[int]]:
+    """The rows that are there."""
+    if request.param == "a writer has died":
+        died = subprocess.run([sys.executable, "-c", DIES, path], cwd=ROOT, check=False)
+        assert died.returncode == -signal.SIGKILL
+        yield [1, 3]
+    elif request.param == "a writer has it open":
+        with rt.openSink(path, producer="b", linger="1 hour") as sink:
+            sink.sendRow(("2026-01-05T15:00:00Z", 2))
+            sink.flush()
+            yield [1, 2]
+    else:
+        yield [1]
+
+
+def files(path: str) -> list[tuple[str, int, bytes]]:
+    everything = sorted([Path(path), *Path(path).rglob("*")])
+    return [(str(f), f.stat().st_mtime_ns, b"" if f.is_dir() else f.read_bytes()) for f in everything]
+
+
+def test_a_reader_without_the_right_to_write(path: str, state: list[int]) -> None:
+    before = files(path)
+    output, errors = run("-c", READS, path)
+    rows, *refused = output.splitlines()
+    assert rows == str(state)
+    assert len(refused) == 2
+    assert all("This user may not write into the stream" in line for line in refused)
+    assert errors.count("ReaderNotRegisteredWarning") == 1, errors
+    assert files(path) == before
+    with closing(open_store(path)) as store:
+        assert not store.readers()
+
+
+def test_it_follows_writers_that_come_and_go(path: str) -> None:
+    reader = start("-c", FOLLOWS, path)
+    assert reader.stdout is not None
+    seen = [int(reader.stdout.readline())]
+    for n in range(2, 12):
+        send(path, n)
+        seen.append(int(reader.stdout.readline()))
+    reader.kill()
+    reader.communicate()
+    assert seen == list(range(1, 12))
+
+
+def test_a_writer_is_not_kept_from_anything(path: str) -> None:
+    """While the other user reads, the stream is written, collected and renamed."""
+    reader = start("-c", FOLLOWS, path)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "1\n"
+    send(path, 2)
+    with closing(open_store(path)) as store:
+        assert store.gc(age=0).rows > 0
+    reader.kill()
+    reader.communicate()
+    rt.renameStream(path, path + "2")
+
+
+COMMANDS: dict[str, list[str]] = {
+    "tail": ["tail", "{path}"], "describe": ["describe", "{path}"],
+    "why": ["why", "{path}", "--at", "2026-01-05T14:00:00Z"],
+    "list": ["list", "{folder}"], "check": ["check", "{path}"], "copy": ["copy", "{path}", "{own}"],
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_of_such_a_user(path: str, name: str, tmp_path_factory: Any) -> None:
+    own = tmp_path_factory.mktemp("own")
+    share(own)
+    own.chmod(0o777)
+    before = files(path)
+    names = {"path": path, "folder": str(Path(path).parent), "own": str(own / "copy")}
+    run("-m", "spark_rowtime.cli", *(part.format(**names) for part in COMMANDS[name]))
+    assert files(path) == before
