@@ -1,5 +1,6 @@
 """The Spark session of the tests, and helpers that wait for queries and never sleep for a fixed time."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,12 +13,17 @@ from pyspark.sql.streaming import StreamingQuery
 import spark_rowtime as rt
 from spark_rowtime.spark.settings import FILE_SYSTEM, FILES
 
+ROOT = Path(__file__).resolve().parents[1]
 STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """Required by transformWithState, and by a join's state in format 3 or 4."""
 HEAP_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 """Spark's default. A batch takes two thirds of the time that RocksDB takes."""
-ADAPTERS = ("tests.crash.numbers:Numbers", "tests.spark.hosted_feed:Feed", "tests.spark.hosted_feed:Shops")
+ADAPTERS = (
+    *("tests.crash.numbers:Numbers", "tests.spark.hosted_feed:Feed", "tests.spark.hosted_feed:Shops"),
+    *("spark_rowtime.kafka:KafkaFeed", "tests.kafka.feeds:allowed", "env:ROWTIME_TEST_ALLOWED"),
+)
+"""What queries may host, and the functions and environment variables that these may name."""
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
@@ -34,12 +40,19 @@ NATIVE_READ, NATIVE_WRITE = "spark.rowtime.nativeRead", "spark.rowtime.nativeWri
 
 def make_session(**more: str) -> SparkSession:
     """A local session with the extension, built as a user builds it."""
+    _name_path()
     builder = SparkSession.builder.master("local[2]").appName("spark-rowtime tests")
     for name, value in {**SETTINGS, **more}.items():
         builder = builder.config(name, value)
     session = rt.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _name_path() -> None:
+    """Names this project in PYTHONPATH: processes of adapters do not look into the current folder."""
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*filter(None, named), str(ROOT)]))
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = 60) -> Any:

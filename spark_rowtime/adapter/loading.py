@@ -1,11 +1,11 @@
 """Finds the class that ``module:Class`` names."""
 
 import importlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from spark_rowtime.adapter.search_path import add_current_folder
 from spark_rowtime.errors import InvalidOptionError
 
 
@@ -43,14 +43,14 @@ def require_adapter(found: type[Any], spec: str) -> None:
 def load_class(spec: str, what: str, needed: Sequence[str], *, from_here: bool = True) -> type[Any]:
     """Imports the class that ``module:Class`` names, and checks that it has all ``needed`` attributes.
 
-    ``what`` is the kind of class that error messages name. ``from_here``: modules in the current directory can be
-    imported, as with ``python -m``. Raises InvalidOptionError if the class is not usable.
+    ``what`` is the kind of class that error messages name. ``from_here``: modules in the current folder can be
+    imported, if there are none of that name elsewhere. Raises InvalidOptionError if the class is not usable.
     """
     module, colon, name = spec.partition(":")
     if not (module and colon and name):
         raise InvalidOptionError(f"{spec!r} names no class. Write module:Class, such as my_feed:MyFeed.", spec=spec)
     if from_here:
-        _put_current_directory_on_path()
+        add_current_folder()
     found = getattr(_import(module, spec), name, None)
     if not isinstance(found, type):
         has = f"a {type(found).__name__}" if found is not None else "nothing"
@@ -63,12 +63,6 @@ def load_class(spec: str, what: str, needed: Sequence[str], *, from_here: bool =
             missing=missing,
         )
     return found
-
-
-def _put_current_directory_on_path() -> None:
-    here = str(Path.cwd())
-    if "" not in sys.path and here not in sys.path:
-        sys.path.insert(0, here)
 
 
 def _import(module: str, spec: str) -> Any:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 
+from spark_rowtime.adapter.search_path import for_child
 from spark_rowtime.errors import RowtimeError
 
 _KEPT_OUTPUT_LINES = 20
@@ -20,7 +21,8 @@ def spawn(
 ) -> "AdapterProcess":
     """Hosts an adapter in a process of its own that ends with this one; Spark's source calls it.
 
-    The stream must exist. The process has the same module search path as this one, in the same order. ``arguments``
+    The stream must exist. The process has the same module search path as this one, in the same order, but not the
+    current folder, unless PYTHONPATH names it. ``arguments``
     are the adapter's, as texts; ``producer`` is the name under which it sends, None: ``spec``. The caller calls
     ``check()`` from time to time, and ``stop()`` at the end.
     """
@@ -42,7 +44,7 @@ class AdapterProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+            env={**os.environ, "PYTHONPATH": for_child()},
             text=True,
             errors="replace",
         )

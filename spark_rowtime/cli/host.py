@@ -63,7 +63,8 @@ def run(
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     texts = {**texts_of(arguments), **(texts_from_stdin() if arguments_from_stdin else {})}
-    keywords = from_texts(load(adapter), adapter, texts)
+    made = load(adapter, from_here=not arguments_from_stdin)  # a child has the path that its parent has chosen
+    keywords = from_texts(made, adapter, texts)
     with terminable() as heard:
         if until_stdin_ends:
             threading.Thread(target=_end_with_stdin, args=(heard,), daemon=True).start()
@@ -71,10 +72,10 @@ def run(
         if not create:
             _require_there(stream)
         host(
-            adapter,
+            made,
             stream,
             arguments=keywords,
-            producer=producer,
+            producer=producer or adapter,
             delays=restart_seconds(restarts),
             patience=patience,
             create=create,

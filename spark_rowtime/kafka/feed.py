@@ -25,6 +25,7 @@ from spark_rowtime.kafka.decoding import (
     stamped_by_broker,
     with_bounds,
 )
+from spark_rowtime.kafka.from_sql import require_allowed
 from spark_rowtime.kafka.malformed import MalformedMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.quiet import QuietPartitions
@@ -109,6 +110,7 @@ class KafkaFeed:
     """
 
     schema: ClassVar[Any] = None
+    require_allowed = staticmethod(require_allowed)
 
     def __init__(
         self,

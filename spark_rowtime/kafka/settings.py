@@ -77,6 +77,11 @@ def _secrets(settings: Mapping[str, Any]) -> Iterable[str]:
     return sorted(found, key=len, reverse=True)
 
 
+def variables(text: str) -> list[str]:
+    """Returns the names of the environment variables that a text stands for."""
+    return _FROM_ENVIRONMENT.findall(text)
+
+
 def filled(value: Any, name: str) -> Any:
     """The value of a setting; ``{env:NAME}`` in a text stands for an environment variable."""
     if not isinstance(value, str):

@@ -7,15 +7,23 @@ from spark_rowtime.adapter.adapter import require_or_create
 from spark_rowtime.adapter.arguments import from_texts, in_any_case
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.adapter.process import AdapterProcess, spawn
+from spark_rowtime.adapter.search_path import move_current_folder_back
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.spark.session import ADAPTERS, ADAPTERS_VARIABLE
 
 
 def ensure_stream(adapter: str, path: str, arguments: Mapping[str, str]) -> None:
-    """Creates the stream at ``path`` with the adapter's schema, if it does not exist; checks the arguments first."""
-    require_allowed(adapter)
+    """Creates the stream at ``path`` with the adapter's schema, if it does not exist; checks the arguments first.
+
+    A class may have ``require_allowed``, which refuses arguments that would import or open what is not allowed.
+    """
+    allowed = require_allowed(adapter)
+    move_current_folder_back()
     made = load(adapter, from_here=False)
-    from_texts(made, adapter, in_any_case(made, arguments))
+    texts = in_any_case(made, arguments)
+    if hasattr(made, "require_allowed"):
+        made.require_allowed(texts, allowed)
+    from_texts(made, adapter, texts)
     require_or_create(made, path, create=True)
 
 
@@ -25,8 +33,8 @@ def start_adapter(adapter: str, path: str, arguments: Mapping[str, str], produce
     return spawn(adapter, path, named, producer)
 
 
-def require_allowed(adapter: str) -> None:
-    """Raises InvalidOptionError unless the driver's environment names the adapter.
+def require_allowed(adapter: str) -> set[str]:
+    """Returns what the driver's environment allows. Raises InvalidOptionError unless that names the adapter.
 
     Anyone who may write SQL may write ``OPTIONS (adapter=...)`` and ``SET``. A Python source receives its options, but
     learns neither who set them nor the session's configuration. The environment of its process is that of the JVM,
@@ -34,7 +42,7 @@ def require_allowed(adapter: str) -> None:
     """
     allowed = {name.strip() for name in os.environ.get(ADAPTERS_VARIABLE, "").split(",")} - {""}
     if adapter in allowed:
-        return
+        return allowed
     raise InvalidOptionError(
         f"The adapter {adapter!r} is not allowed to run beside this driver's queries. It would be imported there, and "
         f"SQL can name it, too. Allowed are: {', '.join(sorted(allowed)) or 'none'}. Before the JVM starts, write "
