@@ -17,11 +17,12 @@ ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 3
 """The jobs are made for two cores. Each waits for half of its time: for a process to start, for a file, for a time."""
 TESTS = {
-    "spark": ["spark/test_[!o]*.py"],
+    "spark": ["spark/test_[!os]*.py"],
     "streams": [
         *("conformance", "crash", "golden", "hostile", "law7", "load", "documents", "testing", "test_examples.py"),
         "spark/test_o*.py",
     ],
+    "shim": ["spark/test_s*.py"],
     "kafka": ["kafka", "cluster"],
     "quick": [],
     "store": ["store/test_[!op]*.py"],

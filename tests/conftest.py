@@ -2,6 +2,7 @@
 
 import os
 import signal
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from spark_rowtime.errors import SinkNotClosedWarning
 from tests.javaoptions import set_driver_options
 from tests.selection import mark_long
 from tests.sparkhome import set_spark_home
@@ -25,6 +27,8 @@ EXTRACT = Path(__file__).parent / "data" / "usgs-quakes-2025-05-extract.csv"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 set_driver_options()
 set_spark_home()
+# Sinks that tests have left open, as a process that dies does, are ended when Python exits, without a word.
+warnings.simplefilter("ignore", SinkNotClosedWarning)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

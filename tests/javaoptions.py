@@ -4,10 +4,14 @@ import os
 import sys
 from pathlib import Path
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=128m"
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=128m "
+    "-Djdk.lang.Process.launchMechanism=VFORK"
+)
 """Only the first compiler, since the second one costs more than it gains. Without that one the code cache has 48 MB:
 in a run of many queries the JVM would sweep it and compile again. No concurrent collector. Spark's classes fit in the
-first 128 MB; with the default, the JVM would collect all garbage several times while it loads them."""
+first 128 MB; with the default, the JVM would collect all garbage several times while it loads them. A process starts
+without a helper in between: Hadoop starts a chmod for each file of a checkpoint, thirty or more a query."""
 
 CLASSES = Path(sys.prefix) / "spark-classes.jsa"
 """The archive of Spark's classes that tests/classarchive.py makes. With it a driver starts with half of the CPU time,

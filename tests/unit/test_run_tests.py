@@ -1,11 +1,14 @@
 """What `make test` prints: a line for each job as pytest ends it, one for all, and the failures alone."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from spark_rowtime.spark.jars import VERSIONS
 
 ROOT = Path(__file__).parents[2]
 GREEN = "import pytest\ndef test_a(): print('noise')\n@pytest.mark.skip\ndef test_b(): pass\n"
@@ -86,3 +89,13 @@ def test_only_make_test_has_its_files_in_memory_and_other_pysparks_run_as_a_user
     assert short.keys() - long.keys() == {"TMPDIR"}
     assert long.keys() >= {"PYTHONPATH"}
     assert script["_smoke"]("4.2")._environment == {}
+
+
+def test_make_test_has_the_newest_spark_and_make_test_long_smoke_tests_on_all_others() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
+    newest = re.search("^NEWEST := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert newest
+    assert (*script["SPARKS"], newest[1]) == (*reversed(VERSIONS[:-1]), VERSIONS[-1])
+    assert {f"spark-{version}.txt" for version in VERSIONS} | {"dev.txt"} == {
+        file.name for file in (ROOT / "requirements").iterdir()
+    }

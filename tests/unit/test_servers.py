@@ -72,12 +72,13 @@ def test_a_server_is_started_again_on_its_port(tmp_path: Path, port: KeptPort) -
 
 
 def test_no_test_takes_a_port_that_was_free_a_moment_ago() -> None:
-    """Sockets are bound in one file of the tests, and in an example that cannot use it."""
+    """Sockets are bound in one file of the tests, in an example that cannot use it, and to a name without a port."""
     files = [
         file for folder in ("tests", "examples", "benchmarks", "scripts") for file in (ROOT / folder).rglob("*.py")
     ]
     binding = {str(file.relative_to(ROOT)) for file in files if re.search(r"\.bind\(", file.read_text())}
-    assert binding == {"tests/servers.py", "tests/unit/test_servers.py", "examples/cluster_processes.py"}
+    without_port = "tests/startup/parent.py"
+    assert binding == {"tests/servers.py", "tests/unit/test_servers.py", "examples/cluster_processes.py", without_port}
 
 
 def _answers(port: KeptPort) -> bool:
