@@ -5,12 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from spark_rowtime.operators.chunks import nullable_micros
 from spark_rowtime.operators.sorted_rows import Index, key_codes
-
-_NO_TIME = -(1 << 62)
-"""The time of a row without one: further from every time than any tolerance."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,7 @@ class AsOf:
 
     def times(self, rows: pa.Table) -> Index:
         """Returns the times of rows in microseconds."""
-        found: Index = pc.fill_null(pc.cast(rows.column(self.on), pa.int64()), _NO_TIME).to_numpy()
-        return found
+        return nullable_micros(rows, self.on)
 
     def matches(self, left: pa.Table, right: pa.Table) -> pa.Array:
         """Returns for each row of ``left`` the number of its row of ``right``, or null.

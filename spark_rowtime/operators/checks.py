@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, MapType, StructType, TimestampType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, TimestampType, VariantType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.operators.columns import WATERMARK
@@ -29,12 +29,21 @@ def check_columns(schema: StructType, by: list[str], rowtime: str, reserved: str
     if reserved in schema.names:
         raise SchemaMismatchError(f"A column has the reserved name {reserved!r}. Rename it.", column=reserved)
     for name in by:
-        if isinstance(schema[name].dataType, (ArrayType, MapType, StructType, VariantType)):
-            kind = schema[name].dataType.simpleString()
-            raise SchemaMismatchError(
-                f"by: {name!r} is {kind}, which cannot be a key. Select its fields as columns of their own.",
-                column=name,
-            )
+        _check_key(name, schema[name].dataType)
+
+
+def _check_key(name: str, kind: DataType) -> None:
+    if isinstance(kind, (ArrayType, MapType, StructType, VariantType)):
+        raise SchemaMismatchError(
+            f"by: {name!r} is {kind.simpleString()}, which cannot be a key. Select its fields as columns of their own.",
+            column=name,
+        )
+    if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+        raise SchemaMismatchError(
+            f"by: {name!r} is {kind.simpleString()}, but keys are compared byte by byte. Select lower(...) of it, or "
+            "cast it to STRING COLLATE UTF8_BINARY.",
+            column=name,
+        )
 
 
 def check_streaming(df: DataFrame, rowtime: str, buckets: int) -> None:

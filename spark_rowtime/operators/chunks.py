@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 Whole = npt.NDArray[np.int64]
 BUCKET, CHUNK = "bucket", "chunk"
 _ROWS = 65_536
+_NO_TIME = -(1 << 62)
 
 
 def to_bytes(rows: pa.Table) -> bytes:
@@ -26,9 +27,23 @@ def to_bytes(rows: pa.Table) -> bytes:
 
 
 def from_bytes(chunk: bytes) -> pa.Table:
-    """Returns the rows of a chunk."""
+    """Returns the rows of a chunk, with all times in UTC: a session in another time zone may have made the chunk."""
     with pa.ipc.open_stream(chunk) as reader:
-        return reader.read_all()
+        rows = reader.read_all()
+    wanted = pa.schema([field.with_type(_in_utc(field.type)) for field in rows.schema], rows.schema.metadata)
+    return rows if rows.schema == wanted else rows.cast(wanted)
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_utc(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(*(field.with_type(_in_utc(field.type)) for field in (kind.key_field, kind.item_field)))
+    return kind
 
 
 def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,4 +99,10 @@ def pieces(rows: pa.Table) -> Iterator[bytes]:
 def micros(rows: pa.Table, column: str) -> Whole:
     """Returns a timestamp column as microseconds since the epoch."""
     found: Whole = pc.cast(rows.column(column), pa.int64()).to_numpy()
+    return found
+
+
+def nullable_micros(rows: pa.Table, column: str) -> Whole:
+    """Returns the same; a null is before every time, and further from it than any interval."""
+    found: Whole = pc.fill_null(pc.cast(rows.column(column), pa.int64()), _NO_TIME).to_numpy()
     return found

@@ -17,6 +17,8 @@ PAGE_ROWS = 4096
 _BUCKET_BITS = 16
 """The lowest bits of the hash, which may be the same in all rows of a bucket."""
 
+_NOTHING = (1, 0, 0)
+
 
 class CurrentRows:
     """The last right row of each key of a group, in pages of keys by their hash.
@@ -33,7 +35,7 @@ class CurrentRows:
 
     def open(self) -> None:
         """Call it once per group, before any other method, after Spark has made the group the current one."""
-        self._stored = tuple(self._sizes.get() or (1, 0, 0))
+        self._stored = tuple(self._sizes.get() or _NOTHING)
         self._pages, self._rows, self._swept = self._stored
         self._read: dict[int, pa.Table | None] = {}
 
@@ -66,10 +68,10 @@ class CurrentRows:
             self._swept = until
             self._rebuild(self._all())
         sizes = (self._pages, self._rows, self._swept)
-        if not self._rows:
-            self._sizes.clear()
-        elif sizes != self._stored:
+        if self._rows and sizes != self._stored:
             self._sizes.update(sizes)
+        elif not self._rows and self._stored != _NOTHING:
+            self._sizes.clear()
 
     def _rebuild(self, tables: list[pa.Table]) -> None:
         """Writes all rows anew, into as many pages as they need."""

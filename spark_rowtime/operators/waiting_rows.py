@@ -4,14 +4,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from spark_rowtime.operators.chunks import micros
+from spark_rowtime.operators.chunks import micros, nullable_micros
 from spark_rowtime.operators.row_state import RowState
 
 
 class WaitingRows(RowState):
     """Laws: ``take`` returns each row once, in the first call whose time is above the row's own.
 
-    Rows of one time are returned in the order in which they were given.
+    Rows of one time are returned in the order in which they were given. A row without a time is returned at once.
     """
 
     def __init__(self, handle: StatefulProcessorHandle, name: str, width: int, time: str) -> None:
@@ -27,7 +27,7 @@ class WaitingRows(RowState):
         if not rows:
             return None
         table = pa.concat_tables(rows)
-        complete = pa.array(micros(table, self._time) < until)
+        complete = pa.array(nullable_micros(table, self._time) < until)
         self._wait(table.filter(pc.invert(complete)))
         return table.filter(complete)
 

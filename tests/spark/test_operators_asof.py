@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import count, window
 
 import spark_rowtime as rt
-from spark_rowtime.operators import asofJoin
-from tests.spark.operator_streams import after_noon, kept, output, restart
+from spark_rowtime.operators import asofJoin, slidingAggregate
+from tests.spark.operator_streams import after_noon, kept, output, restart, told
+from tests.spark.test_operators_sliding import in_zone
 from tests.streams import Pipe, bound, opened, send
 
 ORDERS, RATES = "currency STRING, amount INT", "currency STRING, rate DOUBLE"
@@ -193,20 +194,55 @@ def test_in_batch_a_left_row_without_a_time_has_no_match(pipe: Pipe, direction: 
     assert found.asDict() == {"rowtime": None, "n": 1, "rate": None}
 
 
+@pytest.mark.long
+def test_a_query_may_be_started_again_in_another_time_zone(pipe: Pipe) -> None:
+    orders, rates = pipe.create("orders", ORDERS), pipe.create("rates", RATES)
+    with opened(orders) as left, opened(rates) as right:
+        for zone, clock in (("UTC", "10:00"), ("Europe/Berlin", "11:00")):
+            with in_zone(pipe.spark, zone):
+                pipe.run(slidingAggregate(rated(pipe), interval="1 hour", aggregates={"n": ("count", "*")}))
+                send(right, (clock, "USD", 1.0))
+                send(left, (clock, "USD", 1))
+                output(pipe)
+                pipe.stop()
+        with in_zone(pipe.spark, "Asia/Tokyo"):
+            pipe.run(slidingAggregate(rated(pipe), interval="1 hour", aggregates={"n": ("count", "*")}))
+            for sink in (left, right):
+                send(sink, promise="13:00")
+            assert told(pipe) == [("10:00", "USD", 1, 1.0, 1), ("11:00", "USD", 1, 1.0, 2)]
+
+
+@pytest.mark.long
+def test_a_left_row_without_a_time_comes_out_at_once(pipe: Pipe) -> None:
+    orders, rates = pipe.create("orders", "due TIMESTAMP, n INT"), pipe.create("rates", "due TIMESTAMP, rate DOUBLE")
+    sides = [pipe.read(name, watermark="none").drop("rowtime") for name in ("orders", "rates")]
+    found: list[Any] = []
+    joined = asofJoin(*(side.withWatermark("due", "0 seconds") for side in sides), on="due")
+    pipe.query = joined.writeStream.foreachBatch(lambda rows, _: found.extend(rows.collect())).start()
+    with opened(orders) as left, opened(rates) as right:
+        send(right, ("12:00", after_noon(), 1.0), ("12:01", after_noon(hours=9), 2.0))
+        send(left, ("12:00", None, 1), ("12:00", after_noon(hours=8), 2))
+        pipe.query.processAllAvailable()
+    assert {row.n: row.rate for row in found} == {1: None, 2: 1.0}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"by": "shop"}, "one column 'shop'"),
         ({"by": ("currency", "amount")}, "'amount' is int on the left and double on the right"),
-        ({"by": "currency"}, r"\['amount'\] would not be unique"),
+        ({"by": "currency"}, r"\['amount', 'name'\] would not be unique"),
         ({"direction": "up"}, "neither 'backward' nor 'forward' nor 'nearest'"),
         ({"how": "outer"}, "neither 'left' nor 'inner'"),
         ({"tolerance": "soon"}, "is not an interval"),
+        ({"by": ("currency", "name")}, "'name' is string collate UTF8_LCASE"),
     ],
 )
 def test_what_is_refused(pipe: Pipe, given: dict[str, Any], said: str) -> None:
-    left = pipe.spark.createDataFrame([], f"rowtime TIMESTAMP, {ORDERS}")
-    right = pipe.spark.createDataFrame([], "rowtime TIMESTAMP, currency STRING, amount DOUBLE")
+    left = pipe.spark.createDataFrame([], f"rowtime TIMESTAMP, {ORDERS}, name STRING COLLATE UTF8_LCASE")
+    right = pipe.spark.createDataFrame(
+        [], "rowtime TIMESTAMP, currency STRING, amount DOUBLE, name STRING COLLATE UTF8_LCASE"
+    )
     with pytest.raises(rt.RowtimeError, match=said):
         asofJoin(left, right, **given)
 
