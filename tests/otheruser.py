@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def run(*command: str) -> tuple[str, str]:
 def _start(*command: str) -> "subprocess.Popen[str]":
     places = [str(ROOT), str(Path(pa.__file__).parents[1])]
     own: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "umask": 0o022}
-    environment = {**os.environ, "HOME": "/tmp", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(places)}
+    environment = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
+    environment |= {"HOME": tempfile.gettempdir(), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"PYTHONPATH": os.pathsep.join(places), "PYSPARK_PYTHON": command[0]}
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes, **own)

@@ -1,5 +1,6 @@
 """The lock that keeps one adapter from being hosted twice at once."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -77,12 +78,17 @@ def _own_folder() -> Path:
 
 
 def _opened(folder: Path, name: str, mode: int) -> int:
-    """Opens the file, which no link leads to, in the folder."""
+    """Opens the file, which no link leads to, in the folder. It is written to, so it has no other name."""
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode, dir_fd=place)
+        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode, dir_fd=place)
     finally:
         os.close(place)
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        return fd
+    os.close(fd)
+    raise OSError(errno.EEXIST, "it is no file, or has another name elsewhere: remove it")
 
 
 def _locked(fd: int) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import spark_rowtime as rt
+from spark_rowtime.adapter.host_lock import only_host
 from spark_rowtime.cli import main
 from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.local.seal import seal
@@ -111,6 +112,21 @@ def test_a_segment_that_is_none(stream: Path, victim: Path, how: str) -> None:
     said = use(stream)
     assert state(victim) == before
     assert not said, said
+
+
+@pytest.mark.parametrize("how", ["link", "hard link"])
+def test_a_lock_of_a_host_that_is_a_link(stream: Path, victim: Path, how: str) -> None:
+    before = state(victim)
+    with only_host(str(stream), "p", 0, lambda _: None):
+        (lock,) = stream.glob("host-*.lock")
+    lock.unlink()
+    if how == "link":
+        lock.symlink_to(victim / "letter.txt")
+    else:
+        lock.hardlink_to(victim / "letter.txt")
+    with pytest.raises(rt.StoreUnavailableError, match="cannot be opened"), only_host(str(stream), "p", 0, print):
+        pass
+    assert state(victim) == before
 
 
 @pytest.mark.parametrize("folder", ["segments", "free"])
