@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,19 +33,22 @@ def _python() -> str | None:
 
 
 @pytest.fixture
-def other_user() -> None:
-    """Skips a test where there is no other user."""
+def shared() -> Iterator[Path]:
+    """A folder that another user may look into. Skips a test where there is none.
+
+    pytest closes its own folder to others whenever a session begins, also another one.
+    """
     if os.getuid() != 0:
         pytest.skip("only root can become another user")
     if _python() is None:
         pytest.skip("another user may not start this Python")
+    with tempfile.TemporaryDirectory(prefix="rowtime-shared-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def share(folder: Path) -> None:
-    """Lets everybody read what is in the folder of a test, and nobody else write there."""
-    for above in (folder, *folder.parents):
-        if above.stat().st_uid == os.getuid() and above != Path("/"):
-            above.chmod(above.stat().st_mode | 0o055)
+    """Lets everybody read what is in the folder, and nobody else write there."""
     for file in folder.rglob("*"):
         file.chmod(0o755 if file.is_dir() else 0o644)
 

@@ -6,17 +6,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from tests.otheruser import ROOT, other_user, run, share, start
+from tests.otheruser import ROOT, run, share, shared, start
 
-__all__ = ["other_user"]
-
-pytestmark = pytest.mark.usefixtures("other_user")
+__all__ = ["shared"]
 DDL = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 DIES = """
 import os, sys
@@ -52,11 +49,11 @@ with rt.openReader(sys.argv[1], order="arrival", follow=True) as reader:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    rt.createStream(str(tmp_path / "s"), DDL)
-    send(str(tmp_path / "s"), 1)
-    share(tmp_path)
-    return str(tmp_path / "s")
+def path(shared: Path) -> str:
+    rt.createStream(str(shared / "s"), DDL)
+    send(str(shared / "s"), 1)
+    share(shared)
+    return str(shared / "s")
 
 
 def send(path: str, *numbers: int) -> None:
@@ -132,9 +129,9 @@ COMMANDS: dict[str, list[str]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands_of_such_a_user(path: str, name: str, tmp_path_factory: Any) -> None:
-    own = tmp_path_factory.mktemp("own")
-    share(own)
+def test_commands_of_such_a_user(path: str, name: str, shared: Path) -> None:
+    own = shared / "own"
+    own.mkdir()
     own.chmod(0o777)
     before = files(path)
     names = {"path": path, "folder": str(Path(path).parent), "own": str(own / "copy")}
