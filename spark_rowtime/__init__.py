@@ -83,6 +83,7 @@ if TYPE_CHECKING:  # at run time __getattr__ imports them when they are used, so
     from spark_rowtime.spark.punctuate import punctuate
     from spark_rowtime.spark.session import configure, jarPath
     from spark_rowtime.spark.table_writer import tableWriter
+    from spark_rowtime.spark.with_bounds import withBounds
     from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
 
 __version__ = "0.1.0"
@@ -131,6 +132,7 @@ _MODULES = {
     "tableWriter": "spark.table_writer",
     "wait": "diagnosis.wait",
     "why": "diagnosis.why",
+    "withBounds": "spark.with_bounds",
 }
 """Where each name is, apart from the errors; those of ``spark`` import PySpark."""
 
@@ -211,6 +213,7 @@ __all__ = [
     "tableWriter",
     "wait",
     "why",
+    "withBounds",
 ]
 
 

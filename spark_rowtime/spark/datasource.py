@@ -15,6 +15,7 @@ from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.spark.batch_reader import RowtimeBatchReader, view_schema
 from spark_rowtime.spark.batch_writer import RowtimeBatchWriter
 from spark_rowtime.spark.hosted_adapter import ensure_stream
+from spark_rowtime.spark.marked_source import MarkedStreamReader, packed_type, rows_type
 from spark_rowtime.spark.options import READ, VIEWS, WRITE, WRITE_BATCH, Options
 from spark_rowtime.spark.rejected_source import RejectedStreamReader
 from spark_rowtime.spark.sink import RowtimeStreamWriter
@@ -33,15 +34,24 @@ class RowtimeDataSource(VersionedPickle, DataSource):
 
     def schema(self) -> StructType:
         """Returns the stream's schema, or that of the chosen view. Called when a read is analysed."""
-        return _own_schema(Options(self.options, READ).check_read())
+        options = Options(self.options, READ).check_read()
+        own = _own_schema(options)
+        return packed_type(own) if options.bounds == "markers" else own
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader for a batch read of everything that is committed."""
-        return RowtimeBatchReader(_of_own_schema(Options(self.options, READ), schema), len(schema))
+        options = Options(self.options, READ)
+        if options.bounds == "markers":
+            raise InvalidOptionError("bounds=markers is for streaming queries. Leave it out of a batch read.")
+        return RowtimeBatchReader(_of_own_schema(options, schema), len(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns a reader for a streaming read."""
-        options = _of_own_schema(Options(self.options, READ), schema)
+        options = Options(self.options, READ)
+        if options.bounds == "markers":
+            rows = rows_type(schema)
+            return MarkedStreamReader(_of_own_schema(options, rows), len(rows))
+        options = _of_own_schema(options, schema)
         view = options.choice("view", *VIEWS)
         if view in ("bounds", "producers"):
             raise InvalidOptionError(

@@ -93,10 +93,10 @@ class Options:
         """Validates every option of a read, so that an error is raised at load() and not in the query."""
         self._check_adapter()
         self.release()
-        self.choice("bounds", "require", "ignore")
         self.choice("watermark", "auto", "none")
         self.choice("punctuate", "false", "true")
-        self.choice("view", *VIEWS)
+        if self.choice("view", *VIEWS) != "rows" and self.bounds == "markers":
+            raise InvalidOptionError("bounds=markers is for the rows of a stream: leave out view.", option="bounds")
         return self
 
     def _check_adapter(self) -> None:
@@ -134,10 +134,26 @@ class Options:
             )
         return to_text(path, "path")
 
+    @property
+    def bounds(self) -> str:
+        """Who brings the bounds into a query: the extension, nobody (ignore), or rows among the others (markers)."""
+        return self.choice("bounds", "require", "ignore", "markers")
+
+    def _order(self) -> str:
+        if self.bounds != "markers":
+            return self.choice("order", "arrival", "rowtime")
+        if self.get("order", "rowtime") != "rowtime":
+            raise InvalidOptionError(
+                "bounds=markers gives out the rows below the bound alone, which is order=rowtime. Leave order out.",
+                option="order",
+                value=self.get("order"),
+            )
+        return "rowtime"
+
     def release(self) -> Release:
         """Returns how rows are released. Its ``since`` is ``startingPosition``, if that is a time."""
         how = release(
-            self.choice("order", "arrival", "rowtime"),
+            self._order(),
             self.get("hold"),
             max_rows=self.count("maxRowsPerTrigger"),
             max_bytes=self.count("maxBytesPerTrigger"),

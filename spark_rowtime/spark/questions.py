@@ -118,7 +118,7 @@ class AskedReader(VersionedPickle, DataSourceStreamReader, SupportsTriggerAvaila
             raise InvalidOptionError(
                 f"{self.limits} needs Spark 4.2 or later where the extension does not read the stream: this Spark asks "
                 "a source in Python for all that is there. Leave the option out, or build the session with "
-                "spark_rowtime.configure(SparkSession.builder), and do not set bounds=ignore.",
+                "spark_rowtime.configure(SparkSession.builder), and leave the option bounds out, too.",
                 option=self.limits,
             )
 

@@ -54,7 +54,7 @@ class RowtimeStreamReader(AskedReader):
         self._from_latest = options.from_latest
         self._adapter_spec, self._adapter_arguments = options.get("adapter"), options.adapter_arguments
         self._adapter_producer = options.adapter_producer
-        self._require = options.choice("bounds", "require", "ignore") == "require"
+        self._require = options.bounds == "require"
         self._target: int | None = None
         self._seen = 0
         self._news: NewsOfStreams | None = None
@@ -190,7 +190,8 @@ class RowtimeStreamReader(AskedReader):
                 "This Spark session does not have the extension that moves the watermark by the stream's bounds. "
                 "Build the session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what "
                 "`rowtime jar` prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions. To read the rows "
-                "without their bounds, set option('bounds', 'ignore')."
+                "without their bounds, set option('bounds', 'ignore'). "
+                "Where no jar may be installed, read with option('bounds', 'markers') and spark_rowtime.withBounds."
             )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

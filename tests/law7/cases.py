@@ -1,5 +1,6 @@
 """Random cases: a query of the grammar, a schedule for the streams that it reads, and the bounds to leave out."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -285,10 +286,15 @@ def topics(draw: Any, query: Query, streams: list[str]) -> dict[str, Beside]:
 
 
 @st.composite
-def cases(draw: Any, beside: bool = False) -> Case:
+def cases(
+    draw: Any,
+    beside: bool = False,
+    queries: Callable[[Calendar], st.SearchStrategy[Query]] = queries,
+    read: st.SearchStrategy[tuple[tuple[str, str], ...]] = READ,
+) -> Case:
     """A query, a schedule for its streams, and the bounds that one of the runs leaves out.
 
-    ``beside``: some of the streams are topics with bounds beside them.
+    ``beside``: some of the streams are topics with bounds beside them. ``read``: the options of each stream.
     """
     calendar = draw(st.sampled_from(CALENDARS))
     query = draw(queries(calendar))
@@ -298,7 +304,7 @@ def cases(draw: Any, beside: bool = False) -> Case:
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
     partitions = draw(st.sampled_from((1, 1, 2)))
     later = draw(changed(query)) if draw(st.sampled_from((False, False, False, True))) else None
-    return Case(query, calendar, schedule, draw(READ), partitions, left_out, later)
+    return Case(query, calendar, schedule, draw(read), partitions, left_out, later)
 
 
 def lively(case: Case) -> bool:

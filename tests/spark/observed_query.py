@@ -38,7 +38,7 @@ class Observed:
     def __call__(self, frame: DataFrame, batch: int) -> None:
         self.batches[batch] = sorted((clock(tuple(row)) for row in frame.collect()), key=str)
         said = frame.sparkSession.sparkContext.getLocalProperty("rowtime.outputBounds")
-        self.promises[batch] = {name: clock_of_micros(floor) for name, floor in json.loads(said).items()}
+        self.promises[batch] = {name: clock_of_micros(floor) for name, floor in json.loads(said or "{}").items()}
 
     def __enter__(self) -> Self:
         writer = self.frame.writeStream.foreachBatch(self).outputMode(self.mode)

@@ -2,11 +2,7 @@
 
 import datetime
 import decimal
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +12,7 @@ from pyspark.sql.functions import col, count, window
 import spark_rowtime as rt
 from tests.spark.query_output import Watched, finish, plain, refused, rows_of, table
 from tests.sparksession import wait_for
-from tests.streams import Pipe, at, bound, drained, opened, send
+from tests.streams import Pipe, at, bound, opened, send
 
 HOURS = [("9:10", 1), ("9:40", 2), ("10:05", 3), ("10:30", 4), ("11:00", 5), ("11:59", 6)]
 
@@ -309,22 +305,3 @@ def test_no_jar_is_said_by_configure(monkeypatch: pytest.MonkeyPatch) -> None:
     for ask in (rt.jarPath, lambda: rt.configure(SparkSession.builder)):
         with pytest.raises(rt.ShimMissingError, match=r"java-shim/build\.py"):
             ask()
-
-
-def test_a_session_without_the_extension(tmp_path: Path) -> None:
-    path = str(tmp_path / "s")
-    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
-    send(opened(path, "feed"), *HOURS, promise="12:00")
-    program = [sys.executable, "-m", "tests.spark.without_extension", path, str(tmp_path)]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=180, check=False)
-    assert ran.returncode == 0, ran.stderr
-    said = json.loads((tmp_path / "said.json").read_text())
-    assert said["batch"] == len(HOURS), "batch reads need no extension"
-    for when in ("configure", "configure after stop"):
-        assert "Start a new process" in said[when]
-    for part in ("ShimMissingError", "spark_rowtime.configure", "sparkrowtime.RowtimeExtensions", "'ignore'"):
-        assert part in said["require"]
-    hours = rt.openReader(str(tmp_path / "hours"), order="arrival")
-    assert sorted(drained(hours)) == [("09:00", 2), ("10:00", 2)], "plain Spark holds the last hour back"
-    assert hours.getRowtimeBound() is None

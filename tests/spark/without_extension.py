@@ -9,7 +9,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import count, window
 
 import spark_rowtime as rt
+from tests.spark.marked_windows import MarkedQueries
 from tests.sparksession import SETTINGS
+
+AVAILABLE_NOW = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
+"""Without it, Trigger.AvailableNow is one batch in Spark 4.0 and 4.1, and so the windows of its rows stay open."""
 
 
 def configured() -> str:
@@ -21,9 +25,10 @@ def configured() -> str:
     return ""
 
 
-def main(path: str, folder: str) -> None:
+def main(folder: str) -> None:
+    path = f"{folder}/s"
     builder = SparkSession.builder.master("local[2]")
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, AVAILABLE_NOW: "true"}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
@@ -39,6 +44,10 @@ def main(path: str, folder: str) -> None:
     hours = plain.withWatermark("rowtime", "0 seconds").groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))
     writer = hours.selectExpr("window.start AS rowtime", "n").writeStream.format("rowtime").trigger(availableNow=True)
     writer.option("checkpointLocation", f"{folder}/checkpoint").start(f"{folder}/hours").awaitTermination()
+    marked = MarkedQueries(spark, folder)
+    for query in (marked.hours, marked.sessions, marked.union, marked.distinct):
+        query()
+    said["refused"] = marked.refused()
     spark.stop()
     said["configure after stop"] = configured()
     Path(folder, "said.json").write_text(json.dumps(said))

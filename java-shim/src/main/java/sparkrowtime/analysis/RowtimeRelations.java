@@ -23,7 +23,7 @@ import sparkrowtime.support.ShimMismatch;
  * stream (option view=rejected) get the table alone: they have no watermark, and their only bound is the end of time.
  *
  * <p>Law: the rule is idempotent. It does not change plans without a rowtime stream, streams that are read
- * with option bounds=ignore or as a table, and the plans of batches, which Spark analyzes again.
+ * with option bounds=ignore or bounds=markers, or as a table, and the plans of batches, which Spark analyzes again.
  */
 public final class RowtimeRelations extends Rule<LogicalPlan> {
   private final SparkSession session;

@@ -29,7 +29,7 @@ public final class RowtimeReads {
   private static boolean isView(String view, Object node) {
     return node instanceof StreamingRelationV2 relation
         && relation.sourceName().equalsIgnoreCase(Rowtime.SOURCE)
-        && !"ignore".equalsIgnoreCase(relation.extraOptions().get("bounds"))
+        && "require".equalsIgnoreCase(relation.extraOptions().getOrDefault("bounds", "require"))
         && view.equalsIgnoreCase(relation.extraOptions().getOrDefault("view", "rows"));
   }
 }

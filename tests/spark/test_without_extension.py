@@ -1,0 +1,86 @@
+"""A session without the jar and the extension: what is refused, and the windows of bounds=markers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from tests.streams import drained, opened, send
+
+pytestmark = [pytest.mark.smoke, pytest.mark.each]
+
+HOURS = [("9:10", 1), ("9:40", 2), ("10:05", 3), ("10:30", 4), ("11:00", 5), ("11:59", 6)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the program has run, in a process of its own."""
+    folder = tmp_path_factory.mktemp("without_extension")
+    path = str(folder / "s")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
+    send(opened(path, "feed"), *HOURS, promise="12:00")
+    program = [sys.executable, "-m", "tests.spark.without_extension", str(folder)]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def said(folder: Path) -> Any:
+    return json.loads((folder / "said.json").read_text())
+
+
+def rows_of(folder: Path, name: str) -> list[tuple[Any, ...]]:
+    return sorted(drained(rt.openReader(str(folder / name), order="arrival")))
+
+
+def test_bounds_are_needed_or_ignored(folder: Path, said: Any) -> None:
+    assert said["batch"] == len(HOURS), "batch reads need no extension"
+    for when in ("configure", "configure after stop"):
+        assert "Start a new process" in said[when]
+    for part in ("ShimMissingError", "spark_rowtime.configure", "sparkrowtime.RowtimeExtensions", "'ignore'"):
+        assert part in said["require"]
+    assert rows_of(folder, "hours") == [("09:00", 2), ("10:00", 2)], "plain Spark holds the last hour back"
+    assert rt.openReader(str(folder / "hours"), order="arrival").getRowtimeBound() is None
+
+
+def test_the_last_window_is_closed_by_a_marker(folder: Path) -> None:
+    assert rows_of(folder, "marked hours") == [("09:00", 1), ("10:00", 2), ("11:00", 2)]
+
+
+def test_a_session_has_the_row_at_its_end(folder: Path) -> None:
+    assert rows_of(folder, "marked sessions") == [("10:00", 2)]
+
+
+def test_a_quiet_stream_has_its_bound_in_the_next_run_too(folder: Path) -> None:
+    assert rows_of(folder, "marked union") == [("10:00", 1), ("11:00", 1)]
+
+
+def test_duplicates_are_found_in_later_batches(folder: Path) -> None:
+    assert len(rows_of(folder, "marked distinct")) == 1
+
+
+REFUSED = {
+    "time": "without watermark",
+    "another window": "without watermark",
+    "a session beside": "without watermark",
+    "no window": "is no window of rowtime",
+    "a moved time": "is no window of rowtime",
+    "the name": "The stream has a column 'X', too",
+    "without markers": "not those of bounds=markers",
+    "order": "Leave order out",
+    "view": "leave out view",
+    "batch": "a batch has no watermark",
+}
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_all_but_windows_is_refused(said: Any, query: str) -> None:
+    assert said["refused"].keys() == REFUSED.keys()
+    assert REFUSED[query] in said["refused"][query]
