@@ -371,7 +371,7 @@ def _check_settings(path: str, given: StreamSettings) -> None:
             there = _not_default(stored).get(name, "its default")
             raise InvalidOptionError(
                 f"The stream at {path} was created with {name} at {there}, and {value} is asked for. A stream keeps "
-                "the settings that it was created with: leave the argument out, or use another path.",
+                "its settings: leave the argument out, or use another path. alterStream changes maxAhead and closed.",
                 path=path,
                 option=name,
                 value=str(value),

@@ -92,7 +92,7 @@ def raised(state: dict[str, Any], bound: int) -> BoundOrigin | None:
 
 class DictStore(LedgerStore):
     stream, ancestors = "sketch", {}
-    alter = gc = rejected_removed = None  # the schema, and what is removed, are no matters of a page
+    alter = change = gc = rejected_removed = None  # what is set, and what is removed, are no matters of a page
 
     def __init__(self, path: str, schema: Any, settings: Any) -> None:
         self.path, self.schema, self.settings = path, schema, settings
