@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from spark_rowtime.errors import SinkNotClosedWarning
+from spark_rowtime.producer import unclosed
 from tests.javaoptions import set_driver_options
 from tests.selection import mark_long
 from tests.sparkhome import set_spark_home
@@ -27,8 +28,12 @@ EXTRACT = Path(__file__).parent / "data" / "usgs-quakes-2025-05-extract.csv"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 set_driver_options()
 set_spark_home()
-# Sinks that tests have left open, as a process that dies does, are ended when Python exits, without a word.
-warnings.simplefilter("ignore", SinkNotClosedWarning)
+
+
+def pytest_unconfigure() -> None:
+    """Sinks that tests have left open, as a process that dies does, are ended without a word."""
+    with warnings.catch_warnings(action="ignore", category=SinkNotClosedWarning):
+        unclosed._end_all(os.getpid())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
