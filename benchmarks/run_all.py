@@ -30,6 +30,7 @@ PROGRAMS = (
     "growth",
     "page",
     "sliding",
+    "asof",
     "postgres_commits",
     "postgres_reads",
     "postgres_growth",
