@@ -16,6 +16,9 @@ _PREFIX_BYTES = 8
 _HEADER, _NODES, _COMPRESSION = 2, 1, 3
 """The numbers of fields in Arrow's flatbuffers: ``header`` of a message, ``nodes`` and ``compression`` of a batch."""
 _CONTINUATION = 0xFFFFFFFF
+_START, _INT32, _UINT32 = struct.Struct("<IiI"), struct.Struct("<i"), struct.Struct("<I")
+_ENTRIES = struct.Struct("<6H")
+"""The size of a table's list of fields, that of the table, and the places of its first four fields."""
 
 
 def read_batch(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
@@ -36,21 +39,18 @@ def read_batch(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
 
 def _require_plain(message: pa.Buffer) -> None:
     """Refuses rows that would take more memory than the message: compressed ones, and values without any bytes."""
-    try:
-        metadata, header = _record_batch(message)
-        if _field(metadata, header, _COMPRESSION) is not None:
-            raise pa.ArrowInvalid("it is compressed, as no train is")
-        if max(_node_lengths(metadata, header), default=0) > 8 * message.size:
-            raise pa.ArrowInvalid("it names more values than its bytes can hold")
-    except struct.error as error:
-        raise _damaged(error) from None
+    lengths, compressed = _described(message)
+    if compressed:
+        raise pa.ArrowInvalid("it is compressed, as no train is")
+    if max(lengths, default=0) > 8 * message.size:
+        raise pa.ArrowInvalid("it names more values than its bytes can hold")
 
 
 def _read(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     added = added_names(schema)
     if not added:  # the message has at least the columns of schema, and Arrow does not read further ones
         return pa.ipc.read_record_batch(message, schema)
-    nodes = _node_count(message)
+    nodes = len(_described(message)[0])
     for columns in range(len(schema), len(schema) - len(added) - 1, -1):
         older = without_added(schema, columns)
         if sum(_nodes(field.type) for field in older) <= nodes:
@@ -79,56 +79,31 @@ def _nodes(kind: pa.DataType) -> int:
     return 1
 
 
-def _node_count(message: pa.Buffer) -> int:
-    """Returns the number of field nodes that the metadata of ``message`` names."""
+def _described(message: pa.Buffer) -> tuple[tuple[int, ...], bool]:
+    """Returns how many values each field node has that the metadata names, and whether they are compressed."""
+    metadata = memoryview(message)
     try:
-        metadata, header = _record_batch(message)
-        return len(_node_lengths(metadata, header))
+        mark, _, root = _START.unpack_from(metadata)
+        if mark != _CONTINUATION:
+            raise pa.ArrowInvalid("it does not begin as a message does")
+        header = _pointed(metadata, _fields(metadata, _PREFIX_BYTES + root)[_HEADER])
+        fields = _fields(metadata, header)
+        nodes = _pointed(metadata, fields[_NODES])
+        (count,) = _UINT32.unpack_from(metadata, nodes)
+        return struct.unpack_from(f"<{2 * count}q", metadata, nodes + 4)[::2], bool(fields[_COMPRESSION])
     except struct.error as error:
-        raise _damaged(error) from None
+        raise pa.ArrowInvalid(f"the metadata is damaged ({error})") from None
 
 
-def _record_batch(message: pa.Buffer) -> tuple[memoryview, int]:
-    """Returns the metadata of a message, and the position of the table ``RecordBatch`` in it."""
-    if len(message) < _PREFIX_BYTES or _uint32(memoryview(message), 0) != _CONTINUATION:
-        raise pa.ArrowInvalid("it does not begin as a message does")
-    metadata = memoryview(message)[_PREFIX_BYTES:]
-    header = _field(metadata, _uint32(metadata, 0), _HEADER)
-    if header is None:
-        raise pa.ArrowInvalid("it has no header")
-    return metadata, _pointed(metadata, header)
-
-
-def _node_lengths(metadata: memoryview, header: int) -> tuple[int, ...]:
-    """Returns how many values each field node has."""
-    nodes = _field(metadata, header, _NODES)
-    if nodes is None:
-        return ()
-    at = _pointed(metadata, nodes)
-    return struct.unpack_from(f"<{2 * _uint32(metadata, at)}q", metadata, at + 4)[::2]
-
-
-def _field(metadata: memoryview, table: int, number: int) -> int | None:
-    """Returns the position of a field of the flatbuffers table at ``table``; None if the table does not have it."""
-    entries, entry = table - int(struct.unpack_from("<i", metadata, table)[0]), 4 + 2 * number
-    if entry >= _uint16(metadata, entries):  # the size of the list of fields
-        return None
-    found = _uint16(metadata, entries + entry)
-    return table + found if found else None
+def _fields(metadata: memoryview, table: int) -> list[int]:
+    """Returns the positions of the first fields of the flatbuffers table at ``table``; 0 for those it does not have."""
+    entries = table - _INT32.unpack_from(metadata, table)[0]
+    size, _, *places = _ENTRIES.unpack_from(metadata, entries)
+    return [table + place if place and 4 + 2 * n < size else 0 for n, place in enumerate(places)]
 
 
 def _pointed(metadata: memoryview, at: int) -> int:
-    """Returns the position to which the offset at ``at`` points."""
-    return at + _uint32(metadata, at)
-
-
-def _uint32(metadata: memoryview, at: int) -> int:
-    return int(struct.unpack_from("<I", metadata, at)[0])
-
-
-def _uint16(metadata: memoryview, at: int) -> int:
-    return int(struct.unpack_from("<H", metadata, at)[0])
-
-
-def _damaged(error: struct.error) -> pa.ArrowInvalid:
-    return pa.ArrowInvalid(f"the metadata is damaged ({error})")
+    """Returns the position to which the offset in a field points."""
+    if not at:
+        raise pa.ArrowInvalid("the metadata lacks a field")
+    return at + int(_UINT32.unpack_from(metadata, at)[0])
