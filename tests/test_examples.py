@@ -27,6 +27,7 @@ WITH_A_BROKER = ["13_beside_kafka.py", "14_into_a_topic.py", "15_kafka_in.py"]
 """Those that need Kafka run in tests/kafka."""
 TASKS = "spark.sql.shuffle.partitions"
 CONNECT = ("grpc", "grpc_status", "zstandard")
+PIPELINES = (*CONNECT, "yaml", "pyspark.pipelines")
 
 
 def output_of(example: str, *arguments: str, **variables: str) -> str:
@@ -94,6 +95,12 @@ def test_03_cluster() -> None:
 def test_08_connect() -> None:
     """SPARK_TESTING: the server takes any free port, not 15002, so that several runs can be at once."""
     assert output_of("08_connect.py", SPARK_TESTING="1") == promised("08_connect.py")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(any(find_spec(name) is None for name in PIPELINES), reason=f"pipelines need {PIPELINES}")
+def test_16_pipeline() -> None:
+    assert output_of("16_pipeline.py", SPARK_TESTING="1") == promised("16_pipeline.py")
 
 
 @pytest.mark.parametrize("example", IN_THIS_PROCESS)
