@@ -16,6 +16,7 @@ from spark_rowtime.cli.send import send
 from spark_rowtime.cli.serve import serve
 from spark_rowtime.cli.streams import create, describe
 from spark_rowtime.cli.tail import rejected, tail
+from spark_rowtime.cli.watch import watch
 from spark_rowtime.cli.why import wait, why
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.types.arguments import did_you_mean, nearest
@@ -58,6 +59,7 @@ for _command in (
     detach,
     send,
     run,
+    watch,
     tail,
     rejected,
     drain,

@@ -14,7 +14,7 @@ import spark_rowtime.drain.kafka.sink as topic
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
-from spark_rowtime.cli.argument_texts import texts_of
+from spark_rowtime.cli.client_settings import client_settings
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.drain_target import require_consumer_or
 from spark_rowtime.cli.host import terminable
@@ -23,7 +23,6 @@ from spark_rowtime.drain.kafka.positions import POSITIONS
 from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, GatheringSink
 from spark_rowtime.drain.tables.open import openTableSink
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
@@ -106,7 +105,7 @@ def drain(
     """
     gathering = {"every": every, "maxRows": max_rows, "boundsEvery": bounds_every}
     topical: dict[str, Any] = {"key": key, "partitions": partitions, "positions": positions, "anew": anew or None}
-    topical["options"] = _settings(config if target.startswith(KAFKA) else None, assignments) or None
+    topical["options"] = client_settings(config if target.startswith(KAFKA) else None, assignments) or None
     open_sink = _opener(target, gathering, topical)
     with terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
         if open_sink is not None:
@@ -153,13 +152,6 @@ def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _settings(config: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
-    """The settings of Kafka's client in the file, and those of ``--set``, which are stronger."""
-    given = texts_of(assignments)
-    require_no_secrets(given)
-    return {**(settings_in_file(config) if config is not None else {}), **given}
 
 
 def _drain_gathering(stream: str, reader: RowReader, sink: GatheringSink) -> None:

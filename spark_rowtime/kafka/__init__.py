@@ -7,9 +7,15 @@ if TYPE_CHECKING:
     from spark_rowtime.drain.kafka.sink import TopicSink as TopicSink
     from spark_rowtime.drain.kafka.sink import openTopicSink as openTopicSink
     from spark_rowtime.kafka.feed import KafkaFeed as KafkaFeed
+    from spark_rowtime.kafka.watch import KafkaWatch as KafkaWatch
 
 _SINK = "spark_rowtime.drain.kafka.sink"
-_MODULES = {"KafkaFeed": "spark_rowtime.kafka.feed", "TopicSink": _SINK, "openTopicSink": _SINK}
+_MODULES = {
+    "KafkaFeed": "spark_rowtime.kafka.feed",
+    "KafkaWatch": "spark_rowtime.kafka.watch",
+    "TopicSink": _SINK,
+    "openTopicSink": _SINK,
+}
 """The public names and their modules, which are imported at first use: a store needs none of them."""
 
 

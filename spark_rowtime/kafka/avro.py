@@ -25,6 +25,21 @@ _HEADER = struct.Struct(">bI")
 _NUMBERS = ("timeout", "max.retries", "retries.wait.ms", "retries.max.wait.ms", "cache.capacity")
 
 
+def registry_settings(more: Mapping[str, str]) -> dict[str, str]:
+    """The options of the registry's client among those of an adapter."""
+    return {name.removeprefix(REGISTRY): text for name, text in more.items() if name.startswith(REGISTRY)}
+
+
+def avro_records(settings: Mapping[str, str]) -> "AvroRecords":
+    """What reads Avro records; InvalidOptionError if the settings do not name the registry."""
+    if "url" in settings:
+        return AvroRecords(settings)
+    raise InvalidOptionError(
+        "decoder='avro' needs the address of the schema registry: registry.url='http://registry:8081'.",
+        option="registry.url",
+    )
+
+
 class AvroRecords:
     """Reads the record of a message. ``options`` are those of confluent-kafka's SchemaRegistryClient, with ``url``.
 

@@ -11,7 +11,7 @@ from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, PASSING, Told, library, made, unavailable
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.lost_messages import LostMessages
-from spark_rowtime.kafka.partition_feed import PartitionFeed
+from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
 from spark_rowtime.kafka.waits import Waits
@@ -19,8 +19,8 @@ from spark_rowtime.kafka.waits import Waits
 BATCH_MESSAGES = 20_000
 POLL_SECONDS = 0.05
 """The longest wait for a batch of messages."""
-COMMIT_SECONDS = 0.1
-"""Seconds after which the rows that came are committed."""
+UNREAD_POLL_SECONDS = 0.5
+"""The same where no messages are read: the wait for what Kafka says about the partitions."""
 TOPIC_LOOK_SECONDS = 30.0
 """Seconds between two looks whether the topics are still those that they were."""
 SETTLE_SECONDS = 15.0
@@ -39,25 +39,30 @@ _PASSING = (
 
 
 class Consumption:
-    """The loop of a host. ``open_feed`` opens a partition's producer; ``skips_lost``: see KafkaFeed's ``lost``."""
+    """The loop of a host. ``open_feed`` opens a partition's producer; ``skips_lost``: see KafkaFeed's ``lost``.
+
+    ``reads``: whether messages are read. Otherwise Kafka shares out the partitions, and the brokers' ends are enough.
+    """
 
     def __init__(
         self,
         options: Mapping[str, Any],
         topics: Topics,
         known: dict[str, TopicState],
-        open_feed: Callable[[Part], PartitionFeed],
+        open_feed: Callable[[Part], PartitionReader],
         quiet: QuietPartitions,
         *,
         skips_lost: bool,
         until_end: bool,
+        reads: bool = True,
         ask: Callable[[Callable[[], Any]], Inquiry[Any]] = in_background,
     ) -> None:
-        self._ask = ask
+        self._ask, self._reads = ask, reads
+        self._poll_seconds = POLL_SECONDS if reads else UNREAD_POLL_SECONDS
         self._topics, self._known, self._open, self._quiet = topics, known, open_feed, quiet
         self._skips_lost, self._until_end = skips_lost, until_end
         self._ends: dict[Part, int] = {}
-        self._feeds: dict[Part, PartitionFeed] = {}
+        self._feeds: dict[Part, PartitionReader] = {}
         self._left_at: dict[Part, int] = {}
         """The next offset of each partition that this host has let go."""
         self._unchecked: set[Part] = set()
@@ -97,7 +102,7 @@ class Consumption:
     def _step(self) -> None:
         batches: dict[Part, list[Any]] = {}
         checked = set[Part]()
-        for message in self._consumer.consume(BATCH_MESSAGES, POLL_SECONDS):
+        for message in self._consumer.consume(BATCH_MESSAGES, self._poll_seconds):
             part = Part(message.topic(), message.partition())
             if part in self._unchecked and self._is_read(message):
                 self._check(part)
@@ -116,8 +121,8 @@ class Consumption:
         if batches:
             self._down = None
         now = time.monotonic()
-        self._flush(f for f in self._feeds.values() if f.pending and (f.full or now - f.committed_at > COMMIT_SECONDS))
         self._quiet.look(list(self._feeds.values()), self._guarded)
+        self._flush(feed for feed in self._feeds.values() if feed.due(now))
         self._look_at_topics(now)
         self._settle(now)
         self._go_on(now)
@@ -147,11 +152,11 @@ class Consumption:
             self._guarded(part, methodcaller("take", messages))
         messages.clear()
 
-    def _flush(self, feeds: Iterable[PartitionFeed]) -> None:
+    def _flush(self, feeds: Iterable[PartitionReader]) -> None:
         for feed in list(feeds):
-            self._guarded(feed.part, PartitionFeed.flush)
+            self._guarded(feed.part, methodcaller("flush"))
 
-    def _guarded(self, part: Part, action: Callable[[PartitionFeed], object]) -> None:
+    def _guarded(self, part: Part, action: Callable[[PartitionReader], object]) -> None:
         """Does something with a partition. One that another host has taken over is let go."""
         feed = self._feeds.get(part)
         if feed is None:
@@ -167,7 +172,7 @@ class Consumption:
             self._let_go(part)
             self._fenced[part] = time.monotonic()
 
-    def _wait(self, part: Part, feed: PartitionFeed, error: MessageNotReadyError) -> None:
+    def _wait(self, part: Part, feed: PartitionReader, error: MessageNotReadyError) -> None:
         """Lets a partition wait whose next message cannot be decoded just now."""
         self._waits.begin(feed, time.monotonic(), error)
         feed.end = None
@@ -193,7 +198,7 @@ class Consumption:
             return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
         return all(f.at_end or f.next >= self._ends.get(p, 0) for p, f in self._feeds.items())
 
-    def _assign(self, consumer: Any, partitions: list[Any]) -> None:
+    def _assign(self, _: Any, partitions: list[Any]) -> None:
         """Kafka's client calls it, within ``consume``. What it raises there would be lost."""
         self._assigned_at = time.monotonic()
         try:
@@ -202,7 +207,7 @@ class Consumption:
         except Exception as error:  # noqa: BLE001
             self._failure = self._failure or error
             starts = []
-        consumer.incremental_assign(starts)
+        self._assign_at(starts)
 
     def _start(self, parts: list[Part]) -> list[Any]:
         if self._until_end:
@@ -213,7 +218,7 @@ class Consumption:
             found.append(self._place(feed))
         return found
 
-    def _opened(self, part: Part) -> PartitionFeed:
+    def _opened(self, part: Part) -> PartitionReader:
         feed = self._open(part)
         Checkpoint(feed.topic_id, feed.next).require_of(self._known[part.topic], part)
         return feed
@@ -222,7 +227,7 @@ class Consumption:
         for part in [Part(p.topic, p.partition) for p in partitions]:
             if self._failure is None:
                 try:
-                    self._guarded(part, PartitionFeed.flush)
+                    self._guarded(part, methodcaller("flush"))
                 except Exception as error:  # noqa: BLE001
                     self._failure = error
             self._let_go(part)
@@ -263,7 +268,7 @@ class Consumption:
             if feed is not None and part not in self._waits:
                 feed.end = message.offset()
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
-            self._guarded(part, PartitionFeed.flush)  # nobody can read again what came before
+            self._guarded(part, methodcaller("flush"))  # nobody can read again what came before
             if feed is not None and part in self._feeds:
                 self._out_of_range(part, feed, error)
         elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
@@ -273,7 +278,7 @@ class Consumption:
         else:
             raise unavailable(self._topics.servers, error, f"Reading {part.producer}")
 
-    def _out_of_range(self, part: Part, feed: PartitionFeed, error: Any) -> None:
+    def _out_of_range(self, part: Part, feed: PartitionReader, error: Any) -> None:
         """The broker does not have what the feed has read, or has other messages there, or the topic is another one."""
         self._require_same(part.topic, self._topics.find(part.topic))
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
@@ -292,7 +297,7 @@ class Consumption:
         feed.go_on_at(lost.on_at)
         self._read_on(feed)
 
-    def _read_on(self, feed: PartitionFeed, at: int | None = None) -> None:
+    def _read_on(self, feed: PartitionReader, at: int | None = None) -> None:
         """Has the client read a partition from the next offset, also after an error that has stopped it.
 
         ``at``: from there, until the partition is checked.
@@ -301,9 +306,14 @@ class Consumption:
         if at is not None:
             place.offset = at
         self._consumer.incremental_unassign([self._kafka.TopicPartition(*feed.part)])
-        self._consumer.incremental_assign([place])
+        self._assign_at([place])
 
-    def _place(self, feed: PartitionFeed) -> Any:
+    def _assign_at(self, places: list[Any]) -> None:
+        self._consumer.incremental_assign(places)
+        if places and not self._reads:
+            self._consumer.pause(places)
+
+    def _place(self, feed: PartitionReader) -> Any:
         """Where the client reads a partition: behind the last message that was taken, so that it can be checked."""
         self._unchecked.discard(feed.part)
         self._checking.discard(feed.part)

@@ -63,7 +63,7 @@ class RecordDecoder:
     def made(self) -> Decoder:
         """Returns the function that decodes a message."""
         read, watermark, row_at = self.record, self.watermark, _field(self.row)
-        time_of, row_of = self._time(), _row_reader(self.schema)
+        time_of, row_of = time_of_record(self.rowtime, self.unit), _row_reader(self.schema)
 
         def decode(message: Any) -> Any:
             if message.value() is None:
@@ -85,18 +85,20 @@ class RecordDecoder:
         if not self.skips:
             raise MalformedError(f"{why}; tombstones='skip' leaves such messages out")
 
-    def _time(self) -> Callable[[Any, Any], Any]:
-        if self.rowtime == MESSAGE_TIME:
-            return lambda message, _: message_time(message)
-        field, reader = _field(self.rowtime), time_reader(self.unit)
 
-        def time(_: Any, record: Any) -> Any:
-            value = field(record)
-            if value is None:
-                raise MalformedError(f"it has no time: its field {self.rowtime!r} is missing or null")
-            return reader(value)
+def time_of_record(rowtime: str, unit: str | None) -> Callable[[Any, Any], Any]:
+    """Returns the function that gives the time of a message and its record. ``rowtime``: as for ``RecordDecoder``."""
+    if rowtime == MESSAGE_TIME:
+        return lambda message, _: message_time(message)
+    field, reader = _field(rowtime), time_reader(unit)
 
-        return time
+    def time(_: Any, record: Any) -> Any:
+        value = field(record)
+        if value is None:
+            raise MalformedError(f"it has no time: its field {rowtime!r} is missing or null")
+        return reader(value)
+
+    return time
 
 
 def message_time(message: Any) -> Any:
@@ -147,7 +149,7 @@ def with_bounds(function: Decoder, decode: Decoder) -> Decoder:
 
     A message may be both a row and a bound, which follows the row then. One that is no row is a bound alone.
     """
-    bound_of = called(lambda message: _bound(function(message)))
+    bound_of = bound_function(function)
 
     def decoded(message: Any) -> Any:
         bound = bound_of(message)
@@ -170,6 +172,11 @@ class Bounded(NamedTuple):
     rows: Any
     bound: RowtimeBound
     no_row: str | None = None
+
+
+def bound_function(function: Decoder) -> Callable[[Any], RowtimeBound | None]:
+    """A function of the user's that says which bound a message is, with the errors of ``called``."""
+    return called(lambda message: _bound(function(message)))
 
 
 def _bound(found: Any) -> RowtimeBound | None:

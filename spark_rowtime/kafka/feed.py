@@ -1,20 +1,12 @@
 """KafkaFeed: an adapter that reads topics of Kafka into a stream."""
 
-import inspect
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.adapter.sinks import Sinks
-from spark_rowtime.bounds.members import Status
-from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, ProducerFencedError
-from spark_rowtime.kafka.avro import REGISTRY, AvroRecords
-from spark_rowtime.kafka.checkpoint import Checkpoint
-from spark_rowtime.kafka.client import PREFIX, REQUEST_SECONDS, Told, client_options, made, unavailable
-from spark_rowtime.kafka.consumption import Consumption
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.avro import REGISTRY, avro_records, registry_settings
 from spark_rowtime.kafka.decoding import (
     MESSAGE_TIME,
     Decoder,
@@ -25,32 +17,26 @@ from spark_rowtime.kafka.decoding import (
     stamped_by_broker,
     with_bounds,
 )
-from spark_rowtime.kafka.from_sql import require_allowed
 from spark_rowtime.kafka.malformed import MalformedMessages
 from spark_rowtime.kafka.partition_feed import PartitionFeed
-from spark_rowtime.kafka.quiet import QuietPartitions
-from spark_rowtime.kafka.topics import Part, Topics, TopicState
+from spark_rowtime.kafka.topic_adapter import (
+    APPEND_TIME,
+    ROWS,
+    Readers,
+    TopicAdapter,
+    client_settings,
+    with_append_time,
+)
+from spark_rowtime.kafka.topics import Part, Topics
 from spark_rowtime.kafka.watermarks import FORMATS
-from spark_rowtime.store import open_store
-from spark_rowtime.types.arguments import to_choice, to_flag, to_text, unknown_option
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.store.base import Store
+from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import ROWTIME
-from spark_rowtime.types.timestamps import to_interval, to_required_interval
-
-APPEND_TIME, ROWS = "append-time", "rows"
-_ONCE = "offsets are kept in the stream, with the rows, so that each row is there once."
-REFUSED = {
-    "bootstrap.servers": "servers=... names the brokers.",
-    "enable.auto.commit": _ONCE,
-    "enable.auto.offset.store": _ONCE,
-    "auto.offset.reset": "start=... says where a topic begins, and lost=... what happens if offsets are gone.",
-    "enable.partition.eof": "the feed looks at the ends of partitions.",
-    "isolation.level": "the rows of a transaction that was aborted are no rows.",
-    "partition.assignment.strategy": "a partition is handed over while the others go on (cooperative-sticky).",
-}
-"""Options of the client that the feed sets itself."""
+from spark_rowtime.types.timestamps import to_required_interval
 
 
-class KafkaFeed:
+class KafkaFeed(TopicAdapter):
     """An adapter that reads topics of Kafka into a stream. Needs the pip extra ``kafka``.
 
     Each partition is a producer, named like ``orders-0``, and its offset is the checkpoint of this producer: a row is
@@ -109,9 +95,6 @@ class KafkaFeed:
         ExtraNotInstalledError: The pip extra is missing.
     """
 
-    schema: ClassVar[Any] = None
-    require_allowed = staticmethod(require_allowed)
-
     def __init__(
         self,
         *,
@@ -133,20 +116,17 @@ class KafkaFeed:
         options: Mapping[str, Any] | None = None,
         **more: str,
     ) -> None:
-        self._servers = _without_users(to_text(servers, "servers"))
-        self._topics = _names(to_text(topics, "topics"))
+        client = client_settings(KafkaFeed, options, more, REGISTRY)
+        super().__init__(
+            servers=servers, topics=topics, start=start, lost=lost, idle=idle, untilEnd=untilEnd, client=client
+        )
         self._decoder, self._row, self._unit = decoder, row or "", timeUnit
         self._bounds = bounds if bounds in (ROWS, APPEND_TIME, *FORMATS) else function_named(bounds, "bounds")
         self._rowtime = rowtime or (MESSAGE_TIME if bounds == APPEND_TIME else ROWTIME)
         self._delay = to_required_interval(appendDelay, "appendDelay") if bounds == APPEND_TIME else None
-        self._idle = to_interval(idle, "idle")
-        self._latest = to_choice(start, "start", "earliest", "latest") == "latest"
         self._malformed = malformed
         self._skips = to_choice(tombstones, "tombstones", "malformed", "skip") == "skip"
-        self._skips_lost = to_choice(lost, "lost", "fail", "skip") == "skip"
-        self._until_end = to_flag(untilEnd, "untilEnd")
-        self._registry = {name.removeprefix(REGISTRY): v for name, v in more.items() if name.startswith(REGISTRY)}
-        self._client = client_options({**(options or {}), **_of_client(more)}, REFUSED)
+        self._registry = registry_settings(more)
         self.sinkOptions = self._sink_options(lateness)
 
     def _sink_options(self, lateness: str | None) -> dict[str, Any]:
@@ -169,33 +149,21 @@ class KafkaFeed:
             order = {"rowsImplyBounds": False}
         return {"onLate": "reject", "lease": None, **order}
 
-    def runProducers(self, sinks: Sinks) -> None:
-        """Reads the partitions that Kafka assigns to this host."""
-        with open_store(sinks.path) as store:
-            schema, stream = store.schema, store.stream
-        decode = self._decode(schema)
-        base = {"bootstrap.servers": self._servers, **self._client}
-        topics = _topics(self._servers, base)
-        known = {name: topics.describe(name) for name in self._topics}
-        self._require_append_time(topics)
-        self._store_starts(sinks, topics, known)
-        consumption = Consumption(
-            {"group.id": f"rowtime-{stream}", **_CONSUMER_DEFAULTS, **base, **_CONSUMER},
-            topics,
-            known,
-            partial(self._open, sinks, topics, known, decode),
-            QuietPartitions(topics, self._delay, None if self._idle is None else self._idle / 1e6),
-            skips_lost=self._skips_lost,
-            until_end=self._until_end,
-        )
-        consumption.run()
+    def _readers(self, store: Store) -> Readers:
+        decode = self._decode(store.schema)
+
+        def reader(part: Part, open_sink: Callable[[], StreamSink], topic_id: str) -> PartitionFeed:
+            kept = None if self._malformed is None else MalformedMessages(self._malformed, part.producer, topic_id)
+            return PartitionFeed(part, open_sink, decode, kept)
+
+        return reader
 
     def _decode(self, schema: pa.Schema) -> Decoder:
         if self._decoder not in ("json", "avro"):
             decode = called(function_named(self._decoder, "decoder"))
         else:
             watermark = FORMATS.get(self._bounds) if isinstance(self._bounds, str) else None
-            records = json_record if self._decoder == "json" else self._avro()
+            records = json_record if self._decoder == "json" else avro_records(self._registry)
             decode = RecordDecoder(
                 schema, records, self._rowtime, self._row, self._unit, watermark, skips=self._skips
             ).made()
@@ -203,17 +171,10 @@ class KafkaFeed:
             return stamped_by_broker(decode)
         return decode if isinstance(self._bounds, str) else with_bounds(self._bounds, decode)
 
-    def _avro(self) -> Decoder:
-        if "url" not in self._registry:
-            raise InvalidOptionError(
-                "decoder='avro' needs the address of the schema registry: registry.url='http://registry:8081'.",
-                option="registry.url",
-            )
-        return AvroRecords(self._registry)
-
-    def _require_append_time(self, topics: Topics) -> None:
+    def _stamped(self, topics: Topics) -> list[str]:
         asked = self._topics if self._bounds == APPEND_TIME else []
-        wrong = [name for name in asked if topics.setting(name, _STAMPED_BY) != "LogAppendTime"]
+        found = with_append_time(topics, asked)
+        wrong = [name for name in asked if name not in found]
         if wrong:
             raise InvalidOptionError(
                 f"bounds='append-time' needs topics whose messages the broker stamps, and {wrong} have the times of "
@@ -221,105 +182,4 @@ class KafkaFeed:
                 option="bounds",
                 value=APPEND_TIME,
             )
-
-    def _store_starts(self, sinks: Sinks, topics: Topics, known: dict[str, TopicState]) -> None:
-        """Attaches all partitions before the first row, each with the offset where it begins.
-
-        So the stream waits for the partitions that another host, or a later assignment, will read.
-        """
-        new = [part for topic in known.values() for part in reversed(self._unknown(sinks, topic))]
-        for part, offset in self._first_offsets(sinks, topics, new).items():
-            sink = sinks.open(part.producer)
-            with suppress(ProducerFencedError), ExitStack() as ends:  # another host may start at the same time
-                ends.callback(sink.abandon)
-                if sink.checkpoint is None:
-                    sink.flush(checkpoint=Checkpoint(known[part.topic].id, offset).text())
-
-    def _first_offsets(self, sinks: Sinks, topics: Topics, new: list[Part]) -> dict[Part, int]:
-        """Where these partitions begin. One of a topic that the stream knows begins at its start.
-
-        They keep their order, in which partition 0 is the last one of its topic.
-        """
-        late = [part for part in new if self._latest and not self._knows(sinks, part.topic)]
-        found = {**topics.starts(set(new).difference(late)), **topics.ends(late, committed=True)}
-        return {part: found[part] for part in new}
-
-    def _knows(self, sinks: Sinks, topic: str) -> bool:
-        """Whether all partitions that the topic had at first are in the stream: partition 0 comes last."""
-        with open_store(sinks.path) as store:
-            found = store.producer(Part(topic, 0).producer)
-        return found is not None and found.checkpoint is not None
-
-    def _unknown(self, sinks: Sinks, topic: TopicState) -> list[Part]:
-        with open_store(sinks.path) as store:
-            infos = {part: store.producer(part.producer) for part in topic.parts}
-        return [part for part, info in infos.items() if info is None or info.checkpoint is None]
-
-    def _open(
-        self, sinks: Sinks, topics: Topics, known: dict[str, TopicState], decode: Decoder, part: Part
-    ) -> PartitionFeed:
-        """Takes a partition over. One that was added to the topic gets its start first."""
-        with open_store(sinks.path) as store:
-            info = store.producer(part.producer)
-        if info is None or info.checkpoint is None:
-            self._store_starts(sinks, topics, {part.topic: topics.describe(part.topic)})
-        kept = None
-        if self._malformed is not None:
-            kept = MalformedMessages(self._malformed, part.producer, known[part.topic].id)
-        feed = PartitionFeed(part, partial(sinks.open, part.producer), decode, kept)
-        feed.idle = info is not None and info.status is Status.IDLE
-        feed.wake()  # until its end is reached again
-        return feed
-
-
-_STAMPED_BY = "message.timestamp.type"
-_CONSUMER_DEFAULTS = {"topic.metadata.refresh.interval.ms": 30_000, "session.timeout.ms": 10_000}
-_CONSUMER = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "auto.offset.reset": "error",
-    "enable.partition.eof": True,
-    "isolation.level": "read_committed",
-    "partition.assignment.strategy": "cooperative-sticky",
-}
-
-
-def _without_users(servers: str) -> str:
-    if "@" not in servers:
-        return servers
-    raise InvalidOptionError(
-        "servers has a user or a password before '@'. Addresses are printed and logged, so they must not contain "
-        "secrets. Give sasl.username and sasl.password as options of the client. (The address is not shown.)",
-        option="servers",
-    )
-
-
-def _names(topics: str) -> list[str]:
-    names = [name.strip() for name in topics.split(",") if name.strip()]
-    if names:
-        return names
-    raise InvalidOptionError(
-        f"topics={topics!r} names no topic. Write their names, with commas between them.", option="topics", value=topics
-    )
-
-
-def _of_client(more: Mapping[str, str]) -> dict[str, str]:
-    for name in more:
-        if not name.startswith((PREFIX, REGISTRY)):
-            raise unknown_option(name, _KNOWN, f"KafkaFeed has no argument {name!r}.")
-    return {name: value for name, value in more.items() if name.startswith(PREFIX)}
-
-
-def _topics(servers: str, options: Mapping[str, Any]) -> Topics:
-    """Asks the brokers with a client of its own, whose errors of connections say why a question has failed."""
-    told = Told()
-    admin = made("admin", {**options, "error_cb": told})
-
-    def failed(error: Any, what: str) -> KafkaUnavailableError:
-        admin.poll(0)
-        return unavailable(servers, told.last or error, what)
-
-    return Topics(admin, failed, servers, REQUEST_SECONDS)
-
-
-_KNOWN = [name for name in inspect.signature(KafkaFeed).parameters if name != "more"]
+        return found

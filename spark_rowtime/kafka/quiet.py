@@ -1,15 +1,16 @@
 """Quiet partitions: what is known of a partition whose end was reached, and where nothing comes."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import NamedTuple
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.kafka.broker_clock import BrokerClock
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
-from spark_rowtime.kafka.partition_feed import PartitionFeed
-from spark_rowtime.kafka.topics import Part, Topics
+from spark_rowtime.kafka.partition_reader import PartitionReader
+from spark_rowtime.kafka.topics import Newest, Part, Topics
 from spark_rowtime.types.timestamps import LEAST, from_micros, wall_clock
 
 LOOK_SECONDS = 1.0
@@ -17,23 +18,30 @@ LOOK_SECONDS = 1.0
 HANGING_SECONDS = 60.0
 """A transaction that is open for so long is logged."""
 
-Action = Callable[[PartitionFeed], object]
+Action = Callable[[PartitionReader], object]
+
+
+class Ends(NamedTuple):
+    """The ends of partitions, and of those whose messages the brokers stamp the newest ones."""
+
+    ends: dict[Part, int]
+    newest: dict[Part, Newest]
 
 
 class _Look(NamedTuple):
     """A question for the ends of partitions. ``clock``: when it was asked; what is appended later has a later time."""
 
     clock: int
-    ends: Inquiry[dict[Part, int]]
+    answer: Inquiry[Ends]
 
 
 class QuietPartitions:
     """Moves the bound over partitions where nothing comes.
 
     A partition is quiet only if its last message was taken and no transaction is open behind it: rows of an open
-    transaction have got their times already. ``delay``: microseconds by which the clocks of this host and of the
-    brokers may differ, and by which a message may be stamped before it can be seen; None: the partitions' times are
-    not the brokers'. ``idle``: seconds after which the stream no longer waits for a quiet partition; None: it waits.
+    transaction have got their times already. ``delay``: by how many microseconds a message may be seen after its time,
+    as far as the brokers' clock is known; None: nothing is known of that. ``stamped``: the topics whose messages have
+    the brokers' time. ``idle``: seconds after which the stream no longer waits for a quiet partition; None: it waits.
     With ``delay`` no partition becomes idle, since each goes on with the brokers' clock.
 
     The brokers are asked in the background: a partition without a leader holds no other back.
@@ -44,47 +52,56 @@ class QuietPartitions:
         topics: Topics,
         delay: int | None,
         idle: float | None,
-        ask: Callable[[Callable[[], dict[Part, int]]], Inquiry[dict[Part, int]]] = in_background,
+        ask: Callable[[Callable[[], Ends]], Inquiry[Ends]] = in_background,
+        stamped: Container[str] = (),
     ) -> None:
-        self._topics, self._delay, self._idle, self._ask = topics, delay, idle, ask
+        self._topics, self._delay, self._idle, self._ask, self._stamped = topics, delay, idle, ask, stamped
+        self._clock = BrokerClock()
         self._looked = 0.0
         self._look: _Look | None = None
-        self._waits: dict[PartitionFeed, tuple[int, float]] = {}
+        self._waits: dict[PartitionReader, tuple[int, float]] = {}
         """Of partitions that do not go on although there is more: their positions, and since when."""
 
-    def look(self, feeds: Iterable[PartitionFeed], guarded: Callable[[Part, Action], None]) -> None:
+    def look(self, feeds: Iterable[PartitionReader], guarded: Callable[[Part, Action], None]) -> None:
         """Asks for the ends of the partitions whose end was reached, if a look is due, and uses what was answered.
 
         ``guarded`` does something with a partition that another host may have taken over.
         """
-        now, ended = time.monotonic(), {feed.part: feed for feed in feeds if feed.at_end}
+        now, ended = time.monotonic(), {feed.part: feed for feed in feeds if feed.may_be_quiet}
         if self._look is None and now - self._looked >= LOOK_SECONDS and ended:
             self._looked = now
-            self._look = _Look(wall_clock(), self._ask(partial(self._topics.known_ends, list(ended))))
-        if self._look is not None and self._look.ends.done:
-            clock, ends, self._look = self._look.clock, self._look.ends.result, None
+            self._look = _Look(wall_clock(), self._ask(partial(self._ends, list(ended))))
+        if self._look is not None and self._look.answer.done:
+            look, self._look = self._look, None
+            (ends, newest), answered = look.answer.result, wall_clock()
             for feed in sorted((ended[part] for part in ended if part in ends), key=_bound, reverse=True):
-                self._see(feed, ends[feed.part], now, clock, guarded)
+                part, end = feed.part, ends[feed.part]
+                clock = self._clock.at(part, end, newest.get(part), look.clock, answered)
+                self._see(feed, end, now, clock, guarded)
+
+    def _ends(self, parts: list[Part]) -> Ends:
+        ends = self._topics.known_ends(parts)
+        stamped = [part for part in ends if part.topic in self._stamped]
+        return Ends(ends, self._topics.newest(stamped) if stamped else {})
 
     def _see(
-        self, feed: PartitionFeed, end: int, now: float, clock: int, guarded: Callable[[Part, Action], None]
+        self, feed: PartitionReader, end: int, now: float, clock: int, guarded: Callable[[Part, Action], None]
     ) -> None:
-        if end > feed.position:
+        if not feed.reaches(end):
             self._waits_for_transaction(feed, now)
-            guarded(feed.part, PartitionFeed.wake)
+            guarded(feed.part, PartitionReader.wake)
         else:
             self._waits.pop(feed, None)
             guarded(feed.part, partial(self._is_quiet, now=now, clock=clock))
 
-    def _is_quiet(self, feed: PartitionFeed, now: float, clock: int) -> None:
+    def _is_quiet(self, feed: PartitionReader, now: float, clock: int) -> None:
         if self._delay is None:
             if self._idle is not None and now - feed.taken_at >= self._idle:
                 feed.rest()
         elif clock - self._delay >= LEAST:
             feed.promise(RowtimeBound(from_micros(clock - self._delay)))
-            feed.flush()
 
-    def _waits_for_transaction(self, feed: PartitionFeed, now: float) -> None:
+    def _waits_for_transaction(self, feed: PartitionReader, now: float) -> None:
         position, since = self._waits.get(feed, (None, now))
         if position != feed.position:  # it has gone on since the last look, and more has come
             since = now
@@ -100,7 +117,7 @@ class QuietPartitions:
             )
 
 
-def _bound(feed: PartitionFeed) -> int:
+def _bound(feed: PartitionReader) -> int:
     """The partition's bound. The partition with the least is let go last: where all are idle, the bound has stayed."""
     found = feed.sink.getRowtimeBound()
     return 0 if found is None else found.floor

@@ -39,6 +39,13 @@ class TopicState(NamedTuple):
         return tuple(Part(self.name, number) for number in range(self.partitions))
 
 
+class Newest(NamedTuple):
+    """A message, and its time in microseconds."""
+
+    offset: int
+    micros: int
+
+
 class Topics:
     """Asks the brokers about topics. ``servers`` is empty where ``admin`` is the caller's own client."""
 
@@ -78,6 +85,15 @@ class Topics:
             for at, future in self._asked(parts, "latest", SOON_SECONDS, isolation_level=_uncommitted()).items()
             if future.exception() is None
         }
+
+    def newest(self, parts: Iterable[Part]) -> dict[Part, Newest]:
+        """The message with the largest time in each partition that has one and whose leader answers soon."""
+        found = {
+            Part(at.topic, at.partition): future.result()
+            for at, future in self._asked(parts, "max_timestamp", SOON_SECONDS).items()
+            if future.exception() is None
+        }
+        return {part: Newest(at.offset, at.timestamp * 1000) for part, at in found.items() if at.offset >= 0}
 
     def starts(self, parts: Iterable[Part]) -> dict[Part, int]:
         """The offset of the first message that each partition still has."""

@@ -2,7 +2,7 @@
 
 from spark_rowtime.errors import MessageNotReadyError
 from spark_rowtime.kafka.client import LOG
-from spark_rowtime.kafka.partition_feed import PartitionFeed
+from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.topics import Part
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
@@ -23,7 +23,7 @@ class Waits:
     def __bool__(self) -> bool:
         return bool(self._until)
 
-    def begin(self, feed: PartitionFeed, now: float, error: MessageNotReadyError) -> None:
+    def begin(self, feed: PartitionReader, now: float, error: MessageNotReadyError) -> None:
         """Lets a partition wait from ``now`` on for its next message."""
         offset, pause = self._pauses.get(feed.part, (None, 0.0))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS) if offset == feed.next else FIRST_PAUSE_SECONDS

@@ -65,9 +65,11 @@ def bound(path: Path | str) -> str:
 class Host:
     """``rowtime run`` in a process of its own."""
 
+    adapter = "spark_rowtime.kafka:KafkaFeed"
+
     def __init__(self, kafka: Any, path: Path | str, topics: str, name: str, *arguments: str) -> None:
         given = [f"servers={kafka.bootstrap}", f"topics={topics}", *arguments]
-        command = [sys.executable, "-m", "spark_rowtime.cli", "run", "spark_rowtime.kafka:KafkaFeed", str(path)]
+        command = [sys.executable, "-m", "spark_rowtime.cli", "run", self.adapter, str(path)]
         command += [f"--producer={name}", *(f"--set={one}" for one in given)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.output: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import consumption, partition_feed, quiet
+from spark_rowtime.kafka import consumption, partition_reader, quiet
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
@@ -97,7 +97,10 @@ class Brokers:
 class Ended:
     """A partition whose messages were all taken that the client has."""
 
-    part, at_end, position = PART, True, 0
+    part, at_end, may_be_quiet, position = PART, True, True, 0
+
+    def reaches(self, end: int) -> bool:
+        return end <= self.position
 
     @property
     def sink(self) -> "Ended":
@@ -130,7 +133,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(consumption, "time", clock)
-    monkeypatch.setattr(partition_feed, "time", clock)
+    monkeypatch.setattr(partition_reader, "time", clock)
     return clock
 
 

@@ -70,7 +70,7 @@ def take_over(path: str, part: Part = P0) -> Callable[[], None]:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
     monkeypatch.setattr(consumption, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr("spark_rowtime.kafka.partition_feed.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("spark_rowtime.kafka.partition_reader.time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

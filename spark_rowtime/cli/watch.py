@@ -1,0 +1,73 @@
+"""The command ``rowtime watch``, which derives bounds from a topic of Kafka."""
+
+import logging
+from typing import Any
+
+import click
+
+from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
+from spark_rowtime.cli.client_settings import client_settings
+from spark_rowtime.cli.host import terminable
+from spark_rowtime.drain.kafka.address import topic_address
+from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
+
+
+@click.command()
+@click.argument("topic", metavar="kafka://HOST:PORT/TOPIC")
+@click.argument("bounds_stream", metavar="BOUNDS")
+@click.option(
+    "--bounds",
+    default="rows",
+    show_default=True,
+    metavar="append-time|rows|resolved|ticdc|MODULE:FUNCTION",
+    help="Where bounds come from.",
+)
+@click.option("--rowtime", help="The field with the time, or kafka.timestamp.  [default: rowtime]")
+@click.option("--time-unit", help="The unit of the field: s, ms, us, ns, hlc or tso.  [default: an ISO 8601 text]")
+@click.option("--decoder", type=click.Choice(["json", "avro"]), default="json", show_default=True)
+@click.option("--lateness", help="How far a message may lie below the largest one of its partition.  [default: 0 s]")
+@click.option(
+    "--delay",
+    help="How long after its time a message may be seen in the topic. It lets a partition go on where nothing comes.",
+)
+@click.option("--every", default=EVERY, show_default=True, help="A partition sends a bound at most so often.")
+@click.option("--start", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True)
+@click.option("--lost", type=click.Choice(["fail", "skip"]), default="fail", show_default=True)
+@click.option("--until-end", is_flag=True, help="End once all is followed that the topic has now.")
+@click.option("--producer", help="The name of this host, where several share the partitions.")
+@click.option(
+    "--config",
+    envvar="ROWTIME_KAFKA_CONFIG",
+    metavar="FILE",
+    help="A properties file with settings of Kafka's client, such as those for TLS and SASL.",
+)
+@click.option(
+    "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One more such setting; {env:NAME} is a variable."
+)
+@click.option("--restarts", type=click.IntRange(0, 1000), default=len(RESTART_SECONDS), show_default=True)
+def watch(
+    *,
+    topic: str,
+    bounds_stream: str,
+    producer: str | None,
+    config: str | None,
+    assignments: tuple[str, ...],
+    restarts: int,
+    time_unit: str | None,
+    until_end: bool,
+    **more: Any,
+) -> None:
+    """Derive bounds with offsets from a topic of Kafka, for a query that reads the topic itself.
+
+    The messages stay in the topic. BOUNDS is a stream, which is created if there is none. Each partition is a producer,
+    and its offset the checkpoint; several hosts share the partitions.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    address = topic_address(topic)
+    given = {name: value for name, value in more.items() if value is not None}
+    given |= {"timeUnit": time_unit, "untilEnd": until_end, "options": client_settings(config, assignments)}
+    arguments = {"servers": address.servers, "topics": address.topic, **given}
+    KafkaWatch(**arguments)  # an argument that cannot be used creates no stream
+    create_watched(bounds_stream)
+    with terminable():
+        host(KafkaWatch, bounds_stream, arguments=arguments, producer=producer, delays=restart_seconds(restarts))

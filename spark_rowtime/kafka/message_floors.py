@@ -1,0 +1,53 @@
+"""What a message of a watched topic says of later ones: the least time that they may have."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spark_rowtime.kafka.decoding import MESSAGE_TIME, Decoder, bound_function, time_of_record
+from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.topic_adapter import ROWS
+from spark_rowtime.kafka.watermarks import FORMATS
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import to_micros
+
+Floor = Callable[[Any], int | None]
+"""Takes a message; returns the floor of later ones in microseconds, None if it says nothing. Raises MalformedError."""
+
+
+def message_floor(bounds: Any, records: Decoder, rowtime: str, unit: str | None, lateness: int) -> Floor:
+    """Returns the function that says what a message promises. ``lateness`` is in microseconds, for "rows"."""
+    if bounds == ROWS:
+        return _of_time(records, rowtime, unit, lateness)
+    bound_of = _of_format(records, bounds) if isinstance(bounds, str) else bound_function(bounds)
+
+    def floor(message: Any) -> int | None:
+        bound = bound_of(message)
+        return None if bound is None else bound.floor
+
+    return floor
+
+
+def _of_time(records: Decoder, rowtime: str, unit: str | None, lateness: int) -> Floor:
+    """A message at a time says that later ones are not further than ``lateness`` below it. A tombstone says nothing."""
+    time_of = time_of_record(rowtime, unit)
+    if rowtime == MESSAGE_TIME:
+        return lambda message: to_micros(time_of(message, None)) - lateness
+
+    def floor(message: Any) -> int | None:
+        if message.value() is None:
+            return None
+        return to_micros(time_of(message, _record(records, message))) - lateness
+
+    return floor
+
+
+def _of_format(records: Decoder, bounds: str) -> Callable[[Any], Any]:
+    watermark = FORMATS[bounds]
+    return lambda message: None if message.value() is None else watermark(_record(records, message))
+
+
+def _record(records: Decoder, message: Any) -> dict[str, Any]:
+    record = records(message)
+    if type(record) is dict:
+        return record
+    raise MalformedError(f"its value {short_repr(record)} is not a record with fields")

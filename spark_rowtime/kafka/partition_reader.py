@@ -1,0 +1,124 @@
+"""PartitionReader: one partition of a topic as a producer of a stream, and how far it was read."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.kafka.checkpoint import Checkpoint, LastRead
+from spark_rowtime.kafka.topics import Part
+from spark_rowtime.producer.sink import StreamSink
+
+COMMIT_SECONDS = 0.1
+"""Seconds after which what was taken is committed."""
+
+
+class PartitionReader:
+    """Takes the messages of one partition, and commits what it keeps of them with the offset behind them.
+
+    Law (*once*): ``next`` is the offset of the next message. A message below it was taken; a commit has what is kept
+    of all messages below ``next``, and as its checkpoint ``position``: ``next``, or the offset behind markers of
+    transactions that follow it. After an error ``flush`` is not called any more.
+    """
+
+    def __init__(self, part: Part, open_sink: Callable[[], StreamSink], commit_seconds: float = COMMIT_SECONDS) -> None:
+        self.part, self._commit_seconds = part, commit_seconds
+        self.sink = open_sink()
+        assert self.sink.checkpoint is not None, "a partition has a checkpoint before it is read"
+        self._checkpoint = Checkpoint.read(self.sink.checkpoint, part.producer)
+        self.next = self._checkpoint.offset
+        self.last = self._checkpoint.last
+        """The last message that was taken; None: it is not known, or there was none."""
+        self.end: int | None = None
+        """The end of the partition that the consumer has met; None: none yet."""
+        self.idle = False
+        """Whether the stream does not wait for the partition, because nothing comes."""
+        self._promised = False
+        """Whether there is a bound that is not committed."""
+        self.committed_at = self.taken_at = time.monotonic()
+
+    @property
+    def topic_id(self) -> str:
+        """The id of the topic."""
+        return self._checkpoint.topic_id
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all messages that the consumer may see have been taken."""
+        return self.end is not None and self.end >= self.next
+
+    @property
+    def may_be_quiet(self) -> bool:
+        """Whether something is to be promised where the brokers say that nothing has come behind ``position``."""
+        return self.at_end
+
+    @property
+    def position(self) -> int:
+        """The offset behind all that was taken, and behind markers of transactions that follow it."""
+        return max(self.next, self.end or 0) if self.at_end else self.next
+
+    @property
+    def full(self) -> bool:
+        """Whether there is so much that it should be committed at once."""
+        return False
+
+    @property
+    def pending(self) -> bool:
+        """Whether there are messages, markers of transactions behind them, or bounds that are not committed."""
+        return self._promised or self.position != self._checkpoint.offset
+
+    def due(self, now: float) -> bool:
+        """Whether what was taken is to be committed now."""
+        return self.pending and (self.full or now - self.committed_at > self._commit_seconds)
+
+    def reaches(self, end: int) -> bool:
+        """Whether all messages below ``end`` have been taken."""
+        return end <= self.position
+
+    def take(self, messages: list[Any]) -> None:
+        """Takes messages in the order of their offsets."""
+        raise NotImplementedError
+
+    def promise(self, bound: RowtimeBound) -> None:
+        """Sends a bound. One that says nothing new is left out, as change feeds repeat theirs after a restart."""
+        now = self.sink.getRowtimeBound()
+        if now is None or bound.floor > now.floor:
+            self._promised = True
+            self._send_bound(bound)
+
+    def flush(self) -> None:
+        """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
+        self._checkpoint = self._checkpoint._replace(offset=self.position, last=self.last)
+        commit = self.sink.flush_idle if self.idle else self.sink.flush
+        commit(self._checkpoint.text())
+        self._promised = False
+        self.committed_at = time.monotonic()
+
+    def rest(self) -> None:
+        """Lets the stream go on without this partition until its next message. The partition's own bound stays."""
+        if not self.idle:
+            self.idle = True
+            self.flush()
+
+    def wake(self) -> None:
+        """Lets the stream wait for this partition again."""
+        if self.idle:
+            self.idle = False
+            self.flush()
+
+    def drop(self) -> None:
+        """Lets go of the partition, which another host takes over. What was not committed is left to that one."""
+        self.sink.abandon()
+
+    def go_on_at(self, offset: int) -> None:
+        """Leaves out what lies before the offset, or takes the messages from there on again, since those are others."""
+        self.next, self.end, self.last = offset, None, None
+
+    def _send_bound(self, bound: RowtimeBound) -> None:
+        self.sink.sendRowtimeBound(bound)
+
+    def _took(self, message: Any) -> None:
+        """Counts a message, and all before it, as taken."""
+        self.next, epoch = message.offset() + 1, message.leader_epoch()
+        self.last = None if epoch is None else LastRead(self.next, epoch)
+        self.taken_at = time.monotonic()

@@ -1,0 +1,107 @@
+"""PartitionWatch: one partition of a topic whose messages stay where they are; its bounds follow their offsets."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.kafka.client import LOG
+from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.message_floors import Floor
+from spark_rowtime.kafka.partition_reader import PartitionReader
+from spark_rowtime.kafka.topics import Part
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.types.timestamps import show_micros
+
+
+class PartitionWatch(PartitionReader):
+    """Keeps the bound that the messages of one partition promise, and commits it with the offsets that it follows.
+
+    Law (*follows*): a commit has the strongest bound that anything before its offset promises, and this offset as cut.
+    A message without a time promises nothing, nor does one whose time is above ``ceiling``: the bound is weaker then.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        open_sink: Callable[[], StreamSink],
+        floor: Floor,
+        every: float,
+        ceiling: Callable[[], int | None],
+    ) -> None:
+        super().__init__(part, open_sink, every)
+        self._floor_of, self._ceiling = floor, ceiling
+        self._floor = 0
+        """The strongest promise that is not committed."""
+        self._told = False
+
+    def take(self, messages: list[Any]) -> None:
+        """Takes messages in the order of their offsets."""
+        new = [message for message in messages if message.offset() >= self.next]
+        if not new:
+            return
+        self.idle = False
+        ceiling = self._ceiling()
+        floor = max((self._promised_by(message, ceiling) for message in new), default=0)
+        self._took(new[-1])
+        if floor > self._floor:
+            self.promise(RowtimeBound.fromFloor(floor))
+
+    def flush(self) -> None:
+        """Commits the bound with the offset that it follows."""
+        if self._promised:
+            cut = {self.part.topic: {self.part.number: self.position}}
+            topic_ids = {self.part.topic: self.topic_id}
+            self.sink.sendRowtimeBound(RowtimeBound.fromFloor(self._floor), cut=cut, topicIds=topic_ids)
+        super().flush()
+
+    def _send_bound(self, bound: RowtimeBound) -> None:
+        self._floor = max(self._floor, bound.floor)
+
+    def _promised_by(self, message: Any, ceiling: int | None) -> int:
+        """The floor of later messages; 0 if this one promises nothing."""
+        try:
+            floor = self._floor_of(message) or 0
+        except MalformedError as error:
+            self._tell(message, str(error))
+            return 0
+        if ceiling is None or floor <= ceiling:
+            return floor
+        self._tell(message, f"the bound would be {show_micros(floor)}, further ahead of the clock than maxAhead")
+        return 0
+
+    def _tell(self, message: Any, why: str) -> None:
+        """Logs the first message that promises nothing."""
+        if not self._told:
+            self._told = True
+            LOG.warning(
+                "The message at offset %s of partition %s of topic %s gives no bound: %s. It and further ones count "
+                "as messages that promise nothing.",
+                message.offset(),
+                self.part.number,
+                self.part.topic,
+                why,
+            )
+
+
+class UnreadPartition(PartitionWatch):
+    """A partition of which no message is read: what the brokers say of its end is enough.
+
+    Whatever is appended behind the end that the brokers name is seen after the time when they were asked.
+    """
+
+    looked = False
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the brokers have said where the end is."""
+        return self.looked
+
+    @property
+    def may_be_quiet(self) -> bool:
+        """The brokers are always asked."""
+        return True
+
+    def reaches(self, end: int) -> bool:
+        """Goes to ``end``, since nothing has to be read before it."""
+        self.next, self.looked = max(self.next, end), True
+        return True

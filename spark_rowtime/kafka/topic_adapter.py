@@ -1,0 +1,204 @@
+"""TopicAdapter: the part of an adapter that follows topics, whatever it keeps of their messages."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import Any, ClassVar
+
+from spark_rowtime.adapter.sinks import Sinks
+from spark_rowtime.bounds.members import Status
+from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, ProducerFencedError
+from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.client import PREFIX, REQUEST_SECONDS, Told, client_options, made, unavailable
+from spark_rowtime.kafka.consumption import Consumption
+from spark_rowtime.kafka.from_sql import require_allowed
+from spark_rowtime.kafka.partition_reader import PartitionReader
+from spark_rowtime.kafka.quiet import QuietPartitions
+from spark_rowtime.kafka.topics import Part, Topics, TopicState
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Store
+from spark_rowtime.types.arguments import to_choice, to_flag, to_text, unknown_option
+from spark_rowtime.types.timestamps import to_interval
+
+Readers = Callable[[Part, Callable[[], StreamSink], str], PartitionReader]
+"""Opens the reader of a partition, with what opens its sink, and the id of its topic."""
+APPEND_TIME, ROWS = "append-time", "rows"
+"""Where bounds come from: the brokers' clock, or the times of messages."""
+_ONCE = "offsets are kept in the stream, with the rows, so that each row is there once."
+REFUSED = {
+    "bootstrap.servers": "servers=... names the brokers.",
+    "enable.auto.commit": _ONCE,
+    "enable.auto.offset.store": _ONCE,
+    "auto.offset.reset": "start=... says where a topic begins, and lost=... what happens if offsets are gone.",
+    "enable.partition.eof": "the feed looks at the ends of partitions.",
+    "isolation.level": "the rows of a transaction that was aborted are no rows.",
+    "partition.assignment.strategy": "a partition is handed over while the others go on (cooperative-sticky).",
+}
+"""Options of the client that the feed sets itself."""
+
+
+class TopicAdapter:
+    """Follows the partitions that Kafka assigns to this host; each is a producer, and its offset the checkpoint.
+
+    A subclass says in ``_readers`` what is kept of a message. ``reads``: whether messages are read at all.
+    """
+
+    schema: ClassVar[Any] = None
+    reads = True
+    require_allowed = staticmethod(require_allowed)
+
+    def __init__(
+        self,
+        *,
+        servers: str,
+        topics: str,
+        start: str,
+        lost: str,
+        idle: str | None,
+        untilEnd: bool,
+        client: Mapping[str, Any],
+    ) -> None:
+        self._servers = _without_users(to_text(servers, "servers"))
+        self._topics = _names(to_text(topics, "topics"))
+        self._latest = to_choice(start, "start", "earliest", "latest") == "latest"
+        self._skips_lost = to_choice(lost, "lost", "fail", "skip") == "skip"
+        self._idle = to_interval(idle, "idle")
+        self._until_end = to_flag(untilEnd, "untilEnd")
+        self._client = client_options(client, REFUSED)
+        self._delay: int | None = None
+        """By how many microseconds a message may be seen after its time; None: that is not known."""
+
+    def _readers(self, store: Store) -> Readers:
+        raise NotImplementedError
+
+    def _stamped(self, topics: Topics) -> Sequence[str]:
+        """The topics whose messages have the brokers' time, as far as that matters."""
+        raise NotImplementedError
+
+    def runProducers(self, sinks: Sinks) -> None:
+        """Follows the partitions that Kafka assigns to this host."""
+        with open_store(sinks.path) as store:
+            stream, readers = store.stream, self._readers(store)
+        base = {"bootstrap.servers": self._servers, **self._client}
+        topics = _topics(self._servers, base)
+        known = {name: topics.describe(name) for name in self._topics}
+        stamped = self._stamped(topics)
+        self._store_starts(sinks, topics, known)
+        consumption = Consumption(
+            {"group.id": f"rowtime-{stream}", **_CONSUMER_DEFAULTS, **base, **_CONSUMER},
+            topics,
+            known,
+            partial(self._open, sinks, topics, known, readers),
+            QuietPartitions(topics, self._delay, None if self._idle is None else self._idle / 1e6, stamped=stamped),
+            skips_lost=self._skips_lost,
+            until_end=self._until_end,
+            reads=self.reads,
+        )
+        consumption.run()
+
+    def _store_starts(self, sinks: Sinks, topics: Topics, known: dict[str, TopicState]) -> None:
+        """Attaches all partitions before the first row, each with the offset where it begins.
+
+        So the stream waits for the partitions that another host, or a later assignment, will read.
+        """
+        new = [part for topic in known.values() for part in reversed(self._unknown(sinks, topic))]
+        for part, offset in self._first_offsets(sinks, topics, new).items():
+            sink = sinks.open(part.producer)
+            with suppress(ProducerFencedError), ExitStack() as ends:  # another host may start at the same time
+                ends.callback(sink.abandon)
+                if sink.checkpoint is None:
+                    sink.flush(checkpoint=Checkpoint(known[part.topic].id, offset).text())
+
+    def _first_offsets(self, sinks: Sinks, topics: Topics, new: list[Part]) -> dict[Part, int]:
+        """Where these partitions begin. One of a topic that the stream knows begins at its start.
+
+        They keep their order, in which partition 0 is the last one of its topic.
+        """
+        late = [part for part in new if self._latest and not self._knows(sinks, part.topic)]
+        found = {**topics.starts(set(new).difference(late)), **topics.ends(late, committed=True)}
+        return {part: found[part] for part in new}
+
+    def _knows(self, sinks: Sinks, topic: str) -> bool:
+        """Whether all partitions that the topic had at first are in the stream: partition 0 comes last."""
+        with open_store(sinks.path) as store:
+            found = store.producer(Part(topic, 0).producer)
+        return found is not None and found.checkpoint is not None
+
+    def _unknown(self, sinks: Sinks, topic: TopicState) -> list[Part]:
+        with open_store(sinks.path) as store:
+            infos = {part: store.producer(part.producer) for part in topic.parts}
+        return [part for part, info in infos.items() if info is None or info.checkpoint is None]
+
+    def _open(
+        self, sinks: Sinks, topics: Topics, known: dict[str, TopicState], readers: Readers, part: Part
+    ) -> PartitionReader:
+        """Takes a partition over. One that was added to the topic gets its start first."""
+        with open_store(sinks.path) as store:
+            info = store.producer(part.producer)
+        if info is None or info.checkpoint is None:
+            self._store_starts(sinks, topics, {part.topic: topics.describe(part.topic)})
+        feed = readers(part, partial(sinks.open, part.producer), known[part.topic].id)
+        feed.idle = info is not None and info.status is Status.IDLE
+        feed.wake()  # until its end is reached again
+        return feed
+
+
+def with_append_time(topics: Topics, names: Sequence[str]) -> list[str]:
+    """Those of the topics whose messages the brokers stamp."""
+    return [name for name in names if topics.setting(name, _STAMPED_BY) == "LogAppendTime"]
+
+
+def client_settings(
+    adapter: type, options: Mapping[str, Any] | None, more: Mapping[str, str], *others: str
+) -> dict[str, Any]:
+    """The settings of the client among the arguments of an adapter, whose other ones begin with ``others``."""
+    for name in more:
+        if not name.startswith((PREFIX, *others)):
+            known = [one for one in inspect.signature(adapter).parameters if one != "more"]
+            raise unknown_option(name, known, f"{adapter.__name__} has no argument {name!r}.")
+    return {**(options or {}), **{name: value for name, value in more.items() if name.startswith(PREFIX)}}
+
+
+_STAMPED_BY = "message.timestamp.type"
+_CONSUMER_DEFAULTS = {"topic.metadata.refresh.interval.ms": 30_000, "session.timeout.ms": 10_000}
+_CONSUMER = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "partition.assignment.strategy": "cooperative-sticky",
+}
+
+
+def _without_users(servers: str) -> str:
+    if "@" not in servers:
+        return servers
+    raise InvalidOptionError(
+        "servers has a user or a password before '@'. Addresses are printed and logged, so they must not contain "
+        "secrets. Give sasl.username and sasl.password as options of the client. (The address is not shown.)",
+        option="servers",
+    )
+
+
+def _names(topics: str) -> list[str]:
+    names = [name.strip() for name in topics.split(",") if name.strip()]
+    if names:
+        return names
+    raise InvalidOptionError(
+        f"topics={topics!r} names no topic. Write their names, with commas between them.", option="topics", value=topics
+    )
+
+
+def _topics(servers: str, options: Mapping[str, Any]) -> Topics:
+    """Asks the brokers with a client of its own, whose errors of connections say why a question has failed."""
+    told = Told()
+    admin = made("admin", {**options, "error_cb": told})
+
+    def failed(error: Any, what: str) -> KafkaUnavailableError:
+        admin.poll(0)
+        return unavailable(servers, told.last or error, what)
+
+    return Topics(admin, failed, servers, REQUEST_SECONDS)

@@ -1,0 +1,159 @@
+"""KafkaWatch: an adapter that derives bounds from topics of Kafka, and leaves their messages where they are."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, StreamNotFoundError
+from spark_rowtime.kafka.avro import REGISTRY, avro_records, registry_settings
+from spark_rowtime.kafka.decoding import function_named, json_record
+from spark_rowtime.kafka.message_floors import message_floor
+from spark_rowtime.kafka.partition_watch import PartitionWatch, UnreadPartition
+from spark_rowtime.kafka.times import time_reader
+from spark_rowtime.kafka.topic_adapter import (
+    APPEND_TIME,
+    ROWS,
+    Readers,
+    TopicAdapter,
+    client_settings,
+    with_append_time,
+)
+from spark_rowtime.kafka.topics import Part, Topics
+from spark_rowtime.kafka.watermarks import FORMATS
+from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Store
+from spark_rowtime.stream import createStream
+from spark_rowtime.types.arguments import to_choice
+from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.timestamps import to_interval, to_required_interval, wall_clock
+
+EVERY = "10 seconds"
+WATCHED_SCHEMA = (
+    "rowtime TIMESTAMP NOT NULL, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, "
+    "value BINARY"
+)
+"""The schema of a stream of bounds that is made for a watch: what a query keeps of a late row."""
+
+
+def create_watched(path: str) -> None:
+    """Creates a stream of bounds at ``path`` if there is none. One that is there may have other columns."""
+    try:
+        open_store(path).close()
+    except StreamNotFoundError:
+        createStream(path, WATCHED_SCHEMA, existOk=True)
+
+
+class KafkaWatch(TopicAdapter):
+    """An adapter that derives bounds with cuts from topics of Kafka. Needs the pip extra ``kafka``.
+
+    The messages stay in their topics, and a query reads them with Spark's Kafka source and ``rt.punctuate``. The stream
+    gets bounds alone, each with the offsets that it follows. Each partition is a producer, named like ``orders-0``, and
+    its offset is the checkpoint of this producer. Several hosts of one stream share the partitions, as those of
+    ``KafkaFeed`` do.
+
+    A message without a time, or with one further ahead than the stream's ``maxAhead``, promises nothing; the log names
+    the first one of each partition. Late rows are found, counted and kept by the query. The stream must exist;
+    ``rowtime watch`` and ``rt.punctuate(watch=...)`` create it.
+
+    Args:
+        servers: The addresses of the brokers, such as "broker:9092", with commas.
+        topics: The names of the topics, with commas.
+        bounds: Where bounds come from. "rows": from times of messages in order per partition, or from ``lateness``.
+            "append-time": from the brokers' clock; no message is read. "resolved", "ticdc", or a function, also as
+            ``module:function``: as for ``KafkaFeed``.
+        rowtime: The field with the time, in a nested record with points; "kafka.timestamp": the time of the message.
+        timeUnit: The unit of the field, as for ``KafkaFeed``.
+        decoder: "json" or "avro".
+        lateness: With ``bounds="rows"``, an interval: how far a message may lie below the largest one of its partition.
+        delay: An interval: how long after its time a message may be seen in the topic, with the difference of the
+            clocks of this host and of the brokers. So a partition that was read to its end at noon promises noon less
+            this delay, also where nothing ever comes; behind an open transaction it promises nothing. It is your
+            declaration: a message that breaks it is late. None: a partition where nothing comes promises nothing. With
+            ``bounds="append-time"`` it is needed, unless the brokers stamp the messages: then it is 1 minute.
+        every: An interval: a partition sends a bound at most so often.
+        idle: An interval, as for ``KafkaFeed``. It is of no account with ``delay``.
+        start: Where a topic begins that the stream does not know: "earliest" or "latest".
+        lost: "fail" or "skip", as for ``KafkaFeed``.
+        untilEnd: If True, the watch ends once it has followed what its partitions had when they were assigned.
+        options: Options of the client under their own names, as for ``KafkaFeed``.
+        more: The same as keywords, with ``kafka.`` before their names; and ``registry.url`` and others.
+
+    Raises:
+        KafkaUnavailableError: No broker can be reached, or it refuses this client.
+        KafkaTopicError: A topic does not exist, or was deleted and created again.
+        DataLostError: Retention has removed messages that were not read.
+        UnknownOptionError: There is no such option.
+        InvalidOptionError: An option has a value that cannot be used.
+        ExtraNotInstalledError: The pip extra is missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        servers: str,
+        topics: str,
+        bounds: Any = ROWS,
+        rowtime: str = ROWTIME,
+        timeUnit: str | None = None,
+        decoder: str = "json",
+        lateness: str | None = None,
+        delay: str | None = None,
+        every: str = EVERY,
+        idle: str | None = None,
+        start: str = "earliest",
+        lost: str = "fail",
+        untilEnd: bool = False,
+        options: Mapping[str, Any] | None = None,
+        **more: str,
+    ) -> None:
+        client = client_settings(KafkaWatch, options, more, REGISTRY)
+        super().__init__(
+            servers=servers, topics=topics, start=start, lost=lost, idle=idle, untilEnd=untilEnd, client=client
+        )
+        self._bounds = bounds if bounds in (ROWS, APPEND_TIME, *FORMATS) else function_named(bounds, "bounds")
+        if lateness is not None and self._bounds != ROWS:
+            raise InvalidOptionError(
+                "lateness is for bounds='rows': otherwise bounds come from messages, or from the brokers' clock. Leave "
+                "one of the two out.",
+                option="lateness",
+            )
+        self._rowtime, self._unit = rowtime, timeUnit
+        time_reader(timeUnit)  # raises an error for a unit that is not known
+        self._lateness = to_interval(lateness, "lateness") or 0
+        self._delay, self._every = to_interval(delay, "delay"), to_required_interval(every, "every") / 1e6
+        self._avro, self._registry = to_choice(decoder, "decoder", "json", "avro") == "avro", registry_settings(more)
+        self.reads = self._bounds != APPEND_TIME
+        self.sinkOptions = {"onLate": "reject", "lease": None, "rowsImplyBounds": False}
+
+    def _readers(self, store: Store) -> Readers:
+        max_ahead = store.settings.maxAhead
+        records = avro_records(self._registry) if self._avro else json_record
+        bounds = self._bounds if self.reads else ROWS
+        floor = message_floor(bounds, records, self._rowtime, self._unit, self._lateness)
+        kind = PartitionWatch if self.reads else UnreadPartition
+
+        def ceiling() -> int | None:
+            return None if max_ahead is None else wall_clock() + max_ahead
+
+        def reader(part: Part, open_sink: Callable[[], StreamSink], _: str) -> PartitionWatch:
+            return kind(part, open_sink, floor, self._every, ceiling)
+
+        return reader
+
+    def _stamped(self, topics: Topics) -> list[str]:
+        if self.reads and self._delay is None:
+            return []
+        found: list[str] = []
+        with suppress(KafkaUnavailableError):  # without the right to read settings, this host's clock is taken
+            found = with_append_time(topics, self._topics)
+        if self._delay is None and len(found) == len(self._topics):
+            self._delay = to_required_interval("1 minute", "delay")
+        if self._delay is None:
+            raise InvalidOptionError(
+                "bounds='append-time' reads no message, so delay must say how long after its time a message may be "
+                "seen in the topic: delay='5 minutes'. Only where the brokers stamp the messages "
+                "(message.timestamp.type=LogAppendTime) it may be left out.",
+                option="delay",
+            )
+        return found

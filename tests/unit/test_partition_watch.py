@@ -1,0 +1,107 @@
+"""PartitionWatch and BrokerClock: what the messages and the brokers of a watched topic promise."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit_support import new_stream
+
+import spark_rowtime as rt
+from spark_rowtime.kafka.broker_clock import BrokerClock
+from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.cuts import CutFloors
+from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.partition_watch import PartitionWatch, UnreadPartition
+from spark_rowtime.kafka.topics import Newest, Part
+from spark_rowtime.store import open_store
+
+PART, NOON = Part("orders", 0), 1_767_614_400_000_000
+
+
+def sink(path: str) -> rt.StreamSink:
+    return rt.openSink(path, producer=PART.producer, lease=None, rowsImplyBounds=False)
+
+
+def floor_of(message: Any) -> int | None:
+    """The value of a message is its floor, in microseconds after noon."""
+    if message.value == "bad":
+        raise MalformedError("it is bad")
+    return None if message.value is None else NOON + int(message.value)
+
+
+def messages(*values: Any, start: int = 0) -> list[Any]:
+    return [
+        SimpleNamespace(value=value, offset=lambda at=at: at, leader_epoch=lambda: None)
+        for at, value in enumerate(values, start)
+    ]
+
+
+@pytest.fixture
+def path() -> str:
+    path = new_stream()
+    with sink(path) as starts:
+        starts.flush(checkpoint=Checkpoint("id", 0).text())
+        starts.abandon()
+    return path
+
+
+def opened(path: str, kind: type[PartitionWatch] = PartitionWatch) -> PartitionWatch:
+    return kind(PART, lambda: sink(path), floor_of, 10.0, lambda: NOON + 1000)
+
+
+def floor(path: str, end: int) -> int | None:
+    """The bound, in microseconds after noon, of a query that has read up to ``end``."""
+    with open_store(path) as store:
+        found = CutFloors(store).floorAt(store.head().seq, {"orders": {0: end}})
+    return None if found is None else found - NOON
+
+
+def test_follows(path: str) -> None:
+    """A commit has the strongest bound that anything before its offset promises; also after a restart."""
+    watch = opened(path)
+    watch.take(messages(5, 3, None, "bad", 9999, 4))
+    assert not watch.due(watch.committed_at + 9), "it sends a bound at most so often"
+    assert watch.due(watch.committed_at + 11)
+    watch.flush()
+    assert (floor(path, 6), floor(path, 5)) == (5, None)
+    watch.take(messages(5, 3, 20, start=4))
+    watch.take(messages(30, start=7))
+    watch.drop()
+    again = opened(path)
+    assert again.next == 6, "what was not committed is taken again"
+    again.take(messages(20, 30, start=6))
+    again.flush()
+    again.drop()
+    assert (floor(path, 8), floor(path, 7)) == (30, 5)
+
+
+def test_a_partition_that_is_not_read_follows_the_ends_that_the_brokers_name(path: str) -> None:
+    watch = opened(path, UnreadPartition)
+    assert watch.may_be_quiet
+    assert not watch.at_end, "nobody has been asked"
+    assert watch.reaches(7)
+    watch.promise(rt.RowtimeBound.fromFloor(NOON + 50))
+    watch.flush()
+    assert watch.reaches(4), "an election has truncated it"
+    assert watch.position == 7
+    watch.drop()
+    assert (floor(path, 7), floor(path, 6)) == (50, None)
+
+
+@given(
+    ahead=st.integers(-10_000_000, 10_000_000),
+    steps=st.lists(st.tuples(st.integers(1, 5_000_000), st.integers(0, 1_000_000), st.booleans()), max_size=20),
+)
+def test_never_ahead(ahead: int, steps: list[tuple[int, int, bool]]) -> None:
+    """Once a message has come between two questions, the result is not after the leader's time."""
+    clock, local, end, known = BrokerClock(), NOON, 0, False
+    for number, (pause, answer, comes) in enumerate(steps):
+        before, local = local, local + pause
+        newest = Newest(end - 1, before - ahead) if end else None
+        if comes:
+            newest, end, known = Newest(end, before + pause // 2 - ahead), end + 1, known or number > 0
+        asked, local = local, local + answer
+        found = clock.at(PART, end, newest, asked, local)
+        assert found <= asked - ahead if known else found == asked
