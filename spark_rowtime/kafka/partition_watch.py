@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.errors import CutRegressionError
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.message_floors import Floor
@@ -31,7 +32,9 @@ class PartitionWatch(PartitionReader):
         super().__init__(part, open_sink, every)
         self._floor_of, self._ceiling = floor, ceiling
         self._floor = 0
-        """The strongest promise that is not committed."""
+        """The strongest promise that was made."""
+        self._cut = 0
+        """The offset below which no cut may lie, where a partition was truncated."""
         self._told = False
 
     def take(self, messages: list[Any]) -> None:
@@ -49,13 +52,21 @@ class PartitionWatch(PartitionReader):
     def flush(self) -> None:
         """Commits the bound with the offset that it follows."""
         if self._promised:
-            cut = {self.part.topic: {self.part.number: self.position}}
-            topic_ids = {self.part.topic: self.topic_id}
-            self.sink.sendRowtimeBound(RowtimeBound.fromFloor(self._floor), cut=cut, topicIds=topic_ids)
+            try:
+                self._send_with_cut()
+            except CutRegressionError as error:  # the partition was truncated, and lost="skip" goes on
+                self._cut = error.values["said"]
+                self._send_with_cut()
         super().flush()
 
     def _send_bound(self, bound: RowtimeBound) -> None:
         self._floor = max(self._floor, bound.floor)
+
+    def _send_with_cut(self) -> None:
+        topic, number = self.part
+        cut = {topic: {number: max(self.position, self._cut)}}
+        bound = RowtimeBound.fromFloor(self._floor)
+        self.sink.sendRowtimeBound(bound, cut=cut, topicIds={topic: self.topic_id})
 
     def _promised_by(self, message: Any, ceiling: int | None) -> int:
         """The floor of later messages; 0 if this one promises nothing."""
@@ -100,6 +111,9 @@ class UnreadPartition(PartitionWatch):
     def may_be_quiet(self) -> bool:
         """The brokers are always asked."""
         return True
+
+    def take(self, messages: list[Any]) -> None:
+        """Does nothing: a message that has come before the client was told to pause says nothing of its time."""
 
     def reaches(self, end: int) -> bool:
         """Goes to ``end``, since nothing has to be read before it."""

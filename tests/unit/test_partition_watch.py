@@ -77,10 +77,22 @@ def test_follows(path: str) -> None:
     assert (floor(path, 8), floor(path, 7)) == (30, 5)
 
 
+def test_a_partition_that_was_truncated_has_its_next_bound_behind_its_last_cut(path: str) -> None:
+    watch = opened(path)
+    watch.take(messages(1, 2, 3, 4))
+    watch.flush()
+    watch.go_on_at(2)
+    watch.take(messages(8, start=2))
+    watch.flush()
+    watch.drop()
+    assert (floor(path, 3), floor(path, 4)) == (None, 8)
+
+
 def test_a_partition_that_is_not_read_follows_the_ends_that_the_brokers_name(path: str) -> None:
     watch = opened(path, UnreadPartition)
     assert watch.may_be_quiet
     assert not watch.at_end, "nobody has been asked"
+    watch.take(messages(900))
     assert watch.reaches(7)
     watch.promise(rt.RowtimeBound.fromFloor(NOON + 50))
     watch.flush()
