@@ -26,7 +26,7 @@ class Nowhere:
 @pytest.mark.long
 def test_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("confluent_kafka")
-    monkeypatch.setattr("spark_rowtime.kafka.feed.REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr("spark_rowtime.kafka.topic_adapter.REQUEST_SECONDS", 1.0)
     with pytest.raises(rt.KafkaUnavailableError, match=f"{NOBODY}.*whether they run") as failed:
         read(Nowhere(), tmp_path / "s", "orders")
     assert failed.value.values["servers"] == NOBODY
@@ -158,7 +158,7 @@ def secure(kafka: Any, password: str, **more: str) -> dict[str, Any]:
 def test_a_password_is_in_no_log_no_error_and_no_stream(
     kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_rowtime.kafka.feed.REQUEST_SECONDS", 2.0)
+    monkeypatch.setattr("spark_rowtime.kafka.topic_adapter.REQUEST_SECONDS", 2.0)
     topic, wrong, texts = kafka.topic(partitions=1), "wrong-0815", []
     kafka.send(topic, [message(0)])
     with caplog.at_level(logging.DEBUG):
