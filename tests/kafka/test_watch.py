@@ -90,6 +90,7 @@ def test_append_time_reads_no_message(kafka: Any, tmp_path: Path, caplog: pytest
     assert caplog.messages == []
 
 
+@pytest.mark.long
 def test_the_brokers_stamps_need_no_delay_to_be_given(kafka: Any, tmp_path: Path) -> None:
     topic, path = kafka.topic(partitions=1, message_timestamp_type="LogAppendTime"), tmp_path / "bounds"
     kafka.send(topic, [message(0)])
