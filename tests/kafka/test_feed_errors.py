@@ -27,7 +27,7 @@ class Nowhere:
 def test_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("confluent_kafka")
     monkeypatch.setattr("spark_rowtime.kafka.topic_adapter.REQUEST_SECONDS", 1.0)
-    with pytest.raises(rt.KafkaUnavailableError, match=f"{NOBODY}.*whether they run") as failed:
+    with pytest.raises(rt.KafkaUnavailableError, match=f"{NOBODY}.*that they run") as failed:
         read(Nowhere(), tmp_path / "s", "orders")
     assert failed.value.values["servers"] == NOBODY
 
