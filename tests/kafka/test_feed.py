@@ -157,6 +157,7 @@ def test_times_of_messages_beyond_the_year_9999(kafka: Any, tmp_path: Path) -> N
     kafka.send(topic, [{**message(n), "timestamp": millis} for n, millis in enumerate(sent)])
     kafka.send(topic, [{"value": "no JSON", "partition": 0, "timestamp": largest}])
     kept = str(tmp_path / "malformed")
+    rt.createStream(str(tmp_path / "s"), SCHEMA, maxAhead=None)
     assert read(kafka, tmp_path / "s", topic, rowtime="kafka.timestamp", malformed=kept) == [0, 1]
     found = rows(kept).to_pylist()
     assert [(row["offset"], row["sent"]) for row in found] == [(n, None) for n in (2, 3, 4, 5)]

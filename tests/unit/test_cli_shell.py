@@ -16,7 +16,7 @@ from spark_rowtime.store import check_store, copy_store
 from tests.unit.test_cli_output import on_a_terminal, rowtime
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, name STRING, note STRING"
-SHOWS_NOTHING = {"adopt", "create", "rename", "delete", "run", "drain", "serve", "wait"}
+SHOWS_NOTHING = {"adopt", "create", "rename", "delete", "run", "watch", "drain", "serve", "wait"}
 """Commands that print nothing about a stream: their result is the exit code, or a log, or a page."""
 
 
