@@ -13,11 +13,12 @@ from spark_rowtime.bounds.key_order import declares_keys, weakest_known
 from spark_rowtime.bounds.topic_cut import TopicCut, merged
 from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import NEW_STREAM, REJECTED_BYTES, LastSeen, Position, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.base import NEW_STREAM, REJECTED_BYTES, Position, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.query_account import query_names
+from spark_rowtime.store.record import LastSeen, ProducerInfo
 from spark_rowtime.store.retention import checkpoint_gone, lost
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.html import html_facts, html_table

@@ -10,8 +10,8 @@ from spark_rowtime.diagnosis.stream_causes import finding_of
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import ProducerInfo
 from spark_rowtime.store.query_account import QUERY_PRODUCER, QueryAccount
+from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.timestamps import END
 
 

@@ -5,9 +5,10 @@ from typing import Self
 
 from spark_rowtime.bounds.clock import COUNTING, Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_known
-from spark_rowtime.store.base import READER, WRITER, Account, LastSeen, ProducerInfo, Store, StreamSettings
+from spark_rowtime.store.base import READER, WRITER, Account, Store, StreamSettings
 from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.query_account import QueryAccount
+from spark_rowtime.store.record import LastSeen, ProducerInfo
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import logging
 import re
 
-from spark_rowtime.store.base import ProducerInfo, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.arguments import nearest
 
 _NUMBER = re.compile(r"\d+")

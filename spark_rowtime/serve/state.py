@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from spark_rowtime.admin.description import described, show_bound, show_settings, warnings
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.store.base import LastSeen, ProducerInfo, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.current_state import clock_now
 from spark_rowtime.store.held_back import rows_held_back
+from spark_rowtime.store.record import LastSeen, ProducerInfo
 from spark_rowtime.stream import StreamInfo, read_info, waits_for
 from spark_rowtime.types.schema import show_schema
 

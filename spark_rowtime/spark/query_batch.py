@@ -8,8 +8,8 @@ from typing import Self
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, ProducerFencedError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
-from spark_rowtime.store.base import ProducerInfo
 from spark_rowtime.store.query_account import QUERY_PRODUCER
+from spark_rowtime.store.record import ProducerInfo
 
 _POSITION = {"stream", "seq"}
 """Keys of a position in the rows of a stream, among the offsets of any sources."""

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Event, Status, StreamClock
+from spark_rowtime.bounds.clock import Event, StreamClock
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.members import Members, SortedMembers
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
+from spark_rowtime.store.record import LastSeen, ProducerInfo
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -169,36 +170,6 @@ class Receipt:
     seq: int
     floor: int | None
     rejected: tuple[Rejected, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerInfo:
-    """A producer as the catalog records it. ``floor`` is in microseconds; rows received = accepted + rejected."""
-
-    name: str
-    status: Status
-    epoch: int
-    floor: int | None
-    accepted: int
-    rejected: int
-    number: int
-    checkpoint: str | None
-    declaration: str
-    """What openSink declared about this producer's order (rowsImplyBounds, lateness, kSort), as JSON."""
-    disorder: str
-    """The state of the producer's disorder, as JSON; empty if none is kept."""
-
-
-class LastSeen(NamedTuple):
-    """When a producer was last seen, in microseconds of uptime, and its lease.
-
-    ``unseen``: since its last commit or renewal. ``silent``: since it last sent a row or a new bound, or joined.
-    ``lease`` is that of ``attach``; None: it has none.
-    """
-
-    unseen: int
-    silent: int
-    lease: int | None
 
 
 @dataclass(frozen=True, slots=True)

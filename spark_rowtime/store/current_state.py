@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from spark_rowtime.bounds.clock import Detached, Status, StreamClock
-from spark_rowtime.store.base import ProducerInfo, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.record import ProducerInfo
 
 
 def clock_now(store: Store) -> tuple[StreamClock, dict[str, Status]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.base import Position, Staged, StreamSettings
-from spark_rowtime.store.page import ProducerRecord
+from spark_rowtime.store.record import ProducerRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Ledger: what attach, expect, renew, expire, commit, reject, leave, detach and close do to a stream of any store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from spark_rowtime.bounds.bound import stronger
-from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Idled, Joined, Left, Sent, Status
+from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status
 from spark_rowtime.bounds.members import COUNTING, Members, ProducerClock, SortedMembers, place
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
@@ -19,8 +19,9 @@ from spark_rowtime.store.admission import (
 )
 from spark_rowtime.store.base import REJECTS_ONLY, Commit, Head, Receipt, Rejected, Renewal, Staged, StreamSettings
 from spark_rowtime.store.limits import Cuts, Limits, cut_off, fitting
-from spark_rowtime.store.page import WAITED_FOR, Page, ProducerRecord
+from spark_rowtime.store.page import Page
 from spark_rowtime.store.reach import Reach
+from spark_rowtime.store.record import WAITED_FOR, ProducerRecord, overdue
 from spark_rowtime.types.timestamps import END
 
 
@@ -226,23 +227,6 @@ class Ledger:
         rows = last.rows + (train.rows if train else 0)
         self._page.append(event, Head(last.seq + 1, floor, self.clock.largest, rows), train)
         record.tick(self._members.get(record.name), GONE.get(type(event), Status.ATTACHED))
-
-
-def overdue(
-    records: Iterable[ProducerRecord], now: int, idle_timeout: int | None
-) -> list[tuple[Event, ProducerRecord]]:
-    """Returns the events that are due for attached producers, in the order in which they are logged.
-
-    The order does not depend on that of ``records``. The producer with the lowest floor expires last.
-    Otherwise, when all expire at once, the last one left would advance the bound alone.
-    """
-    found: list[tuple[Event, ProducerRecord]] = []
-    for record in records:
-        if record.lease is not None and now > record.seen + record.lease:
-            found.append((Detached(record.name), record))
-        elif idle_timeout is not None and record.status is Status.ATTACHED and now > record.sent + idle_timeout:
-            found.append((Idled(record.name), record))
-    return sorted(found, key=lambda pair: (-(pair[1].floor or 0), pair[1].name))
 
 
 class _PageMembers(Members):

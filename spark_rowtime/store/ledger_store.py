@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.clock import Event
 from spark_rowtime.bounds.topic_cut import TopicCut
-from spark_rowtime.store.base import Commit, ProducerInfo, Receipt, Rejected, Renewal, Store
+from spark_rowtime.store.base import Commit, Receipt, Rejected, Renewal, Store
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.limits import Cuts, Limits, cut
-from spark_rowtime.store.page import ProducerRecord
+from spark_rowtime.store.record import ProducerInfo, ProducerRecord
 from spark_rowtime.store.views import rejected_table
 
 Result = TypeVar("Result")

@@ -30,9 +30,7 @@ from spark_rowtime.store.base import (
     Collected,
     Commit,
     Head,
-    LastSeen,
     Position,
-    ProducerInfo,
     ReaderInfo,
     Receipt,
     Rejected,
@@ -46,7 +44,8 @@ from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
-from spark_rowtime.store.page import Page, ProducerRecord
+from spark_rowtime.store.page import Page
+from spark_rowtime.store.record import LastSeen, ProducerInfo, ProducerRecord
 from spark_rowtime.store.rejection_rules import Old, going, marked
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading

@@ -1,84 +1,14 @@
-"""Page: one transaction on one stream, as the ledger sees it; and the record that a stream has of a producer."""
+"""Page: one transaction on one stream, as the ledger sees it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
 from typing import Protocol
 
-from spark_rowtime.bounds.clock import Event, ProducerClock, Status
+from spark_rowtime.bounds.clock import Event, ProducerClock
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import Head, LastSeen, ProducerInfo, Rejected, Staged
-from spark_rowtime.types.timestamps import END
-
-ATTACHED = (Status.ATTACHED, Status.IDLE)
-"""The producers that are attached, idle or not."""
-WAITED_FOR = (Status.EXPECTED, *ATTACHED)
-"""The producers that the clock knows."""
-
-
-@dataclass(slots=True)
-class ProducerRecord:
-    """Everything that a stream knows of a producer, apart from its keys. Times are in microseconds of uptime."""
-
-    name: str
-    status: Status = Status.LEFT
-    floor: int | None = None
-    lease: int | None = None
-    seen: int = 0
-    sent: int = 0
-    let_go: bool = False
-    """Whether it was detached by hand."""
-    epoch: int = 0
-    accepted: int = 0
-    rejected: int = 0
-    number: int = 0
-    checkpoint: str | bytes | None = None
-    """Bytes: what a store has in place of a large checkpoint that it has not read."""
-    declaration: str = ""
-    disorder: str = ""
-    holder: str = ""
-    receipt_seq: int = 0
-    receipt_floor: int | None = None
-
-    def copy(self) -> "ProducerRecord":
-        """Returns another object with the same values, as ``replace`` does, in a fraction of the time."""
-        return ProducerRecord(*_VALUES(self))
-
-    @property
-    def attached(self) -> bool:
-        """Whether the producer is attached, idle or not."""
-        return self.status in ATTACHED
-
-    @property
-    def clock(self) -> ProducerClock | None:
-        """The producer's state in the clock; None if the clock does not know it."""
-        return ProducerClock(self.status, self.floor) if self.status in WAITED_FOR else None
-
-    def tick(self, clock: ProducerClock | None, gone: Status) -> None:
-        """Takes over the producer's state from the clock. ``gone`` is its status if the clock no longer has it."""
-        self.status = clock.status if clock else gone
-        gone_at = END if gone is Status.COMPLETE else self.floor
-        self.floor = clock.floor if clock else gone_at
-        if clock:
-            self.let_go = False
-
-    @property
-    def info(self) -> ProducerInfo:
-        """What the store says of the producer, whose checkpoint has been read."""
-        assert not isinstance(self.checkpoint, bytes), "the checkpoint was not read"
-        return ProducerInfo(
-            self.name, self.status, self.epoch, self.floor, self.accepted, self.rejected, self.number, self.checkpoint,
-            self.declaration, self.disorder,
-        )  # fmt: skip
-
-    def last_seen(self, now: int) -> LastSeen:
-        """Returns when the producer was last seen, at the uptime ``now``."""
-        return LastSeen(max(now - self.seen, 0), max(now - self.sent, 0), self.lease)
-
-
-_VALUES = attrgetter(*(field.name for field in fields(ProducerRecord)))
+from spark_rowtime.store.base import Head, Rejected, Staged
+from spark_rowtime.store.record import ProducerRecord
 
 
 class Page(Protocol):

@@ -13,8 +13,9 @@ from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.members import COUNTING, ProducerClock, SortedMembers, place
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.store.base import WRITER, Head, Rejected, Store
-from spark_rowtime.store.ledger import _PageMembers, overdue
-from spark_rowtime.store.page import Page, ProducerRecord
+from spark_rowtime.store.ledger import _PageMembers
+from spark_rowtime.store.page import Page
+from spark_rowtime.store.record import ProducerRecord, overdue
 from tests.store.streams import SECOND, NewStream, at, batch, seconds
 
 Result = TypeVar("Result")

@@ -36,7 +36,7 @@ from spark_rowtime.store.local.directory import building
 from spark_rowtime.store.local.seal import crc, intact, seal
 from spark_rowtime.store.local.segment import Location, SegmentReader, SegmentWriter
 from spark_rowtime.store.local.uptime import COPIED
-from spark_rowtime.store.page import ProducerRecord
+from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.widths import width_class
 
 _EVENT = f"INSERT INTO events VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)

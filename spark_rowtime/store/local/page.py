@@ -14,7 +14,8 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Stored
 from spark_rowtime.store.local.raised import raised
-from spark_rowtime.store.page import Page, ProducerRecord
+from spark_rowtime.store.page import Page
+from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import marked
 
 

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 from isal.isal_zlib import crc32
 
 from spark_rowtime.bounds.clock import COUNTING, ProducerClock, Status
-from spark_rowtime.store.base import ProducerInfo
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
-from spark_rowtime.store.page import ProducerRecord
+from spark_rowtime.store.record import ProducerInfo, ProducerRecord
 from spark_rowtime.types.short_repr import short_repr
 
 LARGE_CHECKPOINT = 1024

@@ -23,9 +23,7 @@ from spark_rowtime.store.base import (
     Collected,
     Commit,
     Head,
-    LastSeen,
     Position,
-    ProducerInfo,
     ReaderInfo,
     Receipt,
     Rejection,
@@ -35,7 +33,7 @@ from spark_rowtime.store.base import (
 )
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.ledger import Ledger, overdue
+from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore, Result
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
@@ -52,7 +50,7 @@ from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segm
 from spark_rowtime.store.local.spans import all_there, slices_between
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
-from spark_rowtime.store.page import ProducerRecord
+from spark_rowtime.store.record import LastSeen, ProducerInfo, ProducerRecord, overdue
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table

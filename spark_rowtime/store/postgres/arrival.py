@@ -11,7 +11,6 @@ import psycopg
 from spark_rowtime.errors import RowtimeError, StoreUnavailableError
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.history import History, KeptRejection, LoggedEvent
-from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.postgres import copies, cuts, records, trains
 from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.connection import Connection, run
@@ -20,6 +19,7 @@ from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.tables import lock_tables
+from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.widths import width_class
 
 PORTION_EVENTS = 256

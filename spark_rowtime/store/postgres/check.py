@@ -9,11 +9,11 @@ import pyarrow as pa
 from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, Status, StreamClock
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, StoreCorruptError
-from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.postgres import cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Statement, gone
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.store import PostgresStore, at_once
+from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.widths import width_class
 

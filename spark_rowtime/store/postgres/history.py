@@ -18,12 +18,12 @@ from spark_rowtime.store.history import (
     KnownReader,
     LoggedEvent,
 )
-from spark_rowtime.store.page import ProducerRecord
 from spark_rowtime.store.postgres import accounts, cuts, heads, records, rejections, trains
 from spark_rowtime.store.postgres.connection import gone, run
 from spark_rowtime.store.postgres.database import open_postgres
 from spark_rowtime.store.postgres.store import PostgresStore, at_once
 from spark_rowtime.store.postgres.uptime import moment
+from spark_rowtime.store.record import ProducerRecord
 
 PORTION_EVENTS = 256
 """How many events are read, with the bytes of their trains, at a time."""

@@ -25,9 +25,7 @@ from spark_rowtime.store.base import (
     Collected,
     Commit,
     Head,
-    LastSeen,
     Position,
-    ProducerInfo,
     ReaderInfo,
     Receipt,
     Rejected,
@@ -38,7 +36,7 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.holders import Holders
-from spark_rowtime.store.ledger import Ledger, overdue
+from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.postgres import (
@@ -69,6 +67,7 @@ from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.removal import Access, Collector
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
+from spark_rowtime.store.record import LastSeen, ProducerInfo, overdue
 from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
 from spark_rowtime.store.settings import settings_of, settings_text
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
