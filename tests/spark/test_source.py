@@ -189,12 +189,12 @@ VALUES = [
         [{"k": "a", "v": [(1, [decimal.Decimal("1.25"), None])]}, None],
     ),
     (
-        datetime.datetime(9999, 12, 31, 23, 59, 59, 0, UTC), False, 127, 32767, 2**31 - 1, 2**63 - 1, float("inf"),
+        datetime.datetime(2024, 12, 31, 23, 59, 59, 0, UTC), False, 127, 32767, 2**31 - 1, 2**63 - 1, float("inf"),
         float("-inf"), "", b"", datetime.date(9999, 12, 31), datetime.datetime(9999, 12, 31, tzinfo=UTC),
         datetime.datetime(1, 1, 1), decimal.Decimal(-9999999999), decimal.Decimal("-0.000000000000000001"), [], [],
         {"x": None, "y": ""}, [],
     ),
-    (datetime.datetime(9999, 12, 31, 23, 59, 59, 1, UTC), *[None] * 3, 0, *[None] * 14),
+    (datetime.datetime(2024, 12, 31, 23, 59, 59, 1, UTC), *[None] * 3, 0, *[None] * 14),
 ]  # fmt: skip
 
 
