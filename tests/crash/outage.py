@@ -16,7 +16,7 @@ class Outage:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder = folder.resolve()
         self._paths: dict[int, Path] = {}
         self.bytes: dict[str, int] = {}
         """How far each file, by name, is synced."""
@@ -33,11 +33,12 @@ class Outage:
 
         return watched
 
-    def _open(self, fd: int, path: Any, *_: Any) -> None:
-        if self._folder in Path(path).parents or Path(path) == self._folder:
-            self._paths[fd] = Path(path)
-            if not Path(path).is_dir():
-                self.bytes.setdefault(Path(path).name, 0)
+    def _open(self, fd: int, *_: Any) -> None:
+        path = Path(f"/proc/self/fd/{fd}").readlink()  # it may have been opened relative to a folder
+        if self._folder in path.parents or path == self._folder:
+            self._paths[fd] = path
+            if not path.is_dir():
+                self.bytes.setdefault(path.name, 0)
 
     def _close(self, _: None, fd: int) -> None:
         self._paths.pop(fd, None)
