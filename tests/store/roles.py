@@ -16,6 +16,12 @@ def blocks() -> tuple[str, str]:
     return makes, gives
 
 
+def row_security() -> str:
+    """The statements of the guide that bind producers to logins."""
+    (found,) = re.findall(r"```sql\n(ALTER TABLE rowtime.producers ENABLE.*?)```", GUIDE.read_text(), re.DOTALL)
+    return str(found)
+
+
 def make_database(server: PostgresServer, name: str) -> str:
     """Makes a database that ``dba_NAME`` owns, with the stream ``orders`` and the guide's roles. Returns the owner.
 

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store import open_store
+from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.base import HOST, READER, WRITER, Store
 from tests.postgresserver import PostgresServer
-from tests.store.roles import SCHEMA, make_database
+from tests.store.roles import SCHEMA, make_database, row_security, run
 from tests.store.streams import place
 from tests.streams import send
 
@@ -150,3 +150,31 @@ def test_who_has_no_role_learns_nothing(postgres: PostgresServer, database: str)
     postgres.execute("CREATE ROLE nobody_shared LOGIN")
     with pytest.raises(rt.StoreUnavailableError, match="permission denied for database"):
         rt.describeStream(postgres.url("orders", user="nobody_shared", database=database))
+
+
+def test_a_writer_sends_as_nobody_who_has_a_login(postgres: PostgresServer) -> None:
+    """With the row security of the guide. Each goes on through many eras, takes over its own, and notes what ended."""
+    owner = make_database(postgres, "bound")
+    run(postgres, row_security(), "bound", owner)
+    ann, bob = (f"writer_{who}_bound" for who in ("ann", "bob"))
+    path = {user: postgres.url("orders", user=user, database="bound") for user in (ann, bob, owner)}
+    with rt.openSink(path[ann], producer=ann, lease=None) as own, rt.openSink(path[bob], producer="free") as free:
+        for n in range(70):
+            send(own, (f"10:{n // 2:02d}", n))
+            send(free, (f"10:{n // 2:02d}", n))
+        with pytest.raises(rt.StoreUnavailableError, match="violates row-level security"):
+            rt.openSink(path[bob], producer=ann)
+        with postgres.connect(user=bob, database="bound") as attacker:
+            for statement in (
+                f"INSERT INTO rowtime.events SELECT stream, seq + 1, 'sent', '{ann}', 0, 0, 0, 0, 0 FROM rowtime.heads",
+                f"UPDATE rowtime.producers SET floor = 0 WHERE name = '{ann}'",
+                "UPDATE rowtime.events SET producer = 'free'",
+            ):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                    attacker.execute(statement)
+        send(own, ("11:00", 1), promise="11:00")
+    with rt.openSink(path[ann], producer=ann, lease=None) as own:
+        send(own, ("12:00", 1), promise="12:00")
+    with open_store(path[bob]) as writer:
+        assert writer.gc(age=0, force=True).rows > 0
+    assert check_store(path[bob]).damage == []

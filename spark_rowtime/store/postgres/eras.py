@@ -20,11 +20,12 @@ OF_MEMBERS = f"stream = %s AND era = {CURRENT} AND "
 _BEGIN = "SELECT rowtime.begin_era(%s, %s, %s)"
 FUNCTION = """
 CREATE OR REPLACE FUNCTION rowtime.begin_era(of_stream bigint, old_era bigint, new_era bigint)
-RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE rowtime.heads SET era = new_era WHERE stream = of_stream AND era = old_era;
     UPDATE rowtime.producers SET era = new_era WHERE stream = of_stream AND era = old_era
         AND status IN ('attached', 'idle', 'expected');
 $$;
+REVOKE ALL ON FUNCTION rowtime.begin_era FROM PUBLIC;
 CREATE OR REPLACE FUNCTION rowtime.require_era() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -38,6 +39,7 @@ CREATE OR REPLACE TRIGGER of_the_era AFTER UPDATE OF status ON rowtime.producers
     WHEN (OLD.status NOT IN ('attached', 'idle', 'expected') AND NEW.status IN ('attached', 'idle', 'expected'))
     EXECUTE FUNCTION rowtime.require_era();
 """
+"""An era changes rows of all producers, also where row security lets a writer change only its own."""
 
 
 def ends(seq: int, era: int, attached: int) -> bool:

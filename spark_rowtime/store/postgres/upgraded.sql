@@ -9,6 +9,7 @@ BEGIN
     EXECUTE format('ALTER FUNCTION rowtime.keep_reader OWNER TO %I', owner);
     EXECUTE format('ALTER FUNCTION rowtime.forget_reader OWNER TO %I', owner);
     EXECUTE format('ALTER FUNCTION rowtime.report_account OWNER TO %I', owner);
+    EXECUTE format('ALTER FUNCTION rowtime.begin_era OWNER TO %I', owner);
     FOR given IN
         SELECT known.relname AS its_table, acl.privilege_type AS what, CASE acl.grantee WHEN 0 THEN 'PUBLIC'
             ELSE quote_ident(pg_get_userbyid(acl.grantee)) END AS who
@@ -16,6 +17,9 @@ BEGIN
     LOOP
         IF given.its_table = 'heads' AND given.what IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') THEN
             EXECUTE format('GRANT %s ON rowtime.gates TO %s', given.what, given.who);
+        END IF;
+        IF given.its_table = 'heads' AND given.what = 'UPDATE' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION rowtime.begin_era TO %s', given.who);
         ELSIF given.its_table = 'readers' AND given.what = 'INSERT' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION rowtime.keep_reader, rowtime.forget_reader, '
                 'rowtime.report_account TO %s', given.who);
