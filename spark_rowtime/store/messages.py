@@ -8,7 +8,7 @@ import struct
 
 import pyarrow as pa
 
-from spark_rowtime.types.added_columns import added_names, with_columns, without_added
+from spark_rowtime.types.added_columns import added_names, has_added, with_columns, without_added
 from spark_rowtime.types.checks import is_valid
 
 _PREFIX_BYTES = 8
@@ -16,9 +16,8 @@ _PREFIX_BYTES = 8
 _HEADER, _NODES, _COMPRESSION = 2, 1, 3
 """The numbers of fields in Arrow's flatbuffers: ``header`` of a message, ``nodes`` and ``compression`` of a batch."""
 _CONTINUATION = 0xFFFFFFFF
-_START, _INT32, _UINT32 = struct.Struct("<IiI"), struct.Struct("<i"), struct.Struct("<I")
-_ENTRIES = struct.Struct("<6H")
-"""The size of a table's list of fields, that of the table, and the places of its first four fields."""
+_START, _INT32 = struct.Struct("<IiI"), struct.Struct("<i")
+_UINT16, _UINT32 = struct.Struct("<H"), struct.Struct("<I")
 
 
 def read_batch(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
@@ -34,7 +33,7 @@ def read_batch(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     rows = _read(message, schema)
     if not is_valid(rows):
         raise pa.ArrowInvalid("its bytes are not what its columns need")  # Arrow's own text may name a value
-    return rows
+    return with_columns(rows, schema)  # only now: nulls take memory for as many rows as there are
 
 
 def _require_plain(message: pa.Buffer) -> None:
@@ -47,14 +46,14 @@ def _require_plain(message: pa.Buffer) -> None:
 
 
 def _read(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    added = added_names(schema)
-    if not added:  # the message has at least the columns of schema, and Arrow does not read further ones
+    """Returns the rows with those columns of ``schema`` that the message has."""
+    if not has_added(schema):  # the message has at least the columns of schema, and Arrow does not read further ones
         return pa.ipc.read_record_batch(message, schema)
     nodes = len(_described(message)[0])
-    for columns in range(len(schema), len(schema) - len(added) - 1, -1):
+    for columns in range(len(schema), len(schema) - len(added_names(schema)) - 1, -1):
         older = without_added(schema, columns)
         if sum(_nodes(field.type) for field in older) <= nodes:
-            return with_columns(pa.ipc.read_record_batch(message, older), schema)
+            return pa.ipc.read_record_batch(message, older)
     raise pa.ArrowInvalid(f"{nodes} field nodes are less than the stream ever had")
 
 
@@ -86,20 +85,22 @@ def _described(message: pa.Buffer) -> tuple[tuple[int, ...], bool]:
         mark, _, root = _START.unpack_from(metadata)
         if mark != _CONTINUATION:
             raise pa.ArrowInvalid("it does not begin as a message does")
-        header = _pointed(metadata, _fields(metadata, _PREFIX_BYTES + root)[_HEADER])
-        fields = _fields(metadata, header)
-        nodes = _pointed(metadata, fields[_NODES])
+        header = _pointed(metadata, _field(metadata, _PREFIX_BYTES + root, _HEADER))
+        nodes = _pointed(metadata, _field(metadata, header, _NODES))
         (count,) = _UINT32.unpack_from(metadata, nodes)
-        return struct.unpack_from(f"<{2 * count}q", metadata, nodes + 4)[::2], bool(fields[_COMPRESSION])
+        lengths = struct.unpack_from(f"<{2 * count}q", metadata, nodes + 4)[::2]
+        return lengths, bool(_field(metadata, header, _COMPRESSION))
     except struct.error as error:
         raise pa.ArrowInvalid(f"the metadata is damaged ({error})") from None
 
 
-def _fields(metadata: memoryview, table: int) -> list[int]:
-    """Returns the positions of the first fields of the flatbuffers table at ``table``; 0 for those it does not have."""
-    entries = table - _INT32.unpack_from(metadata, table)[0]
-    size, _, *places = _ENTRIES.unpack_from(metadata, entries)
-    return [table + place if place and 4 + 2 * n < size else 0 for n, place in enumerate(places)]
+def _field(metadata: memoryview, table: int, number: int) -> int:
+    """Returns the position of a field of the flatbuffers table at ``table``; 0 if the table does not have it."""
+    entries, entry = table - _INT32.unpack_from(metadata, table)[0], 4 + 2 * number
+    if entry >= _UINT16.unpack_from(metadata, entries)[0]:
+        return 0
+    place: int = _UINT16.unpack_from(metadata, entries + entry)[0]
+    return table + place if place else 0
 
 
 def _pointed(metadata: memoryview, at: int) -> int:

@@ -14,6 +14,11 @@ def as_added(field: pa.Field) -> pa.Field:
     return field.with_metadata({_ADDED: b"true"})
 
 
+def has_added(schema: pa.Schema) -> bool:
+    """Returns whether the schema has added columns. It is called for each train: the last column says so."""
+    return _ADDED in (schema.field(len(schema) - 1).metadata or {})
+
+
 def added_names(schema: pa.Schema) -> list[str]:
     """Returns the names of the added columns, which are the last ones."""
     return [field.name for field in schema if _ADDED in (field.metadata or {})]

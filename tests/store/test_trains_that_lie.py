@@ -1,14 +1,18 @@
 """A writer whose trains have valid checksums, and contents that would crash a reader, or fill its memory."""
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 from spark_rowtime.cli import main
-from tests.store.crafted import LIES, lying_stream
+from spark_rowtime.store.messages import read_batch
+from spark_rowtime.types.added_columns import as_added
+from tests.store.crafted import LIES, MANY, lying_stream, replaced
 from tests.store.processes import ROOT
 
 READ = """
@@ -40,3 +44,18 @@ def test_check_finds_a_train_that_lies(tmp_path: Path, name: str) -> None:
     found = CliRunner().invoke(main, ["check", lying_stream(str(tmp_path / "s"), name)])
     assert found.exit_code == 1
     assert "cannot be read" in found.output
+
+
+def test_added_columns_take_no_memory_for_rows_that_a_train_lacks() -> None:
+    times = pa.record_batch([pa.array(range(MANY), pa.timestamp("us", "UTC"))], ["rowtime"])
+    train = times.serialize().to_pybytes()
+    lie = replaced(struct.pack("<q", MANY), struct.pack("<q", 8 * len(train)))(train)
+    added = [as_added(pa.field(f"n{i}", pa.int64())) for i in range(100)]
+    usual, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        with pytest.raises(pa.ArrowInvalid):
+            read_batch(pa.py_buffer(lie), pa.schema([*times.schema, *added]))
+    finally:
+        pa.set_memory_pool(usual)
+    assert counted.max_memory() <= len(lie)
