@@ -1,9 +1,18 @@
-"""The settings of a stream as stores keep them: a JSON object, in which those are missing that are not set."""
+"""The settings of a stream as stores keep them: a JSON object, in which those are missing that are not set.
+
+Somebody may have written them who is no version of this project. So each is checked before it is used.
+"""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from typing import Any
 
 from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.types.short_repr import short_repr
+
+_NUMBERS = dict.fromkeys((field.name for field in fields(StreamSettings)), int)
+_KINDS: dict[str, type] = {**_NUMBERS, "boundsBeforeRows": bool, "location": str, "closed": list}
+_MAY_BE_NULL = {field.name for field in fields(StreamSettings) if field.default is None}
 
 
 def settings_text(settings: StreamSettings) -> str:
@@ -13,6 +22,25 @@ def settings_text(settings: StreamSettings) -> str:
 
 def settings_of(text: str) -> StreamSettings:
     """Returns the settings that a store has kept. Raises TypeError or ValueError if they cannot be read."""
-    values = json.loads(text)
+    try:
+        values = json.loads(text)
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(values, dict):
+        raise ValueError("they are no object of JSON")  # noqa: TRY004  (the caller says what it means)
+    wrong = [name for name, value in values.items() if not _fits(name, value)]
+    if wrong:
+        raise ValueError(f"no version writes {short_repr(wrong[0])} so")
     closed = values.get("closed")
     return StreamSettings(**{**values, "closed": None if closed is None else tuple(closed)})
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Returns whether the setting has such a value."""
+    if value is None:
+        return name in _MAY_BE_NULL
+    if type(value) is not _KINDS.get(name):
+        return False
+    if type(value) is list:
+        return all(type(one) is str for one in value)
+    return type(value) is not int or value >= 0
