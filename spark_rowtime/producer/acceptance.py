@@ -96,7 +96,7 @@ class Acceptance:
             )
 
     def _check_bound(self, bound: RowtimeBound, promised: int | None) -> None:
-        self._reach().require(self._outbox.producer, bound.floor)
+        self._reach().require(self._outbox.producer, bound.floor, promised)
         if promised is not None and bound.floor < promised:
             raise BoundRegressionError(
                 f"The bound '{bound}' is weaker than what this sink has already promised (no row before "
