@@ -32,5 +32,5 @@ def for_child() -> str:
 def _without_current_folder() -> list[str]:
     """Returns Python's path; the current folder is there only if PYTHONPATH names it."""
     here = str(Path.cwd())
-    named = [entry for entry in os.environ.get(_VARIABLE, "").split(os.pathsep) if entry]
+    named = [str(Path(entry).absolute()) for entry in os.environ.get(_VARIABLE, "").split(os.pathsep) if entry]
     return [entry for entry in sys.path if entry and (entry != here or here in named)]

@@ -1,5 +1,6 @@
 """Where adapters are looked for: in the current folder last, and beside a query's child not there at all."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.adapter.process import spawn
+from spark_rowtime.adapter.search_path import for_child
 from spark_rowtime.spark.hosted_adapter import ensure_stream
 
 
@@ -61,6 +63,8 @@ def test_a_module_in_the_current_folder_shadows_none_beside_a_query(
         hosted("only_here:Feed", str(tmp_path / "u"))
     monkeypatch.setenv("PYTHONPATH", str(planted))
     assert hosted("only_here:Feed", str(tmp_path / "v")) == ["here"]
+    monkeypatch.setenv("PYTHONPATH", ".")
+    assert for_child() == os.pathsep.join(sys.path)
 
 
 def test_the_command_looks_into_the_current_folder_last(planted: Path, tmp_path: Path) -> None:
