@@ -11,7 +11,8 @@ from spark_rowtime.store.postgres import eras, plain_commit, registrations
 VERSION = 5
 """The version of the tables that this code creates, and the largest that it uses."""
 TABLES_LOCK = 0x726F7774
-"""The advisory lock, ``rowt`` in ASCII, under which the first tables of a database are created."""
+"""The advisory lock, ``rowt`` in ASCII, under which the first tables of a database are created, and older ones are
+upgraded: versions before 5 create streams under it, of which none may be left without a gate."""
 
 TABLES = """
 CREATE SCHEMA rowtime;
@@ -135,9 +136,9 @@ every transaction locks the head instead."""
 def lock_tables(cursor: Cursor[Any]) -> None:
     """Keeps others from creating, renaming and deleting streams, until the transaction ends.
 
-    The lock is one that only users have who may do so.
+    The lock is one that only users have who may do so; not while there are no tables of this version.
     """
-    if version(cursor) is None:
+    if version(cursor) != VERSION:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES_LOCK,))
     if version(cursor) is not None:
         cursor.execute("LOCK TABLE rowtime.streams IN SHARE UPDATE EXCLUSIVE MODE")
