@@ -40,7 +40,7 @@ def test_a_database_of_version_4_goes_on(postgres: PostgresServer, database: str
     shown = rt.describeStream(path("rowtime"))
     assert (shown.rows, shown.rejected, shown.producers[0].checkpoint) == (1, 1, "one")
     owners = postgres.execute(
-        "SELECT pg_get_userbyid(proowner) FROM pg_proc WHERE pronamespace = 'rowtime'::regnamespace AND prosecdef "
+        "SELECT pg_get_userbyid(proowner) FROM pg_proc WHERE pronamespace = 'rowtime'::regnamespace "
         "UNION SELECT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'rowtime'::regnamespace",
         database=database,
     )

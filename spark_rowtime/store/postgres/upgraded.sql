@@ -1,15 +1,18 @@
 -- After an upgrade: what is new belongs to the owner of the tables, also if a superuser has upgraded them, so that no
--- function runs with more rights than that owner has; and who had a right has the one that takes its place.
+-- function runs with more rights than that owner has, and that owner can replace each with the next upgrade; and who had
+-- a right has the one that takes its place.
 DO $$
 DECLARE
     owner text := (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'rowtime.heads'::regclass);
     given record;
 BEGIN
     EXECUTE format('ALTER TABLE rowtime.gates OWNER TO %I', owner);
-    EXECUTE format('ALTER FUNCTION rowtime.keep_reader OWNER TO %I', owner);
-    EXECUTE format('ALTER FUNCTION rowtime.forget_reader OWNER TO %I', owner);
-    EXECUTE format('ALTER FUNCTION rowtime.report_account OWNER TO %I', owner);
-    EXECUTE format('ALTER FUNCTION rowtime.begin_era OWNER TO %I', owner);
+    FOR given IN
+        SELECT known.oid::regprocedure::text AS its_function FROM pg_proc known
+        WHERE known.pronamespace = 'rowtime'::regnamespace AND known.prokind = 'f'
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', given.its_function, owner);
+    END LOOP;
     FOR given IN
         SELECT known.relname AS its_table, acl.privilege_type AS what, CASE acl.grantee WHEN 0 THEN 'PUBLIC'
             ELSE quote_ident(pg_get_userbyid(acl.grantee)) END AS who
