@@ -9,6 +9,7 @@ from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
 from spark_rowtime.cli.client_settings import client_settings
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.drain.kafka.address import topic_address
+from spark_rowtime.kafka.avro import REGISTRY
 from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
 
 
@@ -42,7 +43,11 @@ from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
     help="A properties file with settings of Kafka's client, such as those for TLS and SASL.",
 )
 @click.option(
-    "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One more such setting; {env:NAME} is a variable."
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One more such setting, or registry.url of a schema registry; {env:NAME} is a variable.",
 )
 @click.option("--restarts", type=click.IntRange(0, 1000), default=len(RESTART_SECONDS), show_default=True)
 def watch(
@@ -65,7 +70,9 @@ def watch(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     address = topic_address(topic)
     given = {name: value for name, value in more.items() if value is not None}
-    given |= {"timeUnit": time_unit, "untilEnd": until_end, "options": client_settings(config, assignments)}
+    settings = client_settings(config, assignments)
+    given |= {name: settings.pop(name) for name in list(settings) if name.startswith(REGISTRY)}
+    given |= {"timeUnit": time_unit, "untilEnd": until_end, "options": settings}
     arguments = {"servers": address.servers, "topics": address.topic, **given}
     KafkaWatch(**arguments)  # an argument that cannot be used creates no stream
     create_watched(bounds_stream)

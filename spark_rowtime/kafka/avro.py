@@ -12,6 +12,7 @@ from uuid import UUID
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
 from spark_rowtime.kafka.client import library
 from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.settings import filled
 
 REGISTRY = "registry."
 """What the names of the options of the schema registry's client begin with."""
@@ -26,8 +27,8 @@ _NUMBERS = ("timeout", "max.retries", "retries.wait.ms", "retries.max.wait.ms", 
 
 
 def registry_settings(more: Mapping[str, str]) -> dict[str, str]:
-    """The options of the registry's client among those of an adapter."""
-    return {name.removeprefix(REGISTRY): text for name, text in more.items() if name.startswith(REGISTRY)}
+    """The options of the registry's client among those of an adapter. ``{env:NAME}`` stands for a variable."""
+    return {name.removeprefix(REGISTRY): filled(text, name) for name, text in more.items() if name.startswith(REGISTRY)}
 
 
 def avro_records(settings: Mapping[str, str]) -> "AvroRecords":

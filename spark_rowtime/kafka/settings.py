@@ -9,7 +9,7 @@ from typing import Any
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.short_repr import short_repr
 
-_SECRET_WORDS = ("password", "secret", "key.pem", "oauthbearer.config", "jaas", "token", "passphrase")
+_SECRET_WORDS = ("password", "secret", "key.pem", "oauthbearer.config", "jaas", "token", "passphrase", "user.info")
 """Parts of the names of settings whose values are secret."""
 _OF_CONNECTIONS = (
     *("security.", "sasl.", "ssl.", "socket.", "client.", "broker.", "reconnect.", "retry.", "api.", "connections."),

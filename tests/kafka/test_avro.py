@@ -12,8 +12,10 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from click.testing import CliRunner
 
 import spark_rowtime as rt
+from spark_rowtime.cli import main
 from spark_rowtime.kafka import avro
 from spark_rowtime.kafka.avro import AvroRecords
 from spark_rowtime.kafka.decoding import RecordDecoder
@@ -85,6 +87,21 @@ def test_avro_records_are_rows(kafka: Any, tmp_path: Path, monkeypatch: pytest.M
         assert read(kafka, tmp_path / "s", topic, **how) == [0, 1, 4]
     assert bound(tmp_path / "s") == moment(4)
     assert rows(kept).column("cause").to_pylist()[1].startswith("the schema registry")
+
+
+def test_the_watch_command_takes_the_settings_of_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No broker is asked, since the registry's client refuses one of them."""
+    config, path = tmp_path / "client.properties", str(tmp_path / "bounds")
+    config.write_text("security.protocol=PLAINTEXT\nregistry.url={env:REGISTRY}\n")
+    given = ["watch", "kafka://localhost:1/t", path, "--decoder", "avro", "--config", str(config), "--restarts", "0"]
+    unset = CliRunner().invoke(main, given)
+    assert "environment variable 'REGISTRY', which is not set" in unset.output
+    monkeypatch.setenv("REGISTRY", "http://localhost:1")
+    secret = CliRunner().invoke(main, [*given, "--set", "registry.basic.auth.user.info=me:pw"])
+    assert "is a secret" in secret.output
+    assert "pw" not in secret.output
+    refused = CliRunner().invoke(main, [*given, "--set", "registry.nonsense=1"])
+    assert "refuses one of the options ['nonsense', 'url']" in refused.output
 
 
 def test_a_schema_that_has_changed() -> None:
