@@ -317,7 +317,7 @@ class Consumption:
         """Where the client reads a partition: behind the last message that was taken, so that it can be checked."""
         self._unchecked.discard(feed.part)
         self._checking.discard(feed.part)
-        if feed.last is None:
+        if feed.last is None or not self._reads:
             return self._kafka.TopicPartition(*feed.part, feed.next)
         self._unchecked.add(feed.part)
         return self._kafka.TopicPartition(*feed.part, feed.last.end)

@@ -117,5 +117,5 @@ class UnreadPartition(PartitionWatch):
 
     def reaches(self, end: int) -> bool:
         """Goes to ``end``, since nothing has to be read before it."""
-        self.next, self.looked = max(self.next, end), True
+        self.next, self.last, self.looked = max(self.next, end), None, True
         return True

@@ -68,6 +68,9 @@ class Broker:
             del self.at[Part(*part)]
             self.stopped.discard(Part(*part))
 
+    def pause(self, parts: list[Any]) -> None:
+        self.stopped |= {Part(topic, number) for topic, number, *_ in parts}
+
     def consume(self, *_: Any) -> list[Any]:
         self.now[0] += 0.01
         if self.steps:

@@ -11,9 +11,10 @@ from unit_support import new_stream, row
 
 import spark_rowtime as rt
 from spark_rowtime.kafka import client, consumption, partition_feed
-from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.checkpoint import Checkpoint, LastRead
 from spark_rowtime.kafka.consumption import DOWN_SECONDS, SETTLE_SECONDS, TOPIC_LOOK_SECONDS, Consumption
 from spark_rowtime.kafka.partition_feed import PartitionFeed
+from spark_rowtime.kafka.partition_watch import UnreadPartition
 from spark_rowtime.kafka.topics import Part, TopicState
 from spark_rowtime.store import open_store
 
@@ -220,6 +221,22 @@ def test_a_partition_that_has_become_shorter_goes_on_at_its_end(broker: Broker, 
         read.abandon()
     broker.log[P1] = ["x"]
     assert Host(broker, path, skips_lost=True).read(lambda: broker.assign(P0, P1)) == ["x"]
+    assert checkpoint(path) == 3
+
+
+def test_partitions_that_are_not_read_are_not_checked_either(broker: Broker, path: str) -> None:
+    """Their checkpoints may name a last message, of a run that has read them."""
+    with sink(path, P0) as read:
+        read.flush(checkpoint=Checkpoint("abc", 2, LastRead(2, 5)).text())
+        read.abandon()
+    unread = UnreadPartition(P0, lambda: sink(path, P0), lambda _: None, 1.0, lambda: None)
+    quiet: Any = SimpleNamespace(look=lambda feeds, _: [feed.reaches(3) for feed in feeds])
+    topics = {"orders": TopicState("orders", "abc", 2)}
+    loop = Consumption(
+        {}, broker, topics, lambda _: unread, quiet, skips_lost=False, until_end=True, reads=False
+    )  # fmt: skip
+    broker.steps = [lambda: broker.assign(P0), list, list, lambda: pytest.fail("it does not end")]
+    loop.run()
     assert checkpoint(path) == 3
 
 
