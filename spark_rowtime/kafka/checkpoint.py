@@ -18,16 +18,21 @@ class LastRead(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """The id of the topic, the offset of the next message, and the last one that was read, if that is known."""
+    """The id of the topic, the offset of the next message, and the last one that was read, if that is known.
+
+    ``watched``: the stream has bounds of the messages below that, and no rows.
+    """
 
     topic_id: str
     offset: int
     last: "LastRead | None" = None
+    watched: bool = False
 
     def text(self) -> str:
         """As the stream stores it."""
         last = {} if self.last is None else {"readTo": self.last.end, "epoch": self.last.epoch}
-        return json.dumps({"topicId": self.topic_id, "offset": self.offset, **last})
+        watched = {"watched": True} if self.watched else {}
+        return json.dumps({"topicId": self.topic_id, "offset": self.offset, **last, **watched})
 
     @classmethod
     def read(cls, text: str, producer: str) -> "Checkpoint":
@@ -35,12 +40,23 @@ class Checkpoint(NamedTuple):
         try:
             found = json.loads(text)
             last = LastRead(int(found["readTo"]), int(found["epoch"])) if "epoch" in found else None
-            return cls(str(found["topicId"]), int(found["offset"]), last)
+            return cls(str(found["topicId"]), int(found["offset"]), last, found.get("watched") is True)
         except (ValueError, TypeError, KeyError):
             pass
         raise InvalidOptionError(
-            f"The checkpoint of producer {producer!r}, {text!r}, is not one of KafkaFeed: another program has sent "
-            "under this name. Read the topic into another stream.",
+            f"The checkpoint of producer {producer!r}, {text!r}, is not one of KafkaFeed or KafkaWatch: another "
+            "program has sent under this name. Read the topic into another stream.",
+            producer=producer,
+        )
+
+    def require_watched(self, producer: str, *, watched: bool) -> None:
+        """Raises InvalidOptionError if a watch would pass over rows of a feed, or a feed over those of a watch."""
+        if self.watched == watched:
+            return
+        has, other = ("bounds, by KafkaWatch", "KafkaFeed") if self.watched else ("rows, by KafkaFeed", "KafkaWatch")
+        raise InvalidOptionError(
+            f"The stream has producer {producer!r} up to offset {self.offset} as {has}. {other} would go on from "
+            "there, and messages would be missing in the rows. Give each of the two a stream of its own.",
             producer=producer,
         )
 

@@ -42,11 +42,13 @@ REFUSED = {
 class TopicAdapter:
     """Follows the partitions that Kafka assigns to this host; each is a producer, and its offset the checkpoint.
 
-    A subclass says in ``_readers`` what is kept of a message. ``reads``: whether messages are read at all.
+    A subclass says in ``_readers`` what is kept of a message. ``reads``: whether messages are read at all. ``watches``:
+    whether bounds alone are kept of them.
     """
 
     schema: ClassVar[Any] = None
     reads = True
+    watches: ClassVar[bool] = False
     require_allowed = staticmethod(require_allowed)
 
     def __init__(
@@ -109,7 +111,7 @@ class TopicAdapter:
             with suppress(ProducerFencedError), ExitStack() as ends:  # another host may start at the same time
                 ends.callback(sink.abandon)
                 if sink.checkpoint is None:
-                    sink.flush(checkpoint=Checkpoint(known[part.topic].id, offset).text())
+                    sink.flush(checkpoint=Checkpoint(known[part.topic].id, offset, watched=self.watches).text())
 
     def _first_offsets(self, sinks: Sinks, topics: Topics, new: list[Part]) -> dict[Part, int]:
         """Where these partitions begin. One of a topic that the stream knows begins at its start.
@@ -129,7 +131,10 @@ class TopicAdapter:
     def _unknown(self, sinks: Sinks, topic: TopicState) -> list[Part]:
         with open_store(sinks.path) as store:
             infos = {part: store.producer(part.producer) for part in topic.parts}
-        return [part for part, info in infos.items() if info is None or info.checkpoint is None]
+        known = {part: info.checkpoint for part, info in infos.items() if info and info.checkpoint is not None}
+        for part, text in known.items():
+            Checkpoint.read(text, part.producer).require_watched(part.producer, watched=self.watches)
+        return [part for part in topic.parts if part not in known]
 
     def _open(
         self, sinks: Sinks, topics: Topics, known: dict[str, TopicState], readers: Readers, part: Part

@@ -88,6 +88,8 @@ class KafkaWatch(TopicAdapter):
         ExtraNotInstalledError: The pip extra is missing.
     """
 
+    watches = True
+
     def __init__(
         self,
         *,

@@ -19,8 +19,10 @@ EOF, NO_GROUP, OTHER = -191, 30, 7
 CODES = SimpleNamespace(_PARTITION_EOF=EOF, GROUP_AUTHORIZATION_FAILED=NO_GROUP)
 
 
-def test_a_checkpoint_is_read_as_it_was_written() -> None:
-    assert Checkpoint.read(Checkpoint("abc", 7).text(), PART.producer) == Checkpoint("abc", 7)
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_checkpoint_is_read_as_it_was_written(watched: bool) -> None:
+    written = Checkpoint("abc", 7, watched=watched)
+    assert Checkpoint.read(written.text(), PART.producer) == written
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka_support import Broker
 from unit_support import new_stream
 
 import spark_rowtime as rt
+from spark_rowtime.kafka import KafkaFeed, KafkaWatch
 from spark_rowtime.kafka.broker_clock import BrokerClock
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.partition_watch import PartitionWatch, UnreadPartition
-from spark_rowtime.kafka.topics import Newest, Part
+from spark_rowtime.kafka.topics import Newest, Part, TopicState
 from spark_rowtime.store import open_store
 
 PART, NOON = Part("orders", 0), 1_767_614_400_000_000
@@ -100,6 +102,22 @@ def test_a_partition_that_is_not_read_follows_the_ends_that_the_brokers_name(pat
     assert watch.position == 7
     watch.drop()
     assert (floor(path, 7), floor(path, 6)) == (50, None)
+
+
+@pytest.mark.parametrize(("first", "second"), [(KafkaFeed, KafkaWatch), (KafkaWatch, KafkaFeed)])
+def test_a_feed_and_a_watch_have_a_stream_each(first: Any, second: Any) -> None:
+    """Either would pass over messages whose rows are not in the stream."""
+    path, broker, known = new_stream(), Broker([0.0]), {"orders": TopicState("orders", "abc", 2)}
+
+    def start(adapter: Any) -> None:
+        one = adapter(servers="broker:9092", topics="orders")
+        with rt.Sinks(path, one.sinkOptions) as sinks:
+            one._store_starts(sinks, broker, known)
+
+    start(first)
+    start(first)
+    with pytest.raises(rt.InvalidOptionError, match=r"'orders-0' up to offset 0 .* Give each of the two a stream"):
+        start(second)
 
 
 @given(
