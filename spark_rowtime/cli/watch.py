@@ -23,7 +23,10 @@ from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
     metavar="append-time|rows|resolved|ticdc|MODULE:FUNCTION",
     help="Where bounds come from.",
 )
-@click.option("--rowtime", help="The field with the time, or kafka.timestamp.  [default: rowtime]")
+@click.option(
+    "--rowtime",
+    help="The field with the time, or kafka.timestamp.  [default: rowtime; with append-time kafka.timestamp]",
+)
 @click.option("--time-unit", help="The unit of the field: s, ms, us, ns, hlc or tso.  [default: an ISO 8601 text]")
 @click.option("--decoder", type=click.Choice(["json", "avro"]), default="json", show_default=True)
 @click.option("--lateness", help="How far a message may lie below the largest one of its partition.  [default: 0 s]")

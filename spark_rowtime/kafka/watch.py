@@ -6,7 +6,7 @@ from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, StreamNotFoundError
 from spark_rowtime.kafka.avro import REGISTRY, avro_records, registry_settings
-from spark_rowtime.kafka.decoding import function_named, json_record
+from spark_rowtime.kafka.decoding import MESSAGE_TIME, function_named, json_record
 from spark_rowtime.kafka.message_floors import message_floor
 from spark_rowtime.kafka.partition_watch import PartitionWatch, UnreadPartition
 from spark_rowtime.kafka.times import time_reader
@@ -63,6 +63,7 @@ class KafkaWatch(TopicAdapter):
             "append-time": from the brokers' clock; no message is read. "resolved", "ticdc", or a function, also as
             ``module:function``: as for ``KafkaFeed``.
         rowtime: The field with the time, in a nested record with points; "kafka.timestamp": the time of the message.
+            None: "rowtime", or the time of the message with ``bounds="append-time"``.
         timeUnit: The unit of the field, as for ``KafkaFeed``.
         decoder: "json" or "avro".
         lateness: With ``bounds="rows"``, an interval: how far a message may lie below the largest one of its partition.
@@ -70,7 +71,8 @@ class KafkaWatch(TopicAdapter):
             clocks of this host and of the brokers. So a partition that was read to its end at noon promises noon less
             this delay, also where nothing ever comes; behind an open transaction it promises nothing. It is your
             declaration: a message that breaks it is late. None: a partition where nothing comes promises nothing. With
-            ``bounds="append-time"`` it is needed, unless the brokers stamp the messages: then it is 1 minute.
+            ``bounds="append-time"`` it is needed, unless the time is that of the messages and the brokers stamp them:
+            then it is 1 minute.
         every: An interval: a partition sends a bound at most so often.
         idle: An interval, as for ``KafkaFeed``. It is of no account with ``delay``.
         start: Where a topic begins that the stream does not know: "earliest" or "latest".
@@ -96,7 +98,7 @@ class KafkaWatch(TopicAdapter):
         servers: str,
         topics: str,
         bounds: Any = ROWS,
-        rowtime: str = ROWTIME,
+        rowtime: str | None = None,
         timeUnit: str | None = None,
         decoder: str = "json",
         lateness: str | None = None,
@@ -120,7 +122,7 @@ class KafkaWatch(TopicAdapter):
                 "one of the two out.",
                 option="lateness",
             )
-        self._rowtime, self._unit = rowtime, timeUnit
+        self._rowtime, self._unit = rowtime or (MESSAGE_TIME if bounds == APPEND_TIME else ROWTIME), timeUnit
         time_reader(timeUnit)  # raises an error for a unit that is not known
         self._lateness = to_interval(lateness, "lateness") or 0
         self._delay, self._every = to_interval(delay, "delay"), to_required_interval(every, "every") / 1e6
@@ -149,13 +151,13 @@ class KafkaWatch(TopicAdapter):
         found: list[str] = []
         with suppress(KafkaUnavailableError):  # without the right to read settings, this host's clock is taken
             found = with_append_time(topics, self._topics)
-        if self._delay is None and len(found) == len(self._topics):
+        if self._delay is None and self._rowtime == MESSAGE_TIME and len(found) == len(self._topics):
             self._delay = to_required_interval("1 minute", "delay")
         if self._delay is None:
             raise InvalidOptionError(
                 "bounds='append-time' reads no message, so delay must say how long after its time a message may be "
-                "seen in the topic: delay='5 minutes'. Only where the brokers stamp the messages "
-                "(message.timestamp.type=LogAppendTime) it may be left out.",
+                "seen in the topic: delay='5 minutes'. It may be left out only where rowtime is kafka.timestamp, and "
+                "the brokers stamp the messages (message.timestamp.type=LogAppendTime).",
                 option="delay",
             )
         return found

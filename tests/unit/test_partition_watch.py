@@ -104,6 +104,16 @@ def test_a_partition_that_is_not_read_follows_the_ends_that_the_brokers_name(pat
     assert (floor(path, 7), floor(path, 6)) == (50, None)
 
 
+def test_only_the_time_that_brokers_stamp_has_a_delay_by_itself() -> None:
+    topics: Any = SimpleNamespace(setting=lambda *_: "LogAppendTime")
+    given = {"servers": "broker:9092", "topics": "orders", "bounds": "append-time"}
+    for rowtime in (None, "kafka.timestamp"):
+        assert KafkaWatch(rowtime=rowtime, **given)._stamped(topics) == ["orders"]
+    with pytest.raises(rt.InvalidOptionError, match=r"only where rowtime is kafka\.timestamp"):
+        KafkaWatch(rowtime="ts", **given)._stamped(topics)
+    assert KafkaWatch(rowtime="ts", delay="5 minutes", **given)._stamped(topics) == ["orders"]
+
+
 @pytest.mark.parametrize(("first", "second"), [(KafkaFeed, KafkaWatch), (KafkaWatch, KafkaFeed)])
 def test_a_feed_and_a_watch_have_a_stream_each(first: Any, second: Any) -> None:
     """Either would pass over messages whose rows are not in the stream."""
