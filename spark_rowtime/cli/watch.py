@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
+from spark_rowtime.adapter.search_path import add_current_folder
 from spark_rowtime.cli.client_settings import client_settings
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.drain.kafka.address import topic_address
@@ -77,6 +78,7 @@ def watch(
     given |= {name: settings.pop(name) for name in list(settings) if name.startswith(REGISTRY)}
     given |= {"timeUnit": time_unit, "untilEnd": until_end, "options": settings}
     arguments = {"servers": address.servers, "topics": address.topic, **given}
+    add_current_folder()  # a function of --bounds may be there
     KafkaWatch(**arguments)  # an argument that cannot be used creates no stream
     create_watched(bounds_stream)
     with terminable():

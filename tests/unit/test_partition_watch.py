@@ -1,15 +1,19 @@
 """PartitionWatch and BrokerClock: what the messages and the brokers of a watched topic promise."""
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_support import Broker
 from unit_support import new_stream
 
 import spark_rowtime as rt
+from spark_rowtime.cli import main
 from spark_rowtime.kafka import KafkaFeed, KafkaWatch
 from spark_rowtime.kafka.broker_clock import BrokerClock
 from spark_rowtime.kafka.checkpoint import Checkpoint
@@ -112,6 +116,17 @@ def test_only_the_time_that_brokers_stamp_has_a_delay_by_itself() -> None:
     with pytest.raises(rt.InvalidOptionError, match=r"only where rowtime is kafka\.timestamp"):
         KafkaWatch(rowtime="ts", **given)._stamped(topics)
     assert KafkaWatch(rowtime="ts", delay="5 minutes", **given)._stamped(topics) == ["orders"]
+
+
+def test_a_function_of_the_command_may_be_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unit, which is looked at after the function, is the mistake that is told."""
+    (tmp_path / "rowtime_bounds_here.py").write_text("def bound(message):\n    return None\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    given = ["kafka://localhost:1/orders", "bounds", "--bounds", "rowtime_bounds_here:bound", "--time-unit", "weeks"]
+    assert "timeUnit" in CliRunner().invoke(main, ["watch", *given]).output
 
 
 @pytest.mark.parametrize(("first", "second"), [(KafkaFeed, KafkaWatch), (KafkaWatch, KafkaFeed)])
