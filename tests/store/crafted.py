@@ -19,7 +19,7 @@ GROWN = 1 << 26
 FIRST = datetime(2026, 1, 5, 14, tzinfo=UTC)
 
 
-def lie(path: str, change: Callable[[bytes], bytes], **columns: int) -> None:
+def lie(path: str, change: Callable[[bytes], bytes], **columns: object) -> None:
     """Puts other bytes in place of those of the first train, with their checksum, and ``columns`` into its event."""
     with closing(sqlite3.connect(Path(path, "catalog.db"))) as db:
         cursor = db.execute("SELECT * FROM events WHERE width IS NOT NULL ORDER BY seq LIMIT 1")

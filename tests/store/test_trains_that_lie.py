@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.types.added_columns import as_added
-from tests.store.crafted import LIES, MANY, lying_stream, replaced
+from tests.store.crafted import FIRST, LIES, MANY, lie, lying_stream, replaced
 from tests.store.processes import ROOT
 
 READ = """
@@ -59,3 +60,23 @@ def test_added_columns_take_no_memory_for_rows_that_a_train_lacks() -> None:
     finally:
         pa.set_memory_pool(usual)
     assert counted.max_memory() <= len(lie)
+
+
+OTHER = [("offset", "x"), ("length", None), ("rows", "x"), ("floor", "x"), ("segment", b"a"), ("kind", "no such")]
+
+
+@pytest.mark.parametrize(("column", "value"), OTHER, ids=repr)
+def test_an_event_that_none_is_like(tmp_path: Path, column: str, value: object) -> None:
+    path = str(tmp_path / "s")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
+    with rt.openSink(path, linger="1 hour") as sink:
+        sink.sendRow((FIRST,))
+    lie(path, bytes, **{column: value})
+    found = CliRunner().invoke(main, ["check", path])
+    assert (found.exit_code, "of no kind" in found.output or "of other types" in found.output) == (1, True)
+    if column != "kind":  # of which a reader needs nothing
+        with (
+            rt.openReader(path, order="arrival") as reader,
+            pytest.raises(rt.StoreCorruptError, match="of other types"),
+        ):
+            list(reader)

@@ -54,6 +54,9 @@ class CheckedLog:
             yield f"{CATALOG}: event {seq} does not follow from the one before it (rows, bound or largest rowtime)"
         if place[2] is not None and place[2] != width_class(place[0], place[1]):
             yield f"{CATALOG}: train {seq} is at the wrong place in the index"
+        if kind != "sent" and kind not in _KINDS:
+            self._whole = False
+            yield f"{CATALOG}: event {seq} is of no kind that there is"
         if self._whole:
             _apply(clock, kind, producer, floor, place[1])
             if clock.floor != stream_floor:

@@ -1,6 +1,8 @@
 """Checksums of the catalog's rows. SQLite has none of its own, and would return rows that the disk has changed."""
 
+import re
 import sqlite3
+from functools import lru_cache
 from typing import Any
 
 from isal.isal_zlib import crc32
@@ -8,6 +10,11 @@ from isal.isal_zlib import crc32
 from spark_rowtime.types.short_repr import short_repr
 
 _FORMATS = ["|".join(["%s"] * count) for count in range(20)]
+_LETTERS: dict[type, str] = {int: "i", str: "s", type(None): "n"}
+_COLUMNS = {"events": re.compile("issi[in]{3}i(n{8}|in{7}|iiiisiii)")}
+"""The types of a row's columns, a letter each; the train of the last event that ``gc`` has removed has its number of
+rows alone. SQLite keeps any value in any column, and whoever may write into the
+directory can compute a seal."""
 
 
 class Damaged(sqlite3.DatabaseError):
@@ -28,10 +35,19 @@ def crc(blob: Any) -> Any:
 
 
 def intact(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:
-    """Returns ``row`` without its last column, the seal. Raises Damaged if the seal does not match.
+    """Returns ``row`` without its last column, the seal.
 
-    The error names ``table`` and the first column.
+    Raises Damaged if the seal does not match, or if an event has values of other types than events have. The error
+    names ``table`` and the first column.
     """
-    if seal(row[:-1]) != row[-1]:
+    values = row[:-1]
+    if seal(values) != row[-1]:
         raise Damaged(f"row {short_repr(row[0])} of the table {table} does not match its checksum")
-    return row[:-1]
+    if table in _COLUMNS and not _fits(table, tuple(map(type, values))):
+        raise Damaged(f"row {short_repr(row[0])} of the table {table} has values of other types than its columns")
+    return values
+
+
+@lru_cache(256)
+def _fits(table: str, types: tuple[type, ...]) -> bool:
+    return _COLUMNS[table].fullmatch("".join(_LETTERS.get(one, "?") for one in types)) is not None
