@@ -53,7 +53,7 @@ def asofJoin(
 
     The state holds the rows of both sides that are not complete, and of each key the last right row below the bound,
     for good: no bound says that a key does not come again. With ``tolerance`` that row is freed, too, at the latest
-    when the bound is twice that behind it.
+    when the bound of the output is above its time by twice that.
 
     Args:
         left: A streaming DataFrame with a watermarked TIMESTAMP column ``on``, or a batch DataFrame.
