@@ -5,6 +5,8 @@ from spark_rowtime.kafka.topics import Newest, Part
 
 TOLD_MICROS = 1_000_000
 """A larger difference between the clocks is logged."""
+CLOSE_MICROS = 10_000_000
+"""Questions that lie further apart than this are not close together."""
 
 
 class BrokerClock:
@@ -12,9 +14,12 @@ class BrokerClock:
 
     A message that has come since the question before was stamped by the leader's clock meanwhile. So this host's clock
     is at most as far ahead of that clock as the answer is behind the stamp, and at least as far as the question before.
-    Until a message shows that, this host's clock is taken.
+    Until a message shows that, this host's clock is taken. While another host has a partition, or messages are read,
+    nobody asks for its end. A message that came between questions far apart only shows what is impossible.
 
-    Law (*never ahead*): if the difference of the clocks stays what it was, the result is not after the leader's time.
+    Laws: if the difference of the clocks stays what it was, and a message has come between two questions close
+    together, the result is not after the leader's time (*never ahead*), and not further behind it than these questions
+    lie apart (*not far behind*).
     """
 
     def __init__(self) -> None:
@@ -27,8 +32,10 @@ class BrokerClock:
         """The leader's time at ``asked``. ``newest``: the message with the largest time; None: times are no stamps."""
         before, since = self._ends.get(part, (None, asked))
         if newest is not None and before is not None and newest.offset >= before:
-            self._ahead[part] = answered - newest.micros
-            self._tell(part, least=since - newest.micros, most=answered - newest.micros)
+            least, most = since - newest.micros, answered - newest.micros
+            taken = most if most - least <= CLOSE_MICROS else self._ahead.get(part, 0)
+            self._ahead[part] = min(most, max(least, taken))
+            self._tell(part, least=least, most=most)
         self._ends[part] = end, asked
         return asked - self._ahead.get(part, 0)
 

@@ -110,7 +110,7 @@ def test_a_partition_that_is_not_read_follows_the_ends_that_the_brokers_name(pat
 
 def test_only_the_time_that_brokers_stamp_has_a_delay_by_itself() -> None:
     topics: Any = SimpleNamespace(setting=lambda *_: "LogAppendTime")
-    given = {"servers": "broker:9092", "topics": "orders", "bounds": "append-time"}
+    given: dict[str, Any] = {"servers": "broker:9092", "topics": "orders", "bounds": "append-time"}
     for rowtime in (None, "kafka.timestamp"):
         assert KafkaWatch(rowtime=rowtime, **given)._stamped(topics) == ["orders"]
     with pytest.raises(rt.InvalidOptionError, match=r"only where rowtime is kafka\.timestamp"):
@@ -160,3 +160,15 @@ def test_never_ahead(ahead: int, steps: list[tuple[int, int, bool]]) -> None:
         asked, local = local, local + answer
         found = clock.at(PART, end, newest, asked, local)
         assert found <= asked - ahead if known else found == asked
+
+
+def test_not_far_behind() -> None:
+    """The last message of a partition that this host did not have for an hour says little of the leader's clock."""
+    clock, hour = BrokerClock(), 3_600_000_000
+    assert clock.at(PART, 5, Newest(4, NOON - 9), NOON, NOON + 1) == NOON
+    asked = NOON + hour
+    assert clock.at(PART, 6, Newest(5, NOON + 7), asked, asked + 1) == asked
+    wrong = NOON + 2 * hour
+    assert clock.at(PART, 7, Newest(6, asked - 8), wrong, wrong + 1) == wrong - 8, "so much it is behind for sure"
+    behind = NOON + 3 * hour
+    assert clock.at(PART, 8, Newest(7, behind + hour), behind, behind + 1) == behind + hour - 1, "or ahead"
