@@ -69,9 +69,10 @@ def run(*command: str) -> tuple[str, str]:
 
 
 def _start(*command: str) -> "subprocess.Popen[str]":
+    """Starts a command without what a session of this process has set: its Python and its Spark are not that user's."""
     places = [str(ROOT), str(Path(pa.__file__).parents[1])]
     own: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "umask": 0o022}
-    environment = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_HOME", "PYSPARK_"))}
     environment |= {"HOME": tempfile.gettempdir(), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(places), "PYSPARK_PYTHON": command[0]}
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
