@@ -142,7 +142,8 @@ def kill_one(spark: SparkSession, hit: StreamingQuery, folder: Path, dice: rando
     wait_for(lambda: growth(folder) >= goal or is_idle(hit), "the query's batches")
     try:
         hit.awaitTermination(dice.uniform(0.001, 0.3))
-        pid, module = dice.choice(sorted(workers(spark).items()))
+        there = wait_for(lambda: workers(spark), "a worker")  # none may live between two batches
+        pid, module = dice.choice(sorted(there.items()))
         os.kill(pid, signal.SIGKILL)
         hit.processAllAvailable()
     except ProcessLookupError:
