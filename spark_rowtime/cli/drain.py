@@ -14,7 +14,7 @@ import spark_rowtime.drain.kafka.sink as topic
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
-from spark_rowtime.cli.client_settings import client_settings
+from spark_rowtime.cli.client_settings import client_settings, config_option
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.drain_target import require_consumer_or
 from spark_rowtime.cli.host import terminable
@@ -57,12 +57,7 @@ from spark_rowtime.types.plugins import plugin_names
 )
 @click.option("--key", metavar="COLUMN", help="Into a topic: the column whose value is the key of a message.")
 @click.option("--partitions", type=click.IntRange(1), help="The partitions of a topic that is made.  [default: broker]")
-@click.option(
-    "--config",
-    envvar="ROWTIME_KAFKA_CONFIG",
-    metavar="FILE",
-    help="A properties file with settings of Kafka's client, such as those for TLS and SASL.",
-)
+@config_option
 @click.option(
     "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One more such setting; {env:NAME} is a variable."
 )

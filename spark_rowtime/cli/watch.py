@@ -7,7 +7,7 @@ import click
 
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
 from spark_rowtime.adapter.search_path import add_current_folder
-from spark_rowtime.cli.client_settings import client_settings
+from spark_rowtime.cli.client_settings import client_settings, config_option
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.drain.kafka.address import topic_address
 from spark_rowtime.kafka.avro import REGISTRY
@@ -40,12 +40,7 @@ from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
 @click.option("--lost", type=click.Choice(["fail", "skip"]), default="fail", show_default=True)
 @click.option("--until-end", is_flag=True, help="End once all is followed that the topic has now.")
 @click.option("--producer", help="The name of this host, where several share the partitions.")
-@click.option(
-    "--config",
-    envvar="ROWTIME_KAFKA_CONFIG",
-    metavar="FILE",
-    help="A properties file with settings of Kafka's client, such as those for TLS and SASL.",
-)
+@config_option
 @click.option(
     "--set",
     "assignments",
