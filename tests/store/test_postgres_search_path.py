@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
-from scripts.mavenjars import MissingJarsError
 from spark_rowtime.store import check_store, copy_store, open_store
-from tests.postgres14 import programs_of_14
+from tests.postgres14 import server_of_14
 from tests.postgresserver import PostgresServer
 from tests.store.roles import SCHEMA
 from tests.store.streams import place
@@ -37,13 +36,7 @@ END $$"""
 
 @pytest.fixture
 def oldest() -> Iterator[PostgresServer]:
-    try:
-        programs = programs_of_14()
-    except MissingJarsError as missing:
-        pytest.skip(f"no PostgreSQL 14: {missing}")
-    server = PostgresServer(programs)
-    yield server
-    server.remove()
+    yield from server_of_14()
 
 
 def set_traps(server: PostgresServer) -> None:
