@@ -56,7 +56,7 @@ def client_options(given: Mapping[str, Any], refused: Mapping[str, str]) -> dict
     return options
 
 
-def made(kind: str, options: Mapping[str, Any]) -> Any:
+def new_client(kind: str, options: Mapping[str, Any]) -> Any:
     """Makes a client; InvalidOptionError, which names the option but not its value, if the client refuses one.
 
     Of the options, an "admin" takes those that all clients have.
@@ -114,7 +114,7 @@ def _may_pass(error: Any) -> bool:
     return isinstance(error, library().KafkaException) and error.args[0].name() in PASSING
 
 
-class Told:
+class ConnectionErrors:
     """Listens to the errors of a client's connections: the last one says more than that a request has timed out."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Told:
 def admin_of(producer: Any, topic: str, seconds: float) -> Any:
     """A client for questions to the brokers that ``producer`` knows, without TLS and without a user."""
     brokers = producer.list_topics(topic, seconds).brokers.values()
-    return made("admin", {"bootstrap.servers": ",".join(f"{broker.host}:{broker.port}" for broker in brokers)})
+    return new_client("admin", {"bootstrap.servers": ",".join(f"{broker.host}:{broker.port}" for broker in brokers)})
 
 
 def unavailable(servers: str, error: Any, what: str, *, advice: str = "", **values: Any) -> KafkaUnavailableError:

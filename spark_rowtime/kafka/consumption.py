@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
-from spark_rowtime.kafka.client import LOG, PASSING, Told, library, made, unavailable
+from spark_rowtime.kafka.client import LOG, PASSING, ConnectionErrors, library, new_client, unavailable
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_reader import PartitionReader
@@ -78,12 +78,12 @@ class Consumption:
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
         self._down: tuple[float, float] | None = None
         """When the client first told that all brokers are away, and last; None: not since the last message."""
-        self._told = Told()
+        self._errors = ConnectionErrors()
         self._looked_at_topics = time.monotonic()
         self._topics_now: Inquiry[dict[str, TopicState | None]] | None = None
         """The question whether the topics are still those that they were, until it is answered."""
         self._kafka = library()
-        self._consumer = made("consumer", {**options, "error_cb": self._client_failed})
+        self._consumer = new_client("consumer", {**options, "error_cb": self._client_failed})
 
     def run(self) -> None:
         """Reads until an error, or with ``until_end`` until all that was there has been read."""
@@ -344,14 +344,14 @@ class Consumption:
         """The client's own errors; it goes on by itself where it can."""
         codes, now = self._kafka.KafkaError, time.monotonic()
         LOG.warning("Kafka's client: %s", error)
-        self._told(error)
+        self._errors(error)
         if error.code() in (codes._AUTHENTICATION, codes._SSL) or error.fatal():  # noqa: SLF001
             self._failure = self._failure or unavailable(self._topics.servers, error, "The connection")
         elif error.code() == codes._ALL_BROKERS_DOWN:  # noqa: SLF001
             first, last = self._down or (now, now)
             self._down = (first if now - last <= DOWN_SECONDS else now), now
             if now - self._down[0] > DOWN_SECONDS:
-                self._failure = self._failure or unavailable(self._topics.servers, self._told.last, "Reading")
+                self._failure = self._failure or unavailable(self._topics.servers, self._errors.last, "Reading")
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -10,7 +10,14 @@ from spark_rowtime.adapter.sinks import Sinks
 from spark_rowtime.bounds.members import Status
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, ProducerFencedError
 from spark_rowtime.kafka.checkpoint import Checkpoint
-from spark_rowtime.kafka.client import PREFIX, REQUEST_SECONDS, Told, client_options, made, unavailable
+from spark_rowtime.kafka.client import (
+    PREFIX,
+    REQUEST_SECONDS,
+    ConnectionErrors,
+    client_options,
+    new_client,
+    unavailable,
+)
 from spark_rowtime.kafka.consumption import Consumption
 from spark_rowtime.kafka.from_sql import require_allowed
 from spark_rowtime.kafka.partition_reader import PartitionReader
@@ -199,11 +206,11 @@ def _names(topics: str) -> list[str]:
 
 def _topics(servers: str, options: Mapping[str, Any]) -> Topics:
     """Asks the brokers with a client of its own, whose errors of connections say why a question has failed."""
-    told = Told()
-    admin = made("admin", {**options, "error_cb": told})
+    errors = ConnectionErrors()
+    admin = new_client("admin", {**options, "error_cb": errors})
 
     def failed(error: Any, what: str) -> KafkaUnavailableError:
         admin.poll(0)
-        return unavailable(servers, told.last or error, what)
+        return unavailable(servers, errors.last or error, what)
 
     return Topics(admin, failed, servers, REQUEST_SECONDS)

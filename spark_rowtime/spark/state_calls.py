@@ -15,7 +15,7 @@ _WATERMARK = "_event_time_watermark_ms"
 """The attribute of PySpark's GroupState that ``getCurrentWatermarkMs`` returns and ``setTimeoutTimestamp`` checks."""
 
 
-def showing(command: bytes, watermark_ms: str) -> tuple[StateFunction, Any]:
+def load_with_watermark(command: bytes, watermark_ms: str) -> tuple[StateFunction, Any]:
     """Unpickles a pair of function and result type, and returns it with the function wrapped.
 
     The pickle that the extension puts in place of ``command`` calls this function. ``watermark_ms`` is the watermark
@@ -25,10 +25,10 @@ def showing(command: bytes, watermark_ms: str) -> tuple[StateFunction, Any]:
     pickled: Any = CPickleSerializer()
     found = pickled.loads(command)
     function, result_type = found if isinstance(found, tuple) else pickled.loads(found.value)
-    return showing_before(function, int(watermark_ms)), result_type
+    return with_watermark(function, int(watermark_ms)), result_type
 
 
-def showing_before(function: StateFunction, watermark_ms: int) -> StateFunction:
+def with_watermark(function: StateFunction, watermark_ms: int) -> StateFunction:
     """Wraps the function: calls for rows see ``watermark_ms``, calls for timeouts the watermark of the batch."""
 
     @wraps(function)

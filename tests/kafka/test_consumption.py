@@ -152,7 +152,7 @@ def read(
     def opened(part: Part) -> PartitionFeed:
         return PartitionFeed(part, lambda: rt.openSink(str(path), producer=part.producer), decode, None)
 
-    monkeypatch.setattr(consumption, "made", lambda _, given: Client(iter(answers), given))
+    monkeypatch.setattr(consumption, "new_client", lambda _, given: Client(iter(answers), given))
     looks = quiet.QuietPartitions(brokers, None, None, at_once)  # type: ignore[arg-type]
     known = {PART.topic: brokers.find(PART.topic)}
     given = {"skips_lost": False, "until_end": False, "ask": at_once, **options}

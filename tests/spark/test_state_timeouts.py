@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from spark_rowtime.spark.state_calls import showing_before
+from spark_rowtime.spark.state_calls import with_watermark
 from tests.spark.observed_query import Observed
 from tests.streams import Pipe, opened, send
 
@@ -77,4 +77,4 @@ def test_a_function_too_large_for_its_command(pipe: Pipe, tmp_path) -> None:
 @pytest.mark.long
 def test_a_group_state_of_another_pyspark_is_refused() -> None:
     with pytest.raises(Exception, match="_event_time_watermark_ms"):
-        showing_before(lambda *_: iter(()), 1)("a", (), object())
+        with_watermark(lambda *_: iter(()), 1)("a", (), object())

@@ -80,7 +80,7 @@ def broker(now: list[float], monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker(now)
     monkeypatch.setattr(consumption, "library", lambda: LIBRARY)
     monkeypatch.setattr(client, "library", lambda: LIBRARY)
-    monkeypatch.setattr(consumption, "made", lambda *_: broker)
+    monkeypatch.setattr(consumption, "new_client", lambda *_: broker)
     broker.log[P0] = ["a", "b", "c"]
     return broker
 

@@ -11,7 +11,7 @@ from spark_rowtime.errors import (
     RowtimeError,
     SchemaMismatchError,
 )
-from spark_rowtime.kafka.client import REQUEST_SECONDS, Told, library, made
+from spark_rowtime.kafka.client import REQUEST_SECONDS, ConnectionErrors, library, new_client
 from spark_rowtime.kafka.settings import of_connections, redacted
 from spark_rowtime.kafka.topics import Topics, TopicState
 
@@ -36,20 +36,20 @@ class Cluster:
         self.target = str(address)
         self.library, self._admins = library(), library("confluent_kafka.admin")
         self.settings, self._servers, self._topic = dict(settings), *address
-        self._told = Told()
-        self._admin: Any = made("admin", self._options(self.settings, {}))
+        self._errors = ConnectionErrors()
+        self._admin: Any = new_client("admin", self._options(self.settings, {}))
         self.topics = Topics(self._admin, self._not_asked, self._servers, REQUEST_SECONDS)
 
     def producer(self, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
         """A producer with its ``own`` settings, and with ``defaults``, which the drain's settings replace."""
-        return made("producer", self._options({**defaults, **self.settings}, own))
+        return new_client("producer", self._options({**defaults, **self.settings}, own))
 
     def reader(self) -> Any:
         """A consumer of committed messages that joins no group, and is told the ends of partitions."""
-        return made("consumer", self._options(of_connections(self.settings), _READING))
+        return new_client("consumer", self._options(of_connections(self.settings), _READING))
 
     def _options(self, settings: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        return {**settings, "bootstrap.servers": self._servers, "error_cb": self._told, **own}
+        return {**settings, "bootstrap.servers": self._servers, "error_cb": self._errors, **own}
 
     def make(self, name: str, partitions: int, settings: Mapping[str, str]) -> TopicState:
         """Makes a topic, if no other process does so at the same time, and waits until it is there."""
@@ -110,7 +110,7 @@ class Cluster:
     def unavailable(self, what: str, code: str | None = None) -> KafkaUnavailableError:
         """The error for brokers that cannot be reached, or refuse."""
         self._admin.poll(0)
-        noticed = f" The client reported: {self._shown(self._told.last.str())}." if self._told.last else ""
+        noticed = f" The client reported: {self._shown(self._errors.last.str())}." if self._errors.last else ""
         return KafkaUnavailableError(
             f"{self.target}: {what}{noticed} Run the drain again once that is mended; it continues from the topic's "
             "position.",

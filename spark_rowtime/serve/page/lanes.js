@@ -68,7 +68,7 @@ export class Lanes {
     lane.draw(producer, this.axis, this.late.get(producer.name) ?? []);
   }
 
-  /** Draws the ages anew. */
+  /** Draws the ages again. */
   tick() {
     for (const name of this.shown) this.rows.get(name).tick();
   }

@@ -165,7 +165,7 @@ export class StreamView {
     }
   }
 
-  /** Draws anew what changes with time alone. */
+  /** Draws again what changes with time alone. */
   tick() {
     const holder = this.producers.get(this.facts?.holders?.[0]);
     const silence = holder?.sent && holder.status !== "expected" ? Date.now() - holder.sent : 0;

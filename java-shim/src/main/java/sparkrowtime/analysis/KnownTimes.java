@@ -79,10 +79,10 @@ final class KnownTimes {
   private boolean isKnownInUnion(Union union, int index, List<Integer> place) {
     List<LogicalPlan> known =
         Scala.list(union.children()).stream().filter(c -> isKnownAt(index, place, c)).toList();
-    return known.size() == union.children().size() || known.stream().anyMatch(c -> c.exists(KnownTimes::speaks));
+    return known.size() == union.children().size() || known.stream().anyMatch(c -> c.exists(KnownTimes::punctuates));
   }
 
-  private static boolean speaks(Object node) {
+  private static boolean punctuates(Object node) {
     return node instanceof StreamingRelationV2 r && r.extraOptions().getBoolean("punctuate", false);
   }
 

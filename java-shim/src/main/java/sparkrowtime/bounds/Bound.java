@@ -7,9 +7,9 @@ package sparkrowtime.bounds;
  * @param floor the least later value; {@link #UNKNOWN_YET} if the stream has promised nothing yet;
  *     {@link #UNLIMITED} if only ordinary sources feed the column
  * @param mixed whether an ordinary source, which has no bounds, feeds the column too
- * @param speaks whether a rowtime stream with option {@code punctuate} is among those that feed it
+ * @param punctuates whether a rowtime stream with option {@code punctuate} is among those that feed it
  */
-public record Bound(long floor, boolean mixed, boolean speaks) {
+public record Bound(long floor, boolean mixed, boolean punctuates) {
   public static final long UNKNOWN_YET = Long.MIN_VALUE;
   public static final long UNLIMITED = Long.MAX_VALUE;
   public static final Bound ORDINARY = new Bound(UNLIMITED, true, false);
@@ -20,11 +20,11 @@ public record Bound(long floor, boolean mixed, boolean speaks) {
 
   /** The bound of two inputs that are merged: the weaker of both. */
   public Bound weakest(Bound other) {
-    return new Bound(Math.min(floor, other.floor), mixed || other.mixed, speaks || other.speaks);
+    return new Bound(Math.min(floor, other.floor), mixed || other.mixed, punctuates || other.punctuates);
   }
 
   Bound withFloor(long moved) {
-    return new Bound(moved, mixed, speaks);
+    return new Bound(moved, mixed, punctuates);
   }
 
   public boolean isOrdinary() {
@@ -37,7 +37,7 @@ public record Bound(long floor, boolean mixed, boolean speaks) {
 
   /** Whether the floor may be published to consumers. */
   public boolean isPromise() {
-    return isKnown() && (!mixed || speaks);
+    return isKnown() && (!mixed || punctuates);
   }
 
   /** The largest watermark in ms that closes no window into which a later row may fall. */

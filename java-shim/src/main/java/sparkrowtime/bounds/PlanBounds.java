@@ -182,7 +182,7 @@ public final class PlanBounds {
       } else if (s.isOfLateRows()) {
         columns.put(a.exprId(), Columns.WHOLE, ofLateRows(a, floors.applyAsLong(s)));
       } else if (Rowtime.isRowtime(a)) {
-        columns.put(a.exprId(), Columns.WHOLE, new Bound(floors.applyAsLong(s), false, s.speaks()));
+        columns.put(a.exprId(), Columns.WHOLE, new Bound(floors.applyAsLong(s), false, s.punctuates()));
       }
     }
     return columns;

@@ -11,14 +11,14 @@ public abstract class RowtimeStream implements MicroBatchStream {
 
   private final Questions questions;
   private final Map<String, String> described;
-  private final boolean speaks;
+  private final boolean punctuates;
   private final String beside;
   private int late;
 
   protected RowtimeStream(Questions questions, CaseInsensitiveStringMap options) {
     this.questions = questions;
     this.described = ReadOptions.described(options);
-    this.speaks = options.getBoolean("punctuate", false);
+    this.punctuates = options.getBoolean("punctuate", false);
     this.beside = options.get(BESIDE_ID);
   }
 
@@ -27,8 +27,8 @@ public abstract class RowtimeStream implements MicroBatchStream {
   }
 
   /** Option punctuate: this stream's bound also holds for the ordinary sources that it is mixed with. */
-  public final boolean speaks() {
-    return speaks;
+  public final boolean punctuates() {
+    return punctuates;
   }
 
   /** Whether these are the late rows of a stream. A later one may have any time, until the stream has ended. */

@@ -49,14 +49,14 @@ public final class StateTimeouts extends ColumnarRule {
       throw new ShimMismatch("a Python function in applyInPandasWithState, not " + exec.functionExpr(), null);
     }
     String before = exec.eventTimeWatermarkForLateEvents().get().toString();
-    return Scala.copy(exec, Expression.class, Scala.copy(udf, PythonFunction.class, showing(before, function)));
+    return Scala.copy(exec, Expression.class, Scala.copy(udf, PythonFunction.class, withWatermark(before, function)));
   }
 
-  private static PythonFunction showing(String watermarkMs, SimplePythonFunction function) {
+  private static PythonFunction withWatermark(String watermarkMs, SimplePythonFunction function) {
     byte[] command =
         PickledCall.of(
             "spark_rowtime.spark.state_calls",
-            "showing",
+            "load_with_watermark",
             bytes(Scala.list(function.command())),
             watermarkMs.getBytes(StandardCharsets.UTF_8));
     return new SimplePythonFunction(

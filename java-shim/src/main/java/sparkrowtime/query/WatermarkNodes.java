@@ -60,7 +60,7 @@ public final class WatermarkNodes {
     } else if (!bound.mixed()) {
       return Math.max(0L, bound.windowMs());
     }
-    return bound.speaks()
+    return bound.punctuates()
         ? Math.max(bound.windowMs(), fromRows)
         : Math.min(bound.windowMs(), fromRows);
   }
