@@ -1,37 +1,34 @@
-"""announceTo calls a target once for each period that the stream's bound has passed."""
+"""announceTo calls a target once for each period that the bound of a stream, a table or a topic has passed."""
 
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta, tzinfo
 from http import HTTPStatus
 from itertools import chain, count, repeat
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, restart_seconds
 from spark_rowtime.adapter.host_lock import only_host
+from spark_rowtime.announce.announced import Announced
 from spark_rowtime.announce.calendar import Calendar, Span
 from spark_rowtime.announce.period import Period
-from spark_rowtime.announce.progress import Progress
+from spark_rowtime.announce.progress import READER, Progress
+from spark_rowtime.announce.table_progress import TableProgress
 from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.announce.targets import NamedTarget, named_target
 from spark_rowtime.errors import AnnouncementError, StoreUnavailableError
 from spark_rowtime.periods import to_unit
-from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
-from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Store
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
-from spark_rowtime.types.timestamps import END, from_micros, zone_named
+from spark_rowtime.types.timestamps import from_micros, zone_named
 
 LOG = logging.getLogger("spark_rowtime.announce")
 _AGAIN = (
     "If the target answers so to a call that it has taken before, as after a lost answer, say that this status means "
     "taken: --taken 409 (taken=[409])."
 )
-READER = "announce:"
-"""What the names of the registered readers of announcers begin with."""
 
 
 @known_keywords
@@ -53,18 +50,24 @@ def announceTo(
     taken: Sequence[int] | None = None,
     timeout: str | timedelta | None = None,
     retries: int | None = None,
+    positions: str | None = None,
+    clientOptions: Mapping[str, Any] | None = None,
 ) -> int:
-    """Calls a target once for each hour, day or other period that the stream's bound has passed.
+    """Calls a target once for each hour, day or other period that the bound of a stream, table or topic has passed.
+
+    Announce what those who are called will read: of a stream that is drained into a table, the table, since the
+    stream's bound is there before the rows are in the table.
 
     The calls are made in order, and none is left out where the bound jumps over several periods. The next call is made
-    when the target has taken the one before. The stream keeps the position under a name, as that of a registered
-    reader, so that the next run continues there. Each period is announced *at least once*: the last one again if the
-    process died, or the connection was lost, before the answer was known.
+    when the target has taken the one before. The position is kept under a name, as that of a registered reader, so that
+    the next run continues there: in the stream, or, for a table or a topic, in another one. Each period is announced
+    *at least once*: the last one again if the process died, or the connection was lost, before the answer was known.
 
     ``rowtime announce`` does the same from a shell.
 
     Args:
-        path: The path of the stream.
+        path: The path of the stream; or ``delta:PATH``, ``iceberg:CATALOG.NAMESPACE.TABLE``, ``parquet:FOLDER`` or
+            ``kafka://HOST:PORT/TOPIC`` that a drain, or for a table a query, writes to.
         to: ``success-file:PATTERN``, ``http:URL``, ``airflow:URL`` or ``dagster:URL``, or a function that is called
             with a ``Period``.
         every: The length of a period: whole seconds that divide a day, such as "15 minutes" or "1 hour"; "1 day";
@@ -87,6 +90,10 @@ def announceTo(
         taken: Statuses of HTTP, such as 409, by which the target says that it has a call that it got before. They
             count as taken, as 2xx does. None: no others.
         timeout: How long a whole call may take. None: 30 seconds.
+        positions: Of a table or a topic, the path of the stream that keeps the position. It is made if there is none,
+            and may keep those of many. A stream that is announced keeps its own.
+        clientOptions: Of a topic, options of Kafka's client, such as ``{"security.protocol": "SSL"}``; ``{env:NAME}``
+            in a value stands for an environment variable.
         retries: How many times in a row a call is repeated that the target does not take, after 1 s, 2 s and so on up
             to 60 s, or later if the target asks for it by ``Retry-After``. None: 10 times, about 5 minutes; with
             ``follow=True`` without a limit.
@@ -96,9 +103,11 @@ def announceTo(
 
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
+        KafkaTopicError: There is no such topic, or it was created again.
         InvalidOptionError: An argument has a value that cannot be used.
-        StoreUnavailableError: Another announcer with this name runs on the stream; or the position cannot be stored at
-            the end of a run. The next one then announces again what this one has announced since it was stored last.
+        StoreUnavailableError: Another announcer with this name runs; or the table cannot be read at the start; or the
+            position cannot be stored at the end of a run. The next one then announces again what this one has announced
+            since it was stored last.
         AnnouncementError: The target has refused a call, or has not taken it after all repetitions.
         ExtraNotInstalledError: The target needs the pip extra ``announce``.
         Exception: Whatever a function raises. Its period is announced again by the next run.
@@ -119,7 +128,8 @@ def announceTo(
     options |= {"taken": taken, "timeout": timeout}
     to_flag(windowEnds, "windowEnds")
     delays = repetitions(retries, to_flag(follow, "follow"))
-    return sum(1 for _ in announcements(path, to, every, tz, start, follow, name, options, delays, ends=windowEnds))
+    more: dict[str, Any] = {"ends": windowEnds, "positions": positions, "clientOptions": clientOptions}
+    return sum(1 for _ in announcements(path, to, every, tz, start, follow, name, options, delays, **more))
 
 
 class _WithoutLimit:
@@ -149,6 +159,8 @@ def announcements(
     wait: Callable[[float], object] = time.sleep,
     *,
     ends: bool = False,
+    positions: str | None = None,
+    clientOptions: Mapping[str, Any] | None = None,
 ) -> Iterator[Period]:
     """Announces as ``announceTo`` does; yields each period once it is announced and recorded.
 
@@ -160,37 +172,44 @@ def announcements(
     with ExitStack() as open_things:
         if hasattr(named.target, "close"):
             open_things.callback(named.target.close)
-        store = open_things.enter_context(closing(open_store(path)))
-        open_things.enter_context(_alone(path, READER + label, wait))
-        progress = Progress(store, Calendar(unit, zone, merges=named.merges), READER + label, start, ends=ends)
+        announced = Announced(path, positions, clientOptions, wait)
+        label = announced.label(label, named=name is not None)
+        open_things.enter_context(_alone(announced.keeper, READER + label, wait))
+        calendar = Calendar(unit, zone, merges=named.merges)
+        progress = open_things.enter_context(announced.progress(calendar, READER + label, start, ends=ends))
         LOG.info("Announcing %s under the name %r", path, label)
-        yield from _Announcer(store, path, label, progress, named, unit.name, zone).run(follow, delays, wait)
+        yield from _Announcer(path, label, progress, named, unit.name, zone).run(follow, delays, wait)
 
 
 class _Announcer:
-    """Announces one stream to one target."""
+    """Announces one stream, table or topic to one target."""
 
     def __init__(
-        self, store: Store, path: str, label: str, progress: Progress, named: NamedTarget, every: str, zone: tzinfo
+        self,
+        path: str,
+        label: str,
+        progress: Progress | TableProgress,
+        named: NamedTarget,
+        every: str,
+        zone: tzinfo,
     ) -> None:
-        self._store, self._path, self._label, self._progress = store, path, label, progress
+        self._path, self._label, self._progress = path, label, progress
         self._named, self._every, self._zone = named, every, zone
 
     def run(self, follow: bool, delays: Iterable[float], wait: Callable[[float], object]) -> Iterator[Period]:
-        """Announces up to the end of the log; with ``follow``, until the stream is complete."""
+        """Announces up to the end of what is there; with ``follow``, until the end of time."""
+        progress: Any = self._progress
         while True:
-            self._store.expire()
-            head = self._store.head()
-            for span in self._progress.complete(head):
+            state = progress.look()
+            for span in progress.complete(state):
                 period = self._period(span)
                 self._call(period, iter(delays), wait)
-                self._progress.announced(span, head)
+                progress.announced(span, state)
                 yield period
-            if not follow or (head.floor is not None and head.floor >= END):
-                self._progress.finish()
+            if not follow or progress.ended(state):
+                progress.finish()
                 return
-            self._progress.seen()
-            self._store.wait(head.seq, EXPIRY_CHECK_SECONDS)
+            progress.wait(state)
 
     def _period(self, span: Span) -> Period:
         start, end = (from_micros(moment).astimezone(self._zone) for moment in (span.start, span.end))
@@ -198,7 +217,7 @@ class _Announcer:
 
     def _call(self, period: Period, delays: Iterator[float], wait: Callable[[float], object]) -> None:
         """Calls the target until it has taken the period."""
-        call = str(uuid5(UUID(self._store.stream), f"{self._label} {period.every} {period.start.isoformat()}"))
+        call = str(uuid5(self._progress.id, f"{self._label} {period.every} {period.start.isoformat()}"))
         for attempt in count(1):
             try:
                 return self._named.target.announce(period, call)

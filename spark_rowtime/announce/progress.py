@@ -1,10 +1,15 @@
 """Progress: up to which period a stream is announced, and which periods follow. The stream keeps it."""
 
+import logging
+import re
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 from spark_rowtime.announce.calendar import Calendar, Span
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.periods import Unit
+from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
 from spark_rowtime.reader.release import start_bound
 from spark_rowtime.store.base import Head, Position, Store
 from spark_rowtime.store.registration import Registration
@@ -12,6 +17,13 @@ from spark_rowtime.types.timestamps import END, show_micros
 
 MOST_EMPTY_PERIODS = 1_000_000
 """The number of periods after the last row from which a bound is taken for an error: 114 years of hours."""
+
+
+READER = "announce:"
+"""What the names of the registered readers of announcers begin with."""
+_QUERY = re.compile(r".*/sources/\d+(?: \(joins\))?", re.DOTALL)
+"""The name of a query among the registered readers: the folder of a source in its checkpoint."""
+LOG = logging.getLogger("spark_rowtime.announce")
 
 
 class Progress:
@@ -26,9 +38,10 @@ class Progress:
         self._store, self._calendar, self._shift = store, calendar, int(ends)
         self._registration = Registration(store, reader)
         found = next((known.position for known in store.readers() if known.name == reader), None)
-        self._next = self._first(start) if found is None else self._shifted(found.cut)
+        self._next = self._first(start) if found is None else shifted(found.cut, self._shift)
         """The moment up to which everything is announced; None: no period has been complete yet."""
         self._looked_at: int | None = None
+        self.id = UUID(store.stream)
         self._keep(store.head().seq if found is None else found.seq)
 
     def _first(self, start: Any) -> int | None:
@@ -38,9 +51,10 @@ class Progress:
         moment = floor - self._shift if start == "latest" and floor is not None else start_bound(start)
         return self._calendar.holding(moment).start
 
-    def _shifted(self, moment: int | None) -> int | None:
-        """A rowtime, or a floor, as a moment of the calendar: a row at the end of a period counts as one before it."""
-        return None if moment is None else moment - self._shift
+    def look(self) -> Head:
+        """The stream as it is now, leases that have ended included."""
+        self._store.expire()
+        return self._store.head()
 
     def complete(self, head: Head) -> Iterator[Span]:
         """The periods that are complete at ``head`` and not announced, in order. Call ``announced`` for each."""
@@ -51,7 +65,7 @@ class Progress:
             beside = self._store.has_cuts()
             self._next = self._start_of_first_bound(head) if beside else self._start_of_first_row(head, limit)
         if self._next is not None:
-            self._require_sensible(limit, head)
+            require_sensible(self._store.path, self._calendar.unit, max(self._next, head.largest or 0), limit)
             while (span := self._calendar.holding(self._next)).end <= limit:
                 yield span
         self._looked_at = limit
@@ -61,10 +75,15 @@ class Progress:
         self._next = span.end
         self._keep(head.seq)
 
-    def seen(self) -> None:
-        """Renews the registration from time to time, so that it is known to be in use."""
+    def ended(self, head: Head) -> bool:
+        """Whether no period follows: the stream is complete."""
+        return head.floor is not None and head.floor >= END
+
+    def wait(self, head: Head) -> None:
+        """Waits for an event after ``head``; renews the registration, so that it is known to be in use."""
         if self._registration.due:
             self._keep(self._store.head().seq)
+        self._store.wait(head.seq, EXPIRY_CHECK_SECONDS)
 
     def finish(self) -> None:
         """Nobody announces more in this run: raises StoreUnavailableError if its position cannot be registered."""
@@ -83,9 +102,9 @@ class Progress:
         A stream that has ended is complete up to its last promise before, and to the end of its last row's period.
         """
         if head.floor is None or head.floor < END:
-            return self._shifted(head.floor)
+            return shifted(head.floor, self._shift)
         last = None if head.largest is None else self._calendar.holding(head.largest - self._shift).end
-        promise = self._shifted(self._last_promise(head))
+        promise = shifted(self._last_promise(head), self._shift)
         return max((moment for moment in (last, promise) if moment is not None), default=None)
 
     def _last_promise(self, head: Head) -> int | None:
@@ -121,15 +140,36 @@ class Progress:
         least = min((train.least for train in trains), default=None)
         return None if least is None else self._calendar.holding(least - self._shift).start
 
-    def _require_sensible(self, limit: int, head: Head) -> None:
-        assert self._next is not None
-        unit = self._calendar.unit
-        begin = max(self._next, head.largest or 0)
-        if (limit - begin) // unit.micros > MOST_EMPTY_PERIODS:
-            raise InvalidOptionError(
-                f"The bound of {self._store.path} is {show_micros(limit)}, more than {MOST_EMPTY_PERIODS} periods of "
-                f"{unit.name} after its last row. If the stream has ended, its producers must say so by "
-                "close(complete=True): then the last period with rows is announced. Otherwise choose longer periods.",
-                option="every",
-                value=unit.name,
-            )
+
+def shifted(moment: int | None, shift: int) -> int | None:
+    """A rowtime, or a floor, as a moment of the calendar.
+
+    ``shift``: 1 where a row at the end of a period belongs to it, so that it counts as one before it; else 0.
+    """
+    return None if moment is None else moment - shift
+
+
+def require_sensible(path: str, unit: Unit, begin: int, limit: int) -> None:
+    """Raises InvalidOptionError for a bound so far after the last row, or the next period, that it is an error."""
+    if (limit - begin) // unit.micros > MOST_EMPTY_PERIODS:
+        raise InvalidOptionError(
+            f"The bound of {path} is {show_micros(limit)}, more than {MOST_EMPTY_PERIODS} periods of {unit.name} after "
+            "its last row. If the stream has ended, its producers must say so by close(complete=True): then the last "
+            "period with rows is announced. Otherwise choose longer periods.",
+            option="every",
+            value=unit.name,
+        )
+
+
+def warn_of_other_readers(store: Store) -> None:
+    """Warns where a drain may bring the rows of a stream elsewhere: the announcement can come before they are there."""
+    names = [known.name for known in store.readers()]
+    drains = [name for name in names if not name.startswith(READER) and not _QUERY.fullmatch(name)]
+    if drains:
+        LOG.warning(
+            "%s has the readers %s. If one of them drains it into a table or a topic that the announcements are about, "
+            "announce that one instead (rowtime announce delta:PATH --positions ...): the stream's bound is there "
+            "before the rows are in the table.",
+            store.path,
+            ", ".join(map(repr, drains)),
+        )

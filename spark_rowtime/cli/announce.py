@@ -11,15 +11,19 @@ from spark_rowtime.announce.announcer import announcements, repetitions
 from spark_rowtime.announce.http_call import is_secret
 from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
+from spark_rowtime.cli.client_settings import client_settings, config_option
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.drain.kafka.address import KAFKA
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.json_values import dump
 
 
 @click.command()
-@click.argument("stream")
+@click.argument(
+    "stream", metavar="STREAM|delta:PATH|iceberg:CATALOG.NAMESPACE.TABLE|parquet:FOLDER|kafka://HOST:PORT/TOPIC"
+)
 @click.option(
     "--every", required=True, help="The length of a period, such as 15min, 1h, 1d, '1 week', '1 month' or '1 year'."
 )
@@ -43,9 +47,7 @@ from spark_rowtime.types.json_values import dump
     help="Where a new name begins: earliest, the period of the first row; latest; or the period of a time.",
 )
 @click.option("--follow", "-f", is_flag=True, help="Wait for more, until the stream is complete.")
-@click.option(
-    "--name", help="The name of the position in the stream.  [default: made of --to, --asset, --every and --tz]"
-)
+@click.option("--name", help="The name of the position.  [default: made of --to, --asset, --every and --tz]")
 @click.option("--key", help="The form of the names of periods, such as %Y-%m-%d-%H:%M.")
 @click.option("--asset", help="The asset in Airflow (its name or URI) or in Dagster (its key, such as sales/orders).")
 @click.option("--body", help="The body of a request, with {start}, {end}, {key}, {stream}, {every}, {env:NAME}.")
@@ -71,6 +73,12 @@ from spark_rowtime.types.json_values import dump
     help=f"How many times in a row a call is repeated that is not taken.  [default: {len(RESTART_SECONDS)}, in about 5 "
     "minutes; with --follow without a limit]",
 )
+@click.option(
+    "--positions",
+    metavar="STREAM",
+    help="Of a table or a topic: the stream that keeps the position; it is made if there is none.",
+)
+@config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def announce(
     *,
@@ -90,24 +98,28 @@ def announce(
     taken: tuple[int, ...],
     timeout: str | None,
     retries: int | None,
+    positions: str | None,
+    config: str | None,
     as_json: bool,
 ) -> None:
-    """Tell a scheduler that an hour, a day or another period of a stream is complete.
+    """Tell a scheduler that an hour, a day or another period of a stream, a table or a topic is complete.
 
     One call for each period that the bound has passed, in order, at least once. The next run continues where this one
-    ends.
+    ends. Announce what the jobs read: of a stream that is drained into a table, the table.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     options: dict[str, Any] = {"key": key, "asset": asset, "body": body, "method": method, "timeout": timeout}
     options |= {"headers": _headers(headers) if headers else None, "taken": taken or None}
+    more: dict[str, Any] = {"ends": window_ends, "positions": positions}
+    more["clientOptions"] = client_settings(config, ()) if stream.startswith(KAFKA) else None
     delays = repetitions(retries, follow)
     with terminable():
         count = 0
-        for period in announcements(stream, to, every, tz, start, follow, name, options, delays, ends=window_ends):
+        for period in announcements(stream, to, every, tz, start, follow, name, options, delays, **more):
             click.echo(dump(period.fields()) if as_json else _line(period))
             count += 1
     if not count:
-        click.echo(_nothing_new(stream), err=True)
+        click.echo("No new period is complete." if positions else _nothing_new(stream), err=True)
 
 
 def _nothing_new(stream: str) -> str:

@@ -2,16 +2,22 @@
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import show_micros, to_micros
 
 BOUND, STRICT, POSITION = "rowtime.bound", "rowtime.strict", "rowtime.position"
 """The bound's time in ISO 8601, "true" or "false", and the reader's position, as ``RowReader.position`` returns it."""
+FIRST, LAST = "rowtime.first", "rowtime.last"
+"""The least and the largest rowtime of the rows that drains have committed so far, in ISO 8601."""
 QUERY, BATCH = "rowtime.query", "rowtime.batch"
 """The id of the Spark query that made the commit, and the number of its batch."""
 COMMIT = "rowtime.commit"
 """A mark of a commit into a Delta table, different for each, by which its writer knows it where the answer was lost."""
-KEYS = (BOUND, STRICT, POSITION, QUERY, BATCH)
+KEYS = (BOUND, STRICT, FIRST, LAST, POSITION, QUERY, BATCH)
 
 
 def bound_properties(bound: RowtimeBound | None) -> dict[str, str]:
@@ -38,3 +44,13 @@ def exact_bound(t: object, strict: bool) -> RowtimeBound:
 def marked(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of spark-rowtime among those of a commit; empty if it made none of them."""
     return {key: str(properties[key]) for key in KEYS if key in properties}
+
+
+def extent_properties(rows: pa.Table | pa.RecordBatch, before: Mapping[str, str]) -> dict[str, str]:
+    """The properties of the least and the largest rowtime of ``rows`` and of what the commits before have brought."""
+    known = {name: before[name] for name in (FIRST, LAST) if name in before}
+    if ROWTIME not in rows.schema.names or not rows.num_rows:
+        return known
+    found = pc.min_max(rows.column(ROWTIME).cast(pa.int64())).as_py()
+    first, last = (to_micros(known[name]) if name in known else found["min"] for name in (FIRST, LAST))
+    return {FIRST: show_micros(min(first, found["min"])), LAST: show_micros(max(last, found["max"]))}

@@ -220,7 +220,10 @@ class Transactional(Protocol):
 
 
 class Format(Protocol):
-    """A kind of table, ``KIND:PLACE``. The entry point is an object, such as a class, with these two calls."""
+    """A kind of table, ``KIND:PLACE``. The entry point is an object, such as a class, with these two calls.
+
+    One that has ``read_properties``, too, tells by it the properties of the last commit.
+    """
 
     def open_sink(self, target: str, schema: pa.Schema, every: int, max_rows: int, bounds_every: int) -> GatheringSink:
         """A sink into ``target``, as ``openTableSink``; intervals are in microseconds."""

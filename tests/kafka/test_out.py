@@ -55,7 +55,12 @@ def test_each_partition_has_rows_and_behind_them_the_bound(kafka: Any, stream: s
     for partition in found:
         *rows, last = partition
         assert last.value == b'{"resolved":"1767610800000000000.0000000000"}'
-        assert last.headers == {"rowtime.bound": b"2026-01-05T11:00:00Z", "rowtime.strict": b"false"}
+        assert last.headers == {
+            "rowtime.bound": b"2026-01-05T11:00:00Z",
+            "rowtime.strict": b"false",
+            "rowtime.first": b"2026-01-05T10:00:00Z",
+            "rowtime.last": b"2026-01-05T10:08:00Z",
+        }
         assert last.key is None
         assert all(row.resolved is None and not row.headers for row in rows)
     where = {row.key: at for at, partition in enumerate(found) for row in partition[:-1]}

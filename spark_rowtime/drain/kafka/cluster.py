@@ -25,6 +25,7 @@ _READING = {
 }
 _POLL_SECONDS = 0.05
 """The pause between two looks whether a topic that was just made is there, or is the same."""
+_ADVICE = "Run the drain again once that is mended; it continues from the topic's position."
 SETTLE_SECONDS = 2.0
 """How long a broker's metadata may be behind the controller's: it still answers with a topic that was deleted."""
 
@@ -32,8 +33,8 @@ SETTLE_SECONDS = 2.0
 class Cluster:
     """The brokers of a topic, by Kafka's client, whose errors become errors of the one tree."""
 
-    def __init__(self, address: TopicAddress, settings: Mapping[str, Any]) -> None:
-        self.target = str(address)
+    def __init__(self, address: TopicAddress, settings: Mapping[str, Any], advice: str = _ADVICE) -> None:
+        self.target, self._advice = str(address), advice
         self.library, self._admins = library(), library("confluent_kafka.admin")
         self.settings, self._servers, self._topic = dict(settings), *address
         self._errors = ConnectionErrors()
@@ -112,8 +113,7 @@ class Cluster:
         self._admin.poll(0)
         noticed = f" The client reported: {self._shown(self._errors.last.str())}." if self._errors.last else ""
         return KafkaUnavailableError(
-            f"{self.target}: {what}{noticed} Run the drain again once that is mended; it continues from the topic's "
-            "position.",
+            f"{self.target}: {what}{noticed} {self._advice}",
             servers=self._servers,
             topic=self._topic,
             code=code,

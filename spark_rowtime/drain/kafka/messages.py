@@ -1,7 +1,7 @@
 """The messages of a drain: those of rows, and the one behind them that says the bound."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.drain.kafka.json_rows import json_rows, plain_texts, require_json
-from spark_rowtime.drain.properties import bound_properties
+from spark_rowtime.drain.properties import BOUND, FIRST, LAST, STRICT
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.types.short_repr import short_repr
 
@@ -72,9 +72,12 @@ def resolved_message(bound: RowtimeBound) -> bytes:
     return json.dumps({"resolved": f"{nanos}.0000000000"}, separators=(",", ":")).encode()
 
 
-def bound_headers(bound: RowtimeBound) -> list[tuple[str, bytes]]:
-    """The headers of that message, by which it is known whatever the values of rows are, and the bound exactly."""
-    return [(name, text.encode()) for name, text in bound_properties(bound).items()]
+def bound_headers(properties: Mapping[str, str]) -> list[tuple[str, bytes]]:
+    """The headers of that message: the bound exactly, and the first and the last rowtime of the rows.
+
+    By them the message is known, whatever the values of rows are.
+    """
+    return [(name, properties[name].encode()) for name in (BOUND, STRICT, FIRST, LAST) if name in properties]
 
 
 def _require_key(schema: pa.Schema, key: str) -> None:

@@ -10,7 +10,7 @@ from spark_rowtime.drain.kafka.earlier_drain import has_bounds
 from spark_rowtime.drain.kafka.messages import RowMessages, bound_headers, resolved_message
 from spark_rowtime.drain.kafka.positions import CLEANUP, KeptPosition, Positions
 from spark_rowtime.drain.kafka.transactions import Transactions
-from spark_rowtime.drain.properties import bound_in
+from spark_rowtime.drain.properties import bound_in, extent_properties
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
 from spark_rowtime.kafka.topics import TopicState
 
@@ -68,14 +68,15 @@ class Topic:
             SchemaMismatchError: A message is too large, or a row cannot be written.
             KafkaTopicError: The topic was deleted.
         """
+        whole = {**properties, **extent_properties(rows, self.properties)}
         try:
             self._transactions.begin()
-            self._send(rows, dict(properties))
+            self._send(rows, whole)
             self._transactions.commit()
         except BaseException:
             self._transactions.abort()
             raise
-        self.properties, self._told = dict(properties), self._state.partitions
+        self.properties, self._told = whole, self._state.partitions
 
     def close(self) -> None:
         """Frees the connections."""
@@ -95,7 +96,7 @@ class Topic:
         bound = bound_in(properties)
         if bound is None or not partitions:
             return
-        message, headers = (None, resolved_message(bound)), bound_headers(bound)
+        message, headers = (None, resolved_message(bound)), bound_headers(properties)
         for partition in partitions:
             self._transactions.send_to(self._topic, partition, message, headers)
         self._transactions.flush()

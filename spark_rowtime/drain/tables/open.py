@@ -1,9 +1,11 @@
 """openTableSink and readTableBound: a table by its name, whatever its format."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.properties import bound_properties
 from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, Format, GatheringSink
 from spark_rowtime.drain.tables.table import Table
 from spark_rowtime.errors import InvalidOptionError
@@ -88,6 +90,14 @@ def readTableBound(target: str) -> RowtimeBound | None:
         ```
     """
     return _format(target).read_bound(target)
+
+
+def read_table_properties(target: str) -> Mapping[str, str]:
+    """The bound of a table, and the first and the last rowtime of its rows if its format tells them, as properties."""
+    found = _format(target)
+    if hasattr(found, "read_properties"):
+        return cast("Mapping[str, str]", found.read_properties(target))
+    return bound_properties(found.read_bound(target))
 
 
 def open_table(target: str, schema: Any) -> Table:

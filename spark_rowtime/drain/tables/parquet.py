@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
-from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties
+from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties
 from spark_rowtime.drain.sink import GatheringSink
 from spark_rowtime.drain.tables.folders import FOLDER, STATE, locked, read_root_state, read_state, sync, write_whole
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
@@ -47,6 +47,7 @@ class ParquetSink(GatheringSink):
         except BaseException:
             self._lock.close()
             raise
+        self._extent = extent_properties(schema.empty_table(), self._state)
         self._open: Period | None = None
         self._done: list[Period] = []
         self._kept = self.checkpoint
@@ -63,6 +64,11 @@ class ParquetSink(GatheringSink):
     def read_bound(target: str) -> RowtimeBound | None:
         """The bound of the last complete period; ``target`` may be the folder alone."""
         return bound_in(read_root_state(target))
+
+    @staticmethod
+    def read_properties(target: str) -> dict[str, str]:
+        """The bound of the last complete period, and the first and the last rowtime of the rows."""
+        return read_root_state(target)
 
     def _continued(self, schema: pa.Schema) -> dict[str, str]:
         """The state of the folders; raises if it is one of other columns, or of another pattern."""
@@ -92,6 +98,7 @@ class ParquetSink(GatheringSink):
             StoreUnavailableError: The folders cannot be written, as on a full disk.
         """
         self._require_open()
+        self._extent = extent_properties(rows, self._extent)
         with self._writing():
             self._gather(rows)
 
@@ -162,7 +169,7 @@ class ParquetSink(GatheringSink):
         self._done = []
         schema = self._schema.serialize().to_pybytes().hex()
         kept = {POSITION: str(self._kept), _SCHEMA: schema, _PATTERN: self._pattern.text}
-        self._state = {**bound_properties(self._complete), **kept}
+        self._state = {**bound_properties(self._complete), **self._extent, **kept}
         write_whole(self._work / STATE, json.dumps(self._state))
 
     @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.drain.properties import bound_in
+from spark_rowtime.drain.properties import bound_in, extent_properties
 from spark_rowtime.drain.sink import TableSink
 from spark_rowtime.errors import ProducerFencedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.types.schema import columns_of
@@ -35,9 +35,10 @@ class Table(ABC):
             ProducerFencedError: Another drain or query has committed; nothing of this call is in the table.
             StoreUnavailableError: Other writers committed each time, or the table cannot be written.
         """
+        whole = {**properties, **extent_properties(rows, self.properties)}
         for _ in range(ATTEMPTS):
-            if self._commit(rows, dict(properties)):
-                self.properties = dict(properties)
+            if self._commit(rows, dict(whole)):
+                self.properties = whole
                 return
             if (found := self._reload()) != self.properties:
                 raise _fenced(self.target, self.properties, found)
@@ -55,7 +56,12 @@ class Table(ABC):
     @classmethod
     def read_bound(cls, target: str) -> RowtimeBound | None:
         """The bound of the table's last commit by spark-rowtime; None if there is none."""
-        return bound_in(cls(target, None).properties)
+        return bound_in(cls.read_properties(target))
+
+    @classmethod
+    def read_properties(cls, target: str) -> dict[str, str]:
+        """The properties of the table's last commit by spark-rowtime; empty if there is none."""
+        return cls(target, None).properties
 
     @abstractmethod
     def lastBatch(self, query: str) -> int | None:

@@ -1,0 +1,92 @@
+"""Announced: what an announcer follows: a stream, a table or a topic."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+
+from spark_rowtime.announce.calendar import Calendar
+from spark_rowtime.announce.progress import Progress, warn_of_other_readers
+from spark_rowtime.announce.table_progress import TableProgress
+from spark_rowtime.drain.kafka.address import KAFKA, topic_address
+from spark_rowtime.drain.kafka.topic_bounds import TopicBounds
+from spark_rowtime.drain.sink import PLUGINS
+from spark_rowtime.drain.tables.open import read_table_properties
+from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
+from spark_rowtime.kafka.client import client_options
+from spark_rowtime.store import open_store
+from spark_rowtime.stream import createStream
+from spark_rowtime.types.arguments import to_text
+from spark_rowtime.types.plugins import plugin_names
+
+_REFUSED = dict.fromkeys(("bootstrap.servers", "group.id", "isolation.level"), "the announcer sets it.")
+
+
+class Announced:
+    """What ``path`` names: a stream, which keeps its announcers' positions itself, a table, or a topic of Kafka."""
+
+    def __init__(
+        self, path: str, positions: str | None, options: Mapping[str, Any] | None, wait: Callable[[float], object]
+    ) -> None:
+        self._path, self._wait, self._options = path, wait, options or {}
+        self._is_topic = isinstance(path, str) and path.startswith(KAFKA)
+        self._is_stream = not self._is_topic and not _is_table(path)
+        self._require_positions(positions)
+        self.keeper: str = path if positions is None else to_text(positions, "positions")
+        """The stream that keeps the position."""
+
+    def label(self, label: str, *, named: bool) -> str:
+        """The name of the position: in a stream for several tables the table is a part of it, unless it is given."""
+        return label if self._is_stream or named else f"{label}@{self._path}"
+
+    @contextmanager
+    def progress(
+        self, calendar: Calendar, reader: str, start: Any, *, ends: bool
+    ) -> Iterator[Progress | TableProgress]:
+        """The position of the announcer ``reader``."""
+        if self._is_stream:
+            with closing(open_store(self._path)) as store:
+                warn_of_other_readers(store)
+                yield Progress(store, calendar, reader, start, ends=ends)
+            return
+        with closing(open_store(self.keeper)) as kept, self._reading() as read:
+            yield TableProgress(self._path, read, kept, calendar, reader, start, ends=ends, wait=self._wait)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Callable[[], Mapping[str, str]]]:
+        """What reads the bound, and the extent of the rows, as properties."""
+        if not self._is_topic:
+            yield lambda: read_table_properties(self._path)
+            return
+        with closing(TopicBounds(topic_address(self._path), client_options(self._options, _REFUSED))) as topic:
+            yield topic.properties
+
+    def _require_positions(self, positions: str | None) -> None:
+        """Makes the stream of positions if there is none; InvalidOptionError where it is missing, or not used."""
+        if self._options and not self._is_topic:
+            raise InvalidOptionError(
+                "options are those of Kafka's client, for a topic. Leave them out.", option="options"
+            )
+        if self._is_stream:
+            if positions is not None:
+                raise InvalidOptionError(
+                    f"{self._path} is a stream, and keeps the position of its announcers itself. Leave positions out.",
+                    option="positions",
+                )
+            return
+        if positions is None:
+            raise InvalidOptionError(
+                f"{self._path} is not written to by an announcer, so the position has to be kept elsewhere. Give "
+                "positions (--positions), the path of a stream that is made if there is none, such as "
+                "announced.rowtime; one stream may keep those of many tables.",
+                option="positions",
+            )
+        try:
+            open_store(positions).close()
+        except StreamNotFoundError:
+            createStream(positions, "rowtime TIMESTAMP NOT NULL", existOk=True)
+
+
+def _is_table(path: Any) -> bool:
+    """Whether a text begins with the name of a format of tables. ``postgresql:`` and ``memory:`` are none."""
+    kind, colon, _ = path.partition(":") if isinstance(path, str) else ("", "", "")
+    return bool(colon) and kind in plugin_names(PLUGINS)

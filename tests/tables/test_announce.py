@@ -1,0 +1,209 @@
+"""The periods of a table are announced by the bound that the table itself carries."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import spark_rowtime as rt
+from spark_rowtime.announce.announcer import announcements
+from spark_rowtime.cli import main as command
+from tests.announce.server import Say, Server, serving
+from tests.sparksession import wait_for
+from tests.tables.lake import FORMATS, Lake
+
+SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
+DAY = "2026-01-05T{}:00Z"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as made:
+        yield made
+
+
+def more(lake: Lake, *times: str, bound: str | None = None, complete: bool = False) -> None:
+    sink = rt.openSink(lake.stream, producer="shop", lateness="1000 days")
+    sink.sendRows([(DAY.format(time), 1) for time in times])
+    if bound is not None:
+        sink.sendRowtimeBound(DAY.format(bound))
+    sink.flush()
+    if complete:
+        sink.close(complete=True)
+    else:
+        sink.abandon()
+
+
+def hours(lake: Lake, kind: str, **options: object) -> list[str]:
+    """The hours that one run announces."""
+    found: list[rt.Period] = []
+    positions = str(lake.folder / "announced.rowtime")
+    rt.announceTo(lake.target(kind), found.append, every="1 hour", positions=positions, **options)  # type: ignore[arg-type]
+    return [f"{period.start:%H}" for period in found]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_bound_of_the_table_counts_and_not_that_of_the_stream(lake: Lake, kind: str) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", "10:20", bound="11:00")
+    lake.drain(kind)
+    more(lake, "12:10", bound="13:00")
+    assert hours(lake, kind) == ["09", "10"], "the stream is at 13:00, and the table at 11:00"
+    assert hours(lake, kind) == []
+    lake.drain(kind)
+    assert hours(lake, kind) == ["11", "12"]
+    more(lake, "15:30", complete=True)
+    lake.drain(kind)
+    assert hours(lake, kind) == ["13", "14", "15"], "up to the last row"
+    assert hours(lake, kind) == []
+    assert hours(lake, kind, start=DAY.format("14:00"), name="other") == ["14", "15"]
+
+
+def test_of_a_table_without_rows_or_of_an_earlier_version_it_begins_where_the_bound_is(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, bound="11:00")
+    lake.drain("delta")
+    assert hours(lake, "delta") == ["10"]
+    assert hours(lake, "delta", start="latest", name="other") == []
+
+
+def test_a_bound_that_moves_back_with_the_table_announces_nothing_twice(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="10:00")
+    lake.drain("delta")
+    version = 1
+    more(lake, "10:40", bound="12:00")
+    lake.drain("delta")
+    assert hours(lake, "delta") == ["09", "10", "11"]
+    from deltalake import DeltaTable
+
+    DeltaTable(f"{lake.folder}/delta").restore(version)
+    assert hours(lake, "delta") == []
+
+
+def test_the_name_tells_tables_apart_and_the_stream_of_positions_shows_them(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="11:00")
+    for kind in ("delta", "parquet"):
+        lake.drain(kind)
+        assert hours(lake, kind) == ["09", "10"]
+    readers = rt.describeStream(str(lake.folder / "announced.rowtime")).readers
+    assert sorted(reader.name.rpartition("@")[2] for reader in readers) == [
+        lake.target("delta"),
+        lake.target("parquet"),
+    ]
+
+
+def test_what_is_missing_or_wrong_is_said(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    with pytest.raises(rt.InvalidOptionError, match=r"so the position has to be kept elsewhere. Give positions"):
+        rt.announceTo(lake.target("delta"), print, every="1 hour")
+    with pytest.raises(rt.InvalidOptionError, match="is a stream, and keeps the position"):
+        rt.announceTo(lake.stream, print, every="1 hour", positions=str(lake.folder / "p.rowtime"))
+    with pytest.raises(rt.InvalidOptionError, match="options are those of Kafka's client"):
+        rt.announceTo(lake.stream, print, every="1 hour", clientOptions={"a": "b"})
+    with pytest.raises(rt.StoreUnavailableError, match="cannot be read"):
+        hours(lake, "delta")
+
+
+def test_a_stream_with_a_drain_is_warned_of(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="11:00")
+    with rt.openReader(lake.stream, name="lake") as reader:
+        reader.drainTo(rt.openTableSink(lake.target("delta"), reader.schema))
+    rt.announceTo(lake.stream, str, every="1 hour")
+    assert "has the readers 'lake'. If one of them drains it" in caplog.text
+    caplog.clear()
+    hours(lake, "delta")
+    assert "has the readers" not in caplog.text
+
+
+def test_with_follow_it_waits_for_the_table_also_while_that_cannot_be_read(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The waits are the test's: at each of them the drain goes on, or the table is away."""
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="10:00")
+    lake.drain("delta")
+    away, back = lake.folder / "away", lake.folder / "delta"
+
+    def waits() -> Iterator[None]:
+        more(lake, "10:40", bound="11:00")
+        lake.drain("delta")
+        back.rename(away)
+        yield
+        yield
+        away.rename(back)
+        yield
+        more(lake, "11:30", complete=True)
+        lake.drain("delta")
+        yield
+
+    script = waits()
+    found = announcements(
+        lake.target("delta"), str, "1 hour", None, "earliest", True, None, {}, (),
+        lambda _: next(script), positions=str(lake.folder / "announced.rowtime"),
+    )  # fmt: skip
+    assert [f"{period.start:%H}" for period in found] == ["09", "10", "11"]
+    assert caplog.text.count("is looked at again every 5 s") == 1
+
+
+@pytest.mark.long
+def test_killed_before_or_after_the_answer_no_hour_is_left_out(lake: Lake, server: Server) -> None:
+    """A process that announces the table, beside a drain that goes on; it is killed at calls, and started again."""
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "00:10", bound="01:00")
+    lake.drain("delta")
+    server.script.extend([Say(), Say(kill="before"), Say(), Say(), Say(kill="after"), Say()])
+    program = [sys.executable, "-m", "spark_rowtime.cli", "announce", lake.target("delta"), "--every", "1h", "--follow"]
+    program += ["--to", server.url, "--positions", str(lake.folder / "announced.rowtime")]
+    done = threading.Event()
+
+    def drain_on() -> None:
+        for hour in range(2, 9):
+            more(lake, f"{hour - 1:02}:30", bound=f"{hour:02}:00", complete=hour == 8)
+            lake.drain("delta")
+        done.set()
+
+    threading.Thread(target=drain_on).start()
+    codes = []
+    while 0 not in codes:
+        with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
+            server.victim = partial(getattr, process, "pid")
+            _, errors = process.communicate(timeout=120)
+        codes.append(process.returncode)
+        assert process.returncode in (0, -signal.SIGKILL), errors
+    assert codes == [-signal.SIGKILL] * 2 + [0]
+    wait_for(done.is_set, "the drain")
+    asked = [int(one.json["key"][11:13]) for one in server.asked]
+    assert sorted(set(asked)) == [*range(8)]
+    assert asked == sorted(asked)
+    assert len(asked) <= 8 + 2
+
+
+def test_the_command(lake: Lake, tmp_path: Path) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="11:00")
+    lake.drain("parquet")
+    arguments = [
+        "announce",
+        f"parquet:{lake.folder}/parquet",
+        "--every",
+        "1h",
+        "--to",
+        f"success-file:{tmp_path}/%Y-%m-%dT%H",
+    ]
+    done = CliRunner().invoke(command, arguments)
+    assert (done.exit_code, "Give positions (--positions)" in " ".join(done.output.split())) == (1, True)
+    arguments += ["--positions", str(tmp_path / "announced.rowtime")]
+    done = CliRunner().invoke(command, arguments)
+    assert [line.partition("  ")[0] for line in done.output.splitlines()] == [
+        f"{tmp_path}/2026-01-05T{hour}" for hour in ("09", "10")
+    ]
+    assert "No new period is complete." in CliRunner().invoke(command, arguments).output
