@@ -1,5 +1,6 @@
 """createStream creates a stream; describeStream reports its state."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -54,6 +55,8 @@ class ProducerDescription:
         weakestKeys: The weakest of these values, at most three, each with its bound.
         cut: Of a producer whose rows are in Kafka topics, by topic and partition the offset after the last message that
             its bounds follow; None for any other.
+        lag: Of a partition of a Kafka topic that ``KafkaFeed`` or ``KafkaWatch`` follows, how many offsets its end was
+            ahead when the adapter last committed; None for any other.
         query: The queryName of the Spark query that writes as this producer, which is called ``spark-`` and the
             query's id; None for any other.
 
@@ -75,6 +78,7 @@ class ProducerDescription:
     weakestKeys: tuple[tuple[Any, RowtimeBound], ...] = ()
     cut: Mapping[str, Mapping[int, int]] | None = None
     query: str | None = None
+    lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,7 +522,20 @@ def _producer(
         tuple((value, RowtimeBound.fromFloor(max(floor, info.floor or 0))) for value, floor in weakest),
         None if cut is None else cut.offsets,
         query,
+        messages_behind(info.checkpoint),
     )
+
+
+def messages_behind(checkpoint: str | None) -> int | None:
+    """How far a partition of a topic was read from its end, by the checkpoint of its adapter; None for any other."""
+    if checkpoint is None or '"topicId"' not in checkpoint:
+        return None
+    try:
+        found = json.loads(checkpoint)
+        offset, end = found["offset"], found["end"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return max(end - offset, 0) if type(offset) is int and type(end) is int else None
 
 
 def _keys(store: Store, info: ProducerInfo) -> tuple[int, list[tuple[Any, int]]]:

@@ -79,6 +79,7 @@ def _producer_json(producer: ProducerDescription) -> dict[str, Any]:
         "cut": producer.cut,
         "weakestKeys": weakest,
         "query": producer.query,
+        "lag": producer.lag,
     }
 
 

@@ -106,6 +106,7 @@ def _notes(producer: ProducerDescription, holds: bool, now: datetime) -> list[st
         *([f"has sent nothing for {duration(silence)}"] if holds and silence >= SILENT else []),
         *([f"taken over or reopened: epoch {producer.epoch}"] if producer.epoch > 1 else []),
         *([f"checkpoint {producer.checkpoint!r}"] if producer.checkpoint is not None else []),
+        *([f"{producer.lag} messages behind the end of its partition, at its last commit"] if producer.lag else []),
         *([f"bounds up to {show_offsets(producer.cut)}"] if producer.cut else []),
         *([f"{producer.keys} values known; the weakest:"] if producer.keys else []),
         *[f"  {short_repr(value)} at {show_bound(bound)}" for value, bound in producer.weakestKeys],

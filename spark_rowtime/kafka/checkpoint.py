@@ -20,19 +20,22 @@ class LastRead(NamedTuple):
 class Checkpoint(NamedTuple):
     """The id of the topic, the offset of the next message, and the last one that was read, if that is known.
 
-    ``watched``: the stream has bounds of the messages below that, and no rows.
+    ``watched``: the stream has bounds of the messages below that, and no rows. ``end``: the end of the partition, as it
+    was known then; it is for people, who see by it how far the reader lags.
     """
 
     topic_id: str
     offset: int
     last: "LastRead | None" = None
     watched: bool = False
+    end: int | None = None
 
     def text(self) -> str:
         """As the stream stores it."""
         last = {} if self.last is None else {"readTo": self.last.end, "epoch": self.last.epoch}
         watched = {"watched": True} if self.watched else {}
-        return json.dumps({"topicId": self.topic_id, "offset": self.offset, **last, **watched})
+        end = {} if self.end is None else {"end": self.end}
+        return json.dumps({"topicId": self.topic_id, "offset": self.offset, **last, **watched, **end})
 
     @classmethod
     def read(cls, text: str, producer: str) -> "Checkpoint":

@@ -121,6 +121,7 @@ class Consumption:
         if batches:
             self._down = None
         now = time.monotonic()
+        self._learn_ends()
         self._quiet.look(list(self._feeds.values()), self._guarded)
         self._flush(feed for feed in self._feeds.values() if feed.due(now))
         self._look_at_topics(now)
@@ -145,6 +146,12 @@ class Consumption:
             self._consumer.seek(self._kafka.TopicPartition(*part, last.end, leader_epoch=last.epoch))
         except self._kafka.KafkaException as error:
             raise unavailable(self._topics.servers, error, f"Reading {part.producer}") from error
+
+    def _learn_ends(self) -> None:
+        """Notes the end of each partition that the client knows from its last answer; it is not asked for."""
+        for part, feed in self._feeds.items():
+            _, end = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(*part), cached=True)
+            feed.known_end = max(end, 0)
 
     def _take(self, part: Part, messages: list[Any]) -> None:
         """Sends the rows of messages, unless the partition waits for one before them, and clears the list."""

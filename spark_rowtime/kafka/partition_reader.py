@@ -11,6 +11,8 @@ from spark_rowtime.producer.sink import StreamSink
 
 COMMIT_SECONDS = 0.1
 """Seconds after which what was taken is committed."""
+LAG_SECONDS = 10.0
+"""Seconds after which the partition's end is committed again, where nothing is taken and more comes."""
 
 
 class PartitionReader:
@@ -31,6 +33,8 @@ class PartitionReader:
         """The last message that was taken; None: it is not known, or there was none."""
         self.end: int | None = None
         """The end of the partition that the consumer has met; None: none yet."""
+        self.known_end = 0
+        """The end of the partition as the client last knew it, messages of open transactions included."""
         self.idle = False
         """Whether the stream does not wait for the partition, because nothing comes."""
         self._promised = False
@@ -68,8 +72,11 @@ class PartitionReader:
         return self._promised or self.position != self._checkpoint.offset
 
     def due(self, now: float) -> bool:
-        """Whether what was taken is to be committed now."""
-        return self.pending and (self.full or now - self.committed_at > self._commit_seconds)
+        """Whether what was taken is to be committed now, or how far the partition's end has gone on meanwhile."""
+        since = now - self.committed_at
+        if self.pending:
+            return self.full or since > self._commit_seconds
+        return self.known_end > (self._checkpoint.end or self.position) and since > LAG_SECONDS
 
     def reaches(self, end: int) -> bool:
         """Whether all messages below ``end`` have been taken."""
@@ -88,7 +95,8 @@ class PartitionReader:
 
     def flush(self) -> None:
         """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
-        self._checkpoint = self._checkpoint._replace(offset=self.position, last=self.last)
+        end = max(self.known_end, self.position)
+        self._checkpoint = self._checkpoint._replace(offset=self.position, last=self.last, end=end)
         commit = self.sink.flush_idle if self.idle else self.sink.flush
         commit(self._checkpoint.text())
         self._promised = False

@@ -31,6 +31,7 @@ _PRODUCER = {
     "bound_seconds": ("event time of the producer's own bound, in Unix time", "gauge"),
     "rows": ("rows of the producer that were accepted", "counter"),
     "rows_rejected": ("rows of the producer that were rejected", "counter"),
+    "lag_messages": ("offsets that the end of its Kafka partition was ahead at its last commit", "gauge"),
     "last_sent_seconds": ("when it last sent a row or a new bound, in Unix time", "gauge"),
     "last_seen_seconds": ("when its process was last seen, in Unix time", "gauge"),
 }
@@ -94,6 +95,7 @@ def _of_producer(info: StreamInfo, index: int) -> _Row:
         "bound_seconds": _seconds(producer.bound),
         "rows": producer.accepted,
         "rows_rejected": producer.rejected,
+        "lag_messages": producer.lag,
         "last_sent_seconds": _unix(producer.sent),
         "last_seen_seconds": _unix(producer.seen),
     }

@@ -15,7 +15,7 @@ from spark_rowtime.store.base import Store
 from spark_rowtime.store.current_state import clock_now
 from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.store.record import LastSeen, ProducerInfo
-from spark_rowtime.stream import StreamInfo, read_info, waits_for
+from spark_rowtime.stream import StreamInfo, messages_behind, read_info, waits_for
 from spark_rowtime.types.schema import show_schema
 
 Value = dict[str, Any]
@@ -75,6 +75,7 @@ def producer_value(info: ProducerInfo, holds: bool) -> Value:
         "rejected": info.rejected,
         "epoch": info.epoch,
         "holds": holds,
+        "lag": messages_behind(info.checkpoint),
     }
 
 

@@ -97,7 +97,8 @@ class Lane {
     this.row.className = `${producer.status}${producer.holds ? " holds" : ""}`;
     setText(this.badge, producer.holds ? "◀ holds the clock" : "");
     setText(cells[BOUND], producer.bound?.text ?? "none");
-    setText(cells[STATUS], producer.status === "expected" ? "expected, has not opened" : producer.status);
+    const behind = producer.lag ? `, ${producer.lag} messages behind` : "";
+    setText(cells[STATUS], producer.status === "expected" ? "expected, has not opened" : producer.status + behind);
     setText(cells[ROWS], String(producer.accepted));
     setText(cells[REJECTED], String(producer.rejected));
     this.tick();
