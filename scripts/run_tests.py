@@ -10,25 +10,27 @@ import re
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 3
 """The jobs are made for two cores. Each waits for half of its time: for a process to start, for a file, for a time."""
 TESTS = {
-    "spark": ["spark/test_[!os]*.py"],
-    "streams": [
-        *("conformance", "crash", "golden", "hostile", "law7", "load", "documents", "testing", "test_examples.py"),
-        "spark/test_o*.py",
-    ],
-    "shim": ["spark/test_s*.py"],
-    "kafka": ["kafka", "cluster"],
-    "quick": [],
     "store": ["store/test_[!op]*.py"],
     "postgres": ["store/test_[op]*.py"],
+    "kafka": ["kafka", "cluster"],
+    "streams": ["conformance", "golden", "hostile", "law7", "testing", "test_examples.py", "spark/test_o*.py"],
+    "spark": ["spark/test_[!os]*.py"],
+    "quick": [],
+    "crash": ["crash", "load", "documents"],
+    "shim": ["spark/test_s*.py"],
 }
-"""The tests of each job, the longest job first. Folders that no job names are in the job ``quick``."""
+"""The tests of each job: those that need no Spark, while its classes are gathered, then the longest job first. Folders
+that no job names are in the job ``quick``."""
+CLASSES = ".venv/spark-classes.jsa"
+"""What jobs with Spark wait for, and what makes it."""
+WITHOUT_SPARK = ("store", "postgres")
 SELECTED = {"test": "not long", "long": "long or search"}
 SMALL = {
     "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "30",
@@ -53,8 +55,10 @@ class Job:
         self.log = ROOT / "build" / "logs" / kind / f"{name}.log"
         self.code, self._seconds = 0, 0.0
 
-    def run(self) -> "Job":
-        """Runs it, and prints its line."""
+    def run(self, before: "Future[Job] | None" = None) -> "Job":
+        """Runs it, once the one ``before`` it has ended, and prints its line."""
+        if before:
+            before.result()
         start = time.monotonic()
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, **self._environment}
@@ -92,25 +96,25 @@ def files(job: str) -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for name in named for path in tests.glob(name) if _has_tests(path))
 
 
-def prepared(kind: str) -> list[Job]:
-    """What needs no tests, or is needed by them."""
-    names = ("lint", "docs", ".venv/spark-classes.jsa") if kind == "test" else ()
-    return [Job(kind, Path(name).stem, ["make", "--no-print-directory", name]) for name in names]
-
-
-def tests(kind: str) -> list[Job]:
-    """The jobs of TESTS; in `make test-long` smoke tests on other PySparks, too."""
-    return [_job(kind, name) for name in TESTS] + ([_smoke(version) for version in SPARKS] if kind == "long" else [])
+def jobs(kind: str) -> list[Job]:
+    """The jobs of TESTS, in `make test` after what makes the classes; in `make test-long` with other PySparks."""
+    tests = [_job(kind, name) for name in TESTS]
+    if kind == "long":
+        return tests + [_smoke(version) for version in SPARKS]
+    return [_made(kind, CLASSES), *tests, _made(kind, "lint"), _made(kind, "docs")]
 
 
 def main(kind: str, *names: str) -> int:
     """Returns the exit code."""
     os.environ.update({"PYTEST_TIMEOUT": HANGING_SECONDS, **(SMALL if kind == "test" else {})})
     print(f"three jobs at a time; what they say is in build/logs/{kind}", flush=True)
-    start, done = time.monotonic(), []
+    start, running = time.monotonic(), dict[str, Future[Job]]()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for jobs in (prepared(kind), tests(kind)):
-            done += pool.map(Job.run, [job for job in jobs if not names or job.name in names])
+        for job in jobs(kind):
+            if not names or job.name in names:
+                before = running.get(Path(CLASSES).stem) if job.name not in WITHOUT_SPARK else None
+                running[job.name] = pool.submit(job.run, before)
+    done = [job.result() for job in running.values()]
     red = [job for job in done if job.code]
     print(*(job.failures() for job in red), sep="\n", end="\n" if red else "")
     names_of_red = " and ".join(job.name for job in red) or "none"
@@ -121,6 +125,10 @@ def main(kind: str, *names: str) -> int:
 def clock(seconds: float) -> str:
     """Minutes and seconds."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def _made(kind: str, target: str) -> Job:
+    return Job(kind, Path(target).stem, ["make", "--no-print-directory", target])
 
 
 def _job(kind: str, name: str) -> Job:

@@ -1,17 +1,23 @@
-"""A home of Spark whose Python workers import PySpark from the folder where it is installed.
+"""A home of Spark with which the queries of the tests cost less.
 
 Each Python worker that Spark starts imports PySpark from an archive of sources, python/lib/pyspark.zip, and compiles
 it: half a second of CPU time for each start of a source. Here a link to the installed package, which has its bytecode,
 stands in the archive's place.
+
+And Spark's local files are those of tests/startup/java, if there is a compiler.
 """
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import zipfile
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+
+JAVA = Path(__file__).parent / "startup" / "java"
 
 
 def set_spark_home() -> None:
@@ -23,7 +29,7 @@ def set_spark_home() -> None:
 
 def _linked(package: Path) -> Path:
     """The home of this environment and PySpark; it is made if there is none."""
-    home = Path(sys.prefix) / f"spark-home-{version('pyspark')}"
+    home = Path(sys.prefix) / f"spark-{version('pyspark')}"
     if not home.exists():
         made = Path(tempfile.mkdtemp(dir=home.parent, prefix="spark-home-"))
         _fill(made, package)
@@ -35,10 +41,27 @@ def _linked(package: Path) -> Path:
 
 
 def _fill(home: Path, package: Path) -> None:
-    libraries = home / "python" / "lib"
-    libraries.mkdir(parents=True)
-    for entry in package.iterdir():
-        if entry.name != "python":
-            (home / entry.name).symlink_to(entry)
-    for archive in (package / "python" / "lib").iterdir():
-        (libraries / archive.name).symlink_to(package.parent if archive.name == "pyspark.zip" else archive)
+    libraries, jars = home / "python" / "lib", home / "jars"
+    _link(home, *(entry for entry in package.iterdir() if entry.name not in ("python", "jars")))
+    _link(jars, *(package / "jars").iterdir())
+    _link(libraries, *(package / "python" / "lib").iterdir())
+    (libraries / "pyspark.zip").unlink()
+    (libraries / "pyspark.zip").symlink_to(package.parent)
+    if shutil.which("javac"):
+        _add_local_files(jars)
+
+
+def _link(folder: Path, *entries: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for entry in entries:
+        (folder / entry.name).symlink_to(entry)
+
+
+def _add_local_files(jars: Path) -> None:
+    """Adds a jar with the classes of ``JAVA``, and the setting that names them."""
+    with tempfile.TemporaryDirectory() as classes:
+        subprocess.run(["javac", "-cp", f"{jars}/*", "-d", classes, *JAVA.glob("*.java")], check=True)
+        with zipfile.ZipFile(jars / "rowtime-tests.jar", "w") as jar:
+            for folder, kind in ((Path(classes), "*.class"), (JAVA, "*.xml")):
+                for file in folder.rglob(kind):
+                    jar.write(file, file.relative_to(folder))

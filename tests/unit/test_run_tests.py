@@ -19,14 +19,14 @@ class Runner:
     """The script, with other jobs and a folder of its own for their logs."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._names = folder, runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
-        self._names["main"].__globals__.update(ROOT=folder, prepared=lambda _: [], tests=lambda _: self.jobs)
+        self.folder, self._names = folder, runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
+        self._names["main"].__globals__.update(ROOT=folder, jobs=lambda _: self.jobs)
         self.jobs: list[Any] = []
         self.budgets = self._names["SMALL"]
 
     def add(self, name: str, tests: str, *arguments: str) -> None:
         """A job with one file of tests, in a process with pytest's own settings."""
-        (self._folder / f"test_{name}.py").write_text(tests)
+        (self.folder / f"test_{name}.py").write_text(tests)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py", *arguments]
         self.jobs.append(self._names["Job"]("test", name, command))
 
@@ -74,6 +74,14 @@ def test_of_a_red_job_the_failures_are_printed_and_where_the_rest_is(
     assert "last words\n\ngone is red" in said
     assert "noise" not in said
     assert said.splitlines()[-1].startswith("3 jobs, 4 tests, 1 skipped, bad and gone red, ")
+
+
+def test_a_job_with_spark_waits_for_the_classes_and_others_do_not(runner: Runner) -> None:
+    """The job without Spark ends first here, or never."""
+    runner.add_command("spark-classes", "import os\nwhile not os.path.exists('store'): pass\nopen('classes', 'w')")
+    runner.add_command("spark", "open('classes')")
+    runner.add_command("store", "open('store', 'w')")
+    assert runner.main() == 0
 
 
 def test_a_job_by_its_name(runner: Runner, capsys: pytest.CaptureFixture[str]) -> None:
