@@ -1,4 +1,4 @@
-"""Runs the jobs of `make test` or `make test-long`, three at a time; prints a line for each, and one for all.
+"""Runs the jobs of `make test` or `make test-long`, four at a time; prints a line for each, and one for all.
 
     .venv/bin/python scripts/run_tests.py {test,long} [JOB...]
 
@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-AT_ONCE = 3
+AT_ONCE = 4
 """The jobs are made for two cores. Each waits for half of its time: for a process to start, for a file, for a time."""
 TESTS = {
     "store": ["store/test_[!op]*.py"],
@@ -33,8 +33,8 @@ CLASSES = ".venv/spark-classes.jsa"
 WITHOUT_SPARK = ("store", "postgres")
 SELECTED = {"test": "not long", "long": "long or search"}
 SMALL = {
-    "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "30",
-    "ROWTIME_MODEL_LIVES": "25",
+    "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "15",
+    "ROWTIME_MODEL_LIVES": "12",
 }  # fmt: skip
 """How much the tests with the mark ``search`` try in `make test`."""
 SPARKS = ("4.2", "4.1", "4.0")
@@ -107,7 +107,7 @@ def jobs(kind: str) -> list[Job]:
 def main(kind: str, *names: str) -> int:
     """Returns the exit code."""
     os.environ.update({"PYTEST_TIMEOUT": HANGING_SECONDS, **(SMALL if kind == "test" else {})})
-    print(f"three jobs at a time; what they say is in build/logs/{kind}", flush=True)
+    print(f"four jobs at a time; what they say is in build/logs/{kind}", flush=True)
     start, running = time.monotonic(), dict[str, Future[Job]]()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for job in jobs(kind):

@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-WITH_QUERIES = ("conformance", "crash", "kafka", "spark", "tables")
+WITH_QUERIES = ("cluster", "conformance", "crash", "kafka", "spark", "tables")
 """Folders whose tests start queries, brokers or processes."""
 
 

@@ -19,7 +19,7 @@ from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
 from tests.store.streams import EMPTY, WHOLE
 
-FEW = 8
+FEW = 4
 STEPS = 60
 
 

@@ -4,7 +4,6 @@ Every twelfth line once in CI; ROWTIME_KILLS=100 (or more): each line once, and 
 """
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import copy_local, create_local, open_local
 from tests.crash import writers
 from tests.crash.test_boundaries import chosen, moments
-from tests.crash.victims import KILLED, Victim, how_many
+from tests.crash.victims import KILLED, Victim
 from tests.store.streams import SCHEMA, Writer, names, read
 
 ROWS = [1.0, 2.0, 3.0, 4.0]
@@ -45,15 +44,9 @@ def no_part_of_a_stream(path: str) -> None:
     assert check_store(path).damage == []
 
 
-def some(work: Callable[..., object], path: str) -> list[int]:
-    """The moments to die at."""
-    found = chosen(*moments(work, path))
-    return found if how_many(0) else found[::4]
-
-
 def test_a_copy_that_dies_before_any_line(path: str, tmp_path: Path) -> None:
     """There is a whole copy, or none and the way is free."""
-    deaths = some(writers.copy, path)
+    deaths = chosen(*moments(writers.copy, path))
     shutil.rmtree(f"{path} copy")
     for moment in deaths:
         heard, code = Victim(writers.killed_at, writers.copy, path, moment).end()
@@ -75,7 +68,7 @@ def test_a_copy_that_dies_before_any_line(path: str, tmp_path: Path) -> None:
 def test_an_alteration_that_dies_before_any_line(path: str, tmp_path: Path) -> None:
     """The column is there or not, and the rows are."""
     shutil.copytree(path, tmp_path / "before")
-    for moment in some(writers.alter, path):
+    for moment in chosen(*moments(writers.alter, path)):
         shutil.rmtree(path)
         shutil.copytree(tmp_path / "before", path)
         heard, code = Victim(writers.killed_at, writers.alter, path, moment).end()

@@ -1,6 +1,6 @@
 """A writer dies just before any line of the local store's code, or in the middle of any write.
 
-Every third line once in CI; ROWTIME_KILLS=100 (or more): each line once, and so many more of all moments and of
+Every twelfth line once in CI; ROWTIME_KILLS=100 (or more): each line once, and so many more of all moments and of
 torn writes.
 """
 
@@ -24,7 +24,7 @@ from tests.crash.victims import KILLED, Victim, how_many
 from tests.store.streams import SCHEMA, at, names
 from tests.store.visible import rows_of, visible
 
-FEW = 20
+FEW = 8
 TORN = -signal.SIGXFSZ
 
 
@@ -83,7 +83,7 @@ def moments(work: Callable[..., object], path: str) -> tuple[list[int], int]:
 def chosen(first: list[int], count: int) -> list[int]:
     """The moments to die at: the first visits to each line, and as many others as are asked for."""
     more, others = how_many(0), sorted(set(range(1, count + 1)) - set(first))
-    return (first if more else first[::3]) + random.Random(count).sample(others, min(more, len(others)))
+    return (first if more else first[::12]) + random.Random(count).sample(others, min(more, len(others)))
 
 
 def test_a_writer_that_dies_before_any_line_of_the_store(

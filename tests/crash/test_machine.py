@@ -23,7 +23,7 @@ from tests.crash.victims import Victim, how_many
 from tests.store.streams import SCHEMA, SECOND, START, at
 from tests.store.visible import rows_of, visible
 
-FEW = {"local": 15, "postgres": 4}
+FEW = {"local": 8, "postgres": 4}
 HOUR = 3_600_000_000
 ORDERS: dict[str, dict[str, Any]] = {
     "in order": {},

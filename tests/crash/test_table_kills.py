@@ -18,7 +18,7 @@ from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
 from tests.tables.lake import FORMATS, Lake
 
-FEW = 4
+FEW = 2
 MINUTES_EACH = 7
 START = 1_767_610_800_000_000
 """2026-01-05T11:00:00Z in microseconds."""

@@ -26,7 +26,7 @@ from tests.crash.tally import Tally
 from tests.crash.victims import KILLED, Victim, how_many
 from tests.s3server import environment
 
-FEW, FEW_WITH_OBJECTS = 8, 2
+FEW, FEW_WITH_OBJECTS = 4, 1
 WRITERS = ("a", "b", "c")
 
 

@@ -1,5 +1,6 @@
 """Apache Kafka brokers of the tests' own: in KRaft mode, in folders of their own on free ports, stopped at the end."""
 
+import gc
 import shutil
 import signal
 import socket
@@ -99,7 +100,9 @@ class KafkaBroker:
         self._server.end(signal.SIGKILL)
 
     def remove(self) -> None:
-        """Stops the broker for good, and removes its files."""
+        """Stops the broker for good, and removes its files. Clients that nobody uses would say that it is gone."""
+        del self.admin
+        gc.collect()
         self.kill()
         self.proxy.close()
         for port in self._kept:

@@ -140,6 +140,7 @@ def test_two_topics_of_two_producers(spark: Any, kafka: Any, tmp_path: Path) -> 
         assert query.watermark == "14:00", "only the first one counts"
 
 
+@pytest.mark.long
 def test_topics_joined_on_time_each_with_its_own_bounds(spark: Any, kafka: Any, tmp_path: Path) -> None:
     (tmp_path / "left").mkdir()
     (tmp_path / "right").mkdir()

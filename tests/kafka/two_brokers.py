@@ -64,6 +64,7 @@ class TwoBrokers:
 
     def remove(self) -> None:
         """Stops both for good."""
+        del self.admin
         self._second.remove()
         self._first.remove()
 

@@ -17,6 +17,7 @@ def checked(name: str) -> list[Line]:
         pytest.skip(str(error))
 
 
+@pytest.mark.long
 def test_bounds_beside_a_topic() -> None:
     [line] = checked("offsets.als")
     assert line.is_right, str(line)

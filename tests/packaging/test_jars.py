@@ -157,6 +157,7 @@ def test_a_pyspark_without_a_jar_is_refused_with_the_versions_that_have_one(monk
         rt.jarPath()
 
 
+@pytest.mark.long
 def test_the_jar_of_another_version_refuses_the_session(tmp_path: Path) -> None:
     """A JVM of its own, since jars are loaded when it starts."""
     other = next(minor for minor in VERSIONS if minor != MINOR)

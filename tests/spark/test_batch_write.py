@@ -151,6 +151,7 @@ def program(path: str, gate: Path, kind: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
+@pytest.mark.long
 def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_count_once(tmp_path: Path) -> None:
     path, gate = str(tmp_path / "s"), tmp_path / "gate"
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")

@@ -77,14 +77,14 @@ def test_equal_to_duckdb_with_restarts_ties_nulls_and_late_rows(pipe: Pipe, form
     frame = rated(pipe, **form, buckets=3)
     pipe.run(frame)
     with opened(paths[0], **ANY_ORDER) as left, opened(paths[1], **ANY_ORDER) as right:
-        for step in range(8):
+        for step in range(6):
             for sink in chance.sample((left, right), 2):
                 sink.sendRows([row(chance, step, sink is right) for _ in range(chance.choice((0, 40)))])
                 sink.sendRowtimeBound(after_noon(seconds=10 * step + chance.choice((0, 5, 9))))
                 sink.flush()
                 if chance.random() < 0.5:
                     output(pipe)
-            if step in (3, 5):
+            if step in (2, 4):
                 restart(pipe, frame)
         for sink in (left, right):
             sink.sendRowtimeBound(after_noon(hours=1))

@@ -132,6 +132,7 @@ def test_the_upper_edge_of_an_outer_interval_join(pipe: Pipe, tmp_path) -> None:
         assert query.step() == [("10:03", None)]
 
 
+@pytest.mark.long
 def test_transform_with_state(pipe: Pipe, tmp_path) -> None:
     pytest.importorskip("google.protobuf", reason="Python's transformWithState needs protobuf")
     from tests.spark.counting_processor import Counting

@@ -293,15 +293,18 @@ def first(frame: DataFrame) -> DataFrame:
     return frame.dropDuplicates(["rowtime", "n"])
 
 
-def test_each_remedy_is_enough(pipeline: Pipeline) -> None:
+STANDS = ["7:59:59.9995", "8:59:59.999999", "9:59:59.999"]
+
+
+@pytest.mark.parametrize("stands", [STANDS[:1], STANDS], ids=len)
+def test_each_remedy_is_enough(pipeline: Pipeline, stands: list[str]) -> None:
     """Whoever does what the remedy says sees the hour come, wherever in its millisecond the feed stands."""
     pipeline.create("orders")
     feed = pipeline.sink("orders", "shop", rowsImplyBounds=False)
     forms = (hours, later, sessions, groups, first)
     queries = [pipeline.run(form(pipeline.read("orders")), form.__name__) for form in forms]
     send(feed, ("7:10", 1), ("7:50", 2))
-    stands = ["7:59:59.9995", "8:59:59.999999", "9:59:59.999"]
-    for hour, promise in zip(range(8, 11), stands, strict=True):
+    for hour, promise in enumerate(stands, 8):
         send(feed, (f"{hour - 1}:59", hour), promise=promise)
         for query in queries:
             query.processAllAvailable()

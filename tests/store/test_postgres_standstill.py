@@ -178,7 +178,7 @@ GROUPS = {"commits": COMMITS, "gc": ["gc"], "others": [name for name in CALLS if
 """Each call stops at all of its messages in streams of their own; the server takes 200 connections."""
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", ["commits", "gc", pytest.param("others", marks=pytest.mark.long)])
 def test_wherever_a_client_stands_still_another_goes_on(postgres: PostgresServer, group: str) -> None:
     """All at once, as each takes some seconds."""
     tried = {name: Stalled(postgres, f"still/{name}") for name in GROUPS[group]}
