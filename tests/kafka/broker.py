@@ -143,8 +143,9 @@ class KafkaBroker:
         wait_for(has_them, "the new settings")
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Raises the number of a topic's partitions."""
+        """Raises the number of a topic's partitions; returns once the broker knows the new ones."""
         _done(self.admin.create_partitions([NewPartitions(name, total)]))
+        wait_for(lambda: self._led_partitions(name) == total, "the new partitions")
 
     def send(self, topic: str, messages: Any, **settings: Any) -> None:
         """Writes ``messages``, dicts of ``Producer.produce``'s arguments, and waits until the broker has them."""
@@ -163,6 +164,10 @@ class KafkaBroker:
     def _has(self, topic: str) -> bool:
         """Whether the broker knows the topic; the controller knows it a moment before."""
         return self.describe(topic)[topic].exception(START_SECONDS) is None
+
+    def _led_partitions(self, topic: str) -> int:
+        found = self.describe(topic)[topic].result(START_SECONDS).partitions
+        return sum(partition.leader is not None for partition in found)
 
     def _write_settings(self) -> None:
         listeners = f"PLAINTEXT://{self.bootstrap},SASL_SSL://{self.secure},CUT://"
