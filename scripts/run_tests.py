@@ -19,10 +19,10 @@ AT_ONCE = 4
 TESTS = {
     "store": ["store/test_[!op]*.py"],
     "postgres": ["store/test_[op]*.py"],
+    "quick": [],
     "kafka": ["kafka", "cluster"],
     "streams": ["conformance", "golden", "hostile", "law7", "testing", "test_examples.py", "spark/test_o*.py"],
     "spark": ["spark/test_[!os]*.py"],
-    "quick": [],
     "crash": ["crash", "load", "documents"],
     "shim": ["spark/test_s*.py"],
 }
@@ -30,7 +30,7 @@ TESTS = {
 that no job names are in the job ``quick``."""
 CLASSES = ".venv/spark-classes.jsa"
 """What jobs with Spark wait for, and what makes it."""
-WITHOUT_SPARK = ("store", "postgres")
+WITHOUT_SPARK = ("store", "postgres", "quick", "lint", "docs")
 SELECTED = {"test": "not long", "long": "long or search"}
 SMALL = {
     "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "15",
@@ -139,7 +139,7 @@ def _job(kind: str, name: str) -> Job:
 def _faster() -> dict[str, str]:
     """Variables with which Python processes start faster, and seldom look for garbage: see tests/startup.
 
-    One thread for linear algebra, which nobody needs and each of them starts. The smoke tests on other PySparks run
+    One thread for linear algebra, which nobody needs and each of them starts. The smoke tests on the oldest PySpark run
     without these variables, as a user's programs do. In `make test` files are in memory, too, where there is room:
     a disk's syncs take much of the time.
     """
@@ -151,7 +151,8 @@ def _faster() -> dict[str, str]:
 def _smoke(version: str) -> Job:
     """PySpark before 4.2 leaves its sockets to the garbage collector, so their warnings are no errors."""
     tests = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "-m", "smoke", "--durations=20", "tests"]
-    return Job("long", f"spark-{version}", ["scripts/on-spark.sh", version, *tests])
+    faster = {} if version == SPARKS[-1] else _faster()
+    return Job("long", f"spark-{version}", ["scripts/on-spark.sh", version, *tests], **faster)
 
 
 def _total(jobs: list[Job]) -> str:

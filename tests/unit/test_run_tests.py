@@ -91,12 +91,15 @@ def test_a_job_by_its_name(runner: Runner, capsys: pytest.CaptureFixture[str]) -
     assert "bad" not in capsys.readouterr().out
 
 
-def test_only_make_test_has_its_files_in_memory_and_other_pysparks_run_as_a_users_programs_do() -> None:
+def test_only_make_test_has_its_files_in_memory_and_the_oldest_pyspark_runs_as_a_users_programs_do() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
     short, long = (script["_job"](kind, "quick")._environment for kind in ("test", "long"))
     assert short.keys() - long.keys() == {"TMPDIR"}
     assert long.keys() >= {"PYTHONPATH"}
-    assert script["_smoke"]("4.2")._environment == {}
+    assert [script["_smoke"](version)._environment.keys() for version in script["SPARKS"]] == [
+        *[long.keys()] * 2,
+        set(),
+    ]
 
 
 def test_make_test_has_the_newest_spark_and_make_test_long_smoke_tests_on_all_others() -> None:
