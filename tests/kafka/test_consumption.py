@@ -73,6 +73,9 @@ class Client:
         assert cached, "the brokers are not asked"
         return -1001, -1001
 
+    def commit(self, offsets: Any, asynchronous: bool) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -71,6 +71,14 @@ class Broker:
     def pause(self, parts: list[Any]) -> None:
         self.stopped |= {Part(topic, number) for topic, number, *_ in parts}
 
+    def get_watermark_offsets(self, part: Any, cached: bool) -> tuple[int, int]:
+        assert cached, "the brokers are not asked"
+        at = Part(*part[:2])
+        return self.first[at], self.first[at] + len(self.log[at])
+
+    def commit(self, offsets: list[Any], asynchronous: bool) -> None:
+        """As a group that takes all offsets."""
+
     def consume(self, *_: Any) -> list[Any]:
         self.now[0] += 0.01
         if self.steps:

@@ -47,8 +47,7 @@ class TopicBounds:
             KafkaUnavailableError: The brokers cannot be reached, or refuse.
         """
         state = self._checked()
-        ends = {number: self._range(number) for number in range(state.partitions)}
-        window = FIRST_WINDOW
+        ends, window = self._unread(state), FIRST_WINDOW
         left = {number: span for number, span in ends.items() if span[0] < span[1]}
         while left:
             found = self._last_bounds({number: max(low, high - window) for number, (low, high) in left.items()})
@@ -74,14 +73,10 @@ class TopicBounds:
             foundId=found.id,
         )
 
-    def _range(self, number: int) -> tuple[int, int]:
-        """The offsets of a partition that are not read yet, up to the first open transaction."""
-        part = self._cluster.library.TopicPartition(self._topic, number)
-        try:
-            low, high = self._consumer.get_watermark_offsets(part, timeout=REQUEST_SECONDS)
-        except self._cluster.library.KafkaException as error:
-            raise self._cluster.failure(error) from error
-        return max(low, self._read.get(number, 0)), high
+    def _unread(self, state: TopicState) -> dict[int, tuple[int, int]]:
+        """The offsets of each partition that are not read yet, up to the first open transaction."""
+        starts, ends = self._cluster.topics.starts(state.parts), self._cluster.topics.ends(state.parts, committed=True)
+        return {p.number: (max(starts[p], self._read.get(p.number, 0)), ends[p]) for p in state.parts}
 
     def _last_bounds(self, starts: Mapping[int, int]) -> dict[int, dict[str, str]]:
         """Reads partitions to their ends; returns the last bound of each in which one was found."""
