@@ -1,7 +1,7 @@
 """createStream creates a stream; describeStream reports its state."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,16 +11,15 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_known
-from spark_rowtime.bounds.topic_cut import TopicCut, merged
-from spark_rowtime.errors import DataLostError, InvalidOptionError, SchemaMismatchError, StreamExistsError
+from spark_rowtime.bounds.topic_cut import merged
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import NEW_STREAM, REJECTED_BYTES, Position, Store, StreamSettings
-from spark_rowtime.store.current_state import clock_now, producers_now
-from spark_rowtime.store.held_back import rows_held_back
+from spark_rowtime.store.backlog import of_snapshot, rows_held_back, rows_unread
+from spark_rowtime.store.base import NEW_STREAM, REJECTED_BYTES, Snapshot, StreamSettings
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.query_account import query_names
-from spark_rowtime.store.record import LastSeen, ProducerInfo
-from spark_rowtime.store.retention import checkpoint_gone, lost
+from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.retention import checkpoint_gone
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.html import html_facts, html_table
 from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
@@ -222,7 +221,7 @@ def _producer_cells(producer: ProducerDescription, holds: bool) -> tuple[str, ..
 
 
 def waits_for(
-    path: str, holder: str | None, producers: Sequence[ProducerDescription | ProducerInfo], *, complete: bool = False
+    path: str, holder: str | None, producers: Collection[ProducerDescription | ProducerInfo], *, complete: bool = False
 ) -> str:
     """The producer whose rows or bounds move the bound of the stream at ``path``; see ``StreamInfo.waitsFor``.
 
@@ -465,43 +464,49 @@ def read_info(path: str, gone: Callable[[str], bool]) -> StreamInfo:
     That asks the machine about a path which the reader has chosen, so it is not for everybody to know.
     """
     with open_store(path) as store:
-        (clock, due), head = clock_now(store), store.head()
-        infos, summary = producers_now(store, due), store.summary()
-        return StreamInfo(
-            path,
-            store.schema,
-            as_bound(clock.floor),
-            _producers(store, infos),
-            head.rows,
-            summary.rejected,
-            head.seq,
-            clock.holder(),
-            store.horizon().rows,
-            _readers(store, gone),
-            store.rejected_removed(),
-            tuple(clock.holders()),
-            rows_held_back(store),
-            _not_default(store.settings),
-            summary.forgotten,
-            tuple(store.open_transactions()),
+        snapshot, (held_back, unread) = of_snapshot(
+            store,
+            lambda at: (rows_held_back(store, at.head), [rows_unread(store, at, r.position) for r in at.readers]),
+            full=True,
         )
+    return info_of(path, snapshot, held_back, unread, gone)
 
 
-def _producers(store: Store, infos: Sequence[ProducerInfo]) -> tuple[ProducerDescription, ...]:
-    now, seen = store.now(), store.last_seen()  # in this order, so that nobody was seen in the future
-    cuts = {info.name: merged(store.last_cuts(info.name)) for info in infos} if store.has_cuts() else {}
-    queries = query_names(store)
-    return tuple(
-        _producer(store, info, seen[info.name], now, cuts.get(info.name), queries.get(info.name))
-        for info in infos
-        if info.name in seen
+def info_of(
+    path: str, snapshot: Snapshot, held_back: int, unread: Sequence[int], gone: Callable[[str], bool]
+) -> StreamInfo:
+    """Returns what is said of a full snapshot. ``unread`` has the number of rows that each reader has to read."""
+    return StreamInfo(
+        path,
+        snapshot.schema,
+        as_bound(snapshot.clock.floor),
+        _producers(snapshot),
+        snapshot.head.rows,
+        snapshot.rejected,
+        snapshot.head.seq,
+        snapshot.clock.holder(),
+        snapshot.horizon.rows,
+        tuple(
+            ReaderDescription(r.name, r.position.seq, from_micros(snapshot.wall - r.unseen), rows, gone(r.name))
+            for r, rows in zip(snapshot.readers, unread, strict=True)
+        ),
+        snapshot.rejected_removed,
+        tuple(snapshot.clock.holders()),
+        held_back,
+        _not_default(snapshot.settings),
+        snapshot.forgotten,
+        snapshot.open_transactions,
     )
 
 
-def _producer(
-    store: Store, info: ProducerInfo, last: LastSeen, now: int, cut: TopicCut | None, query: str | None
-) -> ProducerDescription:
-    known, weakest = _keys(store, info)
+def _producers(snapshot: Snapshot) -> tuple[ProducerDescription, ...]:
+    queries = query_names(snapshot)
+    return tuple(_producer(snapshot, info, queries.get(info.name)) for info in snapshot.producers.values())
+
+
+def _producer(snapshot: Snapshot, info: ProducerInfo, query: str | None) -> ProducerDescription:
+    last, cut = snapshot.seen[info.name], merged(snapshot.cuts.get(info.name, ()))
+    known, weakest = _keys(snapshot, info)
     waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
     came = bool(
         info.declaration or info.number
@@ -514,8 +519,8 @@ def _producer(
         info.rejected,
         info.epoch,
         info.checkpoint,
-        from_micros(now - last.unseen) if came else None,
-        from_micros(now - last.silent) if came else None,
+        from_micros(snapshot.wall - last.unseen) if came else None,
+        from_micros(snapshot.wall - last.silent) if came else None,
         None if last.lease is None else timedelta(microseconds=last.lease),
         timedelta(microseconds=max((last.lease or 0) - last.unseen, 0)) if waits else None,
         known,
@@ -538,32 +543,8 @@ def messages_behind(checkpoint: str | None) -> int | None:
     return max(end - offset, 0) if type(offset) is int and type(end) is int else None
 
 
-def _keys(store: Store, info: ProducerInfo) -> tuple[int, list[tuple[Any, int]]]:
+def _keys(snapshot: Snapshot, info: ProducerInfo) -> tuple[int, list[tuple[Any, int]]]:
     """Returns how many values of a producer's key column are known, and the weakest of them with their floors."""
     if not declares_keys(info.declaration):
         return 0, []
-    return weakest_known(info.declaration, store.schema, store.keys(info.name), _NAMED)
-
-
-def _readers(store: Store, gone: Callable[[str], bool]) -> tuple[ReaderDescription, ...]:
-    found, now = store.readers(), store.now()
-    return tuple(
-        ReaderDescription(r.name, r.position.seq, from_micros(now - r.unseen), _unread(store, r.position), gone(r.name))
-        for r in found
-    )
-
-
-def _unread(store: Store, position: Position) -> int:
-    """Returns how many rows follow ``position``; of trains that were read in part, all rows."""
-    try:
-        return _unread_now(store, position)
-    except DataLostError:  # retention has removed rows since the horizon was read
-        return _unread_now(store, position)
-
-
-def _unread_now(store: Store, position: Position) -> int:
-    horizon, head = store.horizon(), store.head()
-    later = head.rows - store.at(min(max(position.seq, horizon.seq), head.seq)).rows
-    if position.cut is None or lost(position, horizon):
-        return later
-    return later + sum(piece.rows for piece in store.slices(position, Position(position.seq, None, None)))
+    return weakest_known(info.declaration, snapshot.schema, snapshot.keys.get(info.name, ()), _NAMED)

@@ -37,7 +37,7 @@ class Progress:
         """``ends``: a row at the end of a period belongs to it, and not to the next one."""
         self._store, self._calendar, self._shift = store, calendar, int(ends)
         self._registration = Registration(store, reader)
-        found = next((known.position for known in store.readers() if known.name == reader), None)
+        found = next((known.position for known in store.snapshot().readers if known.name == reader), None)
         self._next = self._first(start) if found is None else shifted(found.cut, self._shift)
         """The moment up to which everything is announced; None: no period has been complete yet."""
         self._looked_at: int | None = None
@@ -163,7 +163,7 @@ def require_sensible(path: str, unit: Unit, begin: int, limit: int) -> None:
 
 def warn_of_other_readers(store: Store) -> None:
     """Warns where a drain may bring the rows of a stream elsewhere: the announcement can come before they are there."""
-    names = [known.name for known in store.readers()]
+    names = [known.name for known in store.snapshot().readers]
     drains = [name for name in names if not name.startswith(READER) and not _QUERY.fullmatch(name)]
     if drains:
         LOG.warning(

@@ -57,7 +57,7 @@ class TableProgress:
         self._promise: int | None = None
         """The last floor that was seen, the end of time aside."""
         self._last = self._read_now()
-        found = next((known.position for known in kept.readers() if known.name == reader), None)
+        found = next((known.position for known in kept.snapshot().readers if known.name == reader), None)
         self._next = self._first_moment(start) if found is None else found.cut
         self._keep_first()
 

@@ -104,7 +104,7 @@ class CsvFeed:
     def _sinks(self, path: str) -> Iterator[tuple[str, StreamSink]]:
         """Opens each producer. Leaves those out that an earlier run, which was interrupted later, has completed."""
         with open_store(path) as store:
-            stored = {producer.name: producer.checkpoint for producer in store.producers()}
+            stored = {name: info.checkpoint for name, info in store.snapshot().producers.items()}
         for name in sorted(self.producers):
             _require_free(path, name, stored.get(name))
         for name in sorted(self.producers):

@@ -53,7 +53,9 @@ def gc(
     """
     with open_store(stream) as store:
         absent = to_interval(forget_older, "forget-older")
-        older = [] if absent is None else [reader.name for reader in store.readers() if reader.unseen >= absent]
+        older = (
+            [] if absent is None else [reader.name for reader in store.snapshot().readers if reader.unseen >= absent]
+        )
         forgotten = list(dict.fromkeys([*forget, *older]))
         for reader in forgotten:
             store.forget(reader)

@@ -170,7 +170,7 @@ def rejected(stream: str, as_json: bool, newest: int | None) -> None:
     With --json each row is a line.
     """
     with open_store(stream) as store:
-        table, removed = store.rejected(), store.rejected_removed()
+        table, removed = store.rejected(), store.snapshot().rejected_removed
     for batch in table.slice(max(table.num_rows - newest, 0) if newest else 0).to_batches():
         own = batch.select(range(_OWN_COLUMNS)).to_pylist()
         rows = batch.select(range(_OWN_COLUMNS, batch.num_columns)).to_pylist()

@@ -61,7 +61,7 @@ class Chain:
             return [Step("query", account.shown, floor, None, moved, needs, beyond if below else None)]
         try:
             with open_store(path) as store:
-                stream, cut = StreamState.of(store), hold_of(store, source)
+                stream, cut = StreamState.of(store.snapshot(full=True)), hold_of(store, source)
         except RowtimeError as error:
             missing = _unreadable(account, path, error) if below else None
             return [Step("query", account.shown, floor, None, moved, needs, missing)]

@@ -36,6 +36,6 @@ def _opened(path: str | None) -> StreamState | None:
         return None
     try:
         with open_store(path) as store:
-            return StreamState.of(store)
+            return StreamState.of(store.snapshot())
     except RowtimeError:
         return None

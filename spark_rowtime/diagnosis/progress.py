@@ -49,7 +49,7 @@ class Progress:
         if path in self.marks:
             return self.marks[path]
         with open_store(path) as store:
-            stream, ancestors = StreamState.of(store, path), store.ancestors
+            stream, ancestors = StreamState.of(store.snapshot(), path), store.ancestors
         if stream.stream == self.token.stream or self.token.stream in ancestors:
             mark: FlushMark | None = self.token
         else:
@@ -78,7 +78,7 @@ class Progress:
         """Whether the stream at ``path`` has the token, or is written by a query that such a stream leads to."""
         try:
             with open_store(path) as store:
-                stream, ancestors = StreamState.of(store), store.ancestors
+                stream, ancestors = StreamState.of(store.snapshot()), store.ancestors
         except RowtimeError:
             return False
         if stream.stream == self.token.stream or self.token.stream in ancestors:

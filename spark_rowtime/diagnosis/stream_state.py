@@ -1,12 +1,12 @@
-"""StreamState: what a stream tells about its bound and its producers, read once."""
+"""StreamState: what a snapshot of a stream tells about its bound and its producers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 from spark_rowtime.bounds.clock import COUNTING, Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_known
-from spark_rowtime.store.base import READER, WRITER, Account, Store, StreamSettings
-from spark_rowtime.store.current_state import clock_now, producers_now
+from spark_rowtime.store.base import READER, WRITER, Account, Snapshot, StreamSettings
 from spark_rowtime.store.query_account import QueryAccount
 from spark_rowtime.store.record import LastSeen, ProducerInfo
 
@@ -21,40 +21,38 @@ class StreamState:
     rows: int
     largest: int | None
     settings: StreamSettings
-    producers: dict[str, ProducerInfo]
-    seen: dict[str, LastSeen]
+    producers: Mapping[str, ProducerInfo]
+    seen: Mapping[str, LastSeen]
     holders: list[str]
     moved: int | None
-    """How long ago the bound became what it is."""
+    """How long ago the bound became what it is; of a snapshot that is not full it is not known."""
     stream: str
     seq: int
     accounts: dict[tuple[str, str], Account]
     """By role and name."""
     weakest_keys: dict[str, list[tuple[object, int]]]
-    """The weakest values of each holder that has ``inOrderPer``, at most two."""
+    """The weakest values of each holder that has ``inOrderPer``, at most two; none of a snapshot that is not full."""
 
     @classmethod
-    def of(cls, store: Store, path: str | None = None) -> Self:
-        """Reads the state of the stream, without writing to it. ``path`` is how the caller names it."""
-        accounts = store.accounts()  # before the log, which then has all that they tell of
-        (clock, due), head, now = clock_now(store), store.head(), store.now()
-        infos = {info.name: info for info in producers_now(store, due)}
-        holders = [name for name in clock.holders() if name in infos]
+    def of(cls, snapshot: Snapshot, path: str | None = None) -> Self:
+        """Returns what is known of a snapshot. ``path`` is how the caller names the stream."""
+        infos, clock = snapshot.producers, snapshot.clock
+        holders = clock.holders()
         return cls(
-            path or store.path,
-            now,
+            path or snapshot.path,
+            snapshot.wall,
             clock.floor,
-            head.rows,
-            head.largest,
-            store.settings,
+            snapshot.head.rows,
+            snapshot.head.largest,
+            snapshot.settings,
             infos,
-            store.last_seen(),
+            snapshot.seen,
             holders,
-            0 if clock.floor != head.floor else store.moved(),
-            store.stream,
-            head.seq,
-            {(account.role, account.name): account for account in accounts},
-            {name: _weakest(store, infos[name]) for name in holders if declares_keys(infos[name].declaration)},
+            0 if clock.floor != snapshot.head.floor else snapshot.moved,
+            snapshot.stream,
+            snapshot.head.seq,
+            {(account.role, account.name): account for account in snapshot.accounts},
+            {name: _weakest(snapshot, infos[name]) for name in holders if declares_keys(infos[name].declaration)},
         )
 
     def without_values(self) -> Self:
@@ -112,5 +110,5 @@ class _Hidden:
 _HIDDEN = _Hidden()
 
 
-def _weakest(store: Store, info: ProducerInfo) -> list[tuple[object, int]]:
-    return weakest_known(info.declaration, store.schema, store.keys(info.name), 2)[1]
+def _weakest(snapshot: Snapshot, info: ProducerInfo) -> list[tuple[object, int]]:
+    return weakest_known(info.declaration, snapshot.schema, snapshot.keys.get(info.name, ()), 2)[1]

@@ -84,7 +84,7 @@ def explain(
     """Does what ``why`` does, and leads to the streams of ``reach``."""
     silent, wanted = to_required_interval(silentAfter, "silentAfter"), None if at is None else to_micros(at)
     with open_store(path) as store:
-        stream = StreamState.of(store, str(path))
+        stream = StreamState.of(store.snapshot(full=True), str(path))
     needs = farthest(stream, reach, of_output=query is None) if wanted is None else wanted
     chain = Chain(silent, reach)
     if query is None:

@@ -2,9 +2,8 @@
 
 import logging
 
+from spark_rowtime.store.backlog import of_snapshot, rows_held_back
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.current_state import clock_now, producers_now
-from spark_rowtime.store.held_back import rows_held_back
 from spark_rowtime.stream import waits_for
 
 LOG = logging.getLogger("spark_rowtime.reader")
@@ -12,14 +11,13 @@ LOG = logging.getLogger("spark_rowtime.reader")
 
 def say_held_back(store: Store) -> None:
     """Logs how many rows wait for a bound, and for whose; nothing if there are none."""
-    rows = rows_held_back(store)
+    snapshot, rows = of_snapshot(store, lambda at: rows_held_back(store, at.head))
     if not rows:
         return
-    clock, due = clock_now(store)
     LOG.warning(
         "%d row(s) of %s wait for a bound, and none of them is read in order of rowtime: the stream has no bound yet, "
         "and waits for %s. Let its producers promise one (sendRowtimeBound) or close, or read with order='arrival'.",
         rows,
         store.path,
-        waits_for(store.path, clock.holder(), producers_now(store, due)),
+        waits_for(store.path, snapshot.clock.holder(), snapshot.producers.values()),
     )

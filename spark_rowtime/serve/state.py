@@ -1,19 +1,16 @@
 """The state of a stream as the page shows it, for JSON.
 
-What a commit changes is read at each refresh. What only time changes (when a producer was seen, what its lease has
-left, the readers) costs more to read with many producers, and is read every few seconds.
+What a commit changes is shown at each refresh. What only time changes (when a producer was seen, what its lease has
+left, the readers) is shown every few seconds.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from spark_rowtime.admin.description import described, show_bound, show_settings, warnings
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
-from spark_rowtime.bounds.clock import Status
-from spark_rowtime.store.base import Store
-from spark_rowtime.store.current_state import clock_now
-from spark_rowtime.store.held_back import rows_held_back
+from spark_rowtime.store.backlog import of_snapshot, rows_held_back
+from spark_rowtime.store.base import Snapshot, Store
 from spark_rowtime.store.record import LastSeen, ProducerInfo
 from spark_rowtime.stream import StreamInfo, messages_behind, read_info, waits_for
 from spark_rowtime.types.schema import show_schema
@@ -29,36 +26,45 @@ def bound_value(bound: RowtimeBound | None) -> Value | None:
 
 
 class State(NamedTuple):
-    """A stream at one moment: the facts about it, its producers by name, and who of them holds the clock back."""
+    """A stream at one moment: the facts about it, its producers by name, and who of them holds the clock back.
+
+    ``seen``: when each producer was last seen. ``rejections``: the number of the newest rejection.
+    """
 
     facts: Value
-    producers: dict[str, ProducerInfo]
+    producers: Mapping[str, ProducerInfo]
     holding: frozenset[str]
+    seen: Mapping[str, LastSeen]
+    wall: int
+    rejections: int
+
+
+NOTHING = State({}, {}, frozenset(), {}, 0, 0)
 
 
 def read_state(store: Store, path: str) -> State:
-    """Reads what commits change. The head first: what lands meanwhile has a later seq, so the next look reads it."""
-    head, (clock, due), summary = store.head(), clock_now(store), store.summary()
-    infos, holders = {info.name: _now(info, due) for info in store.producers()}, clock.holders()
-    bound, first = as_bound(clock.floor), [name for name in holders if name in infos][:_NAMED]
+    """Reads what the page shows at each refresh."""
+    snapshot, held_back = of_snapshot(store, lambda at: rows_held_back(store, at.head))
+    return state_of(snapshot, path, held_back)
+
+
+def state_of(snapshot: Snapshot, path: str, held_back: int) -> State:
+    """Returns what the page shows of a snapshot."""
+    head, bound, holders = snapshot.head, as_bound(snapshot.clock.floor), snapshot.clock.holders()
     complete = bound is not None and bound.isEnd
     facts = {
         "bound": bound_value(bound),
         "complete": complete,
-        "holders": first,
+        "holders": holders[:_NAMED],
         "holderCount": len(holders),
-        "waitsFor": waits_for(path, clock.holder(), list(infos.values()), complete=complete),
+        "waitsFor": waits_for(path, snapshot.clock.holder(), snapshot.producers.values(), complete=complete),
         "largest": bound_value(as_bound(head.largest)),
         "rows": head.rows,
-        "rejected": summary.rejected,
-        "rowsHeldBack": rows_held_back(store),
+        "rejected": snapshot.rejected,
+        "rowsHeldBack": held_back,
         "seq": head.seq,
     }
-    return State(facts, infos, frozenset(holders))
-
-
-def _now(info: ProducerInfo, due: Mapping[str, Status]) -> ProducerInfo:
-    return replace(info, status=due[info.name]) if info.name in due else info
+    return State(facts, snapshot.producers, frozenset(holders), snapshot.seen, snapshot.wall, snapshot.rejections)
 
 
 _NAMED = 3
@@ -79,10 +85,9 @@ def producer_value(info: ProducerInfo, holds: bool) -> Value:
     }
 
 
-def read_times(store: Store) -> dict[str, Value]:
+def times_of(state: State) -> dict[str, Value]:
     """Returns when each producer was last seen and last sent, by name, in milliseconds since the epoch."""
-    now = store.now()
-    return {name: _times(last, now) for name, last in store.last_seen().items()}
+    return {name: _times(last, state.wall) for name, last in state.seen.items()}
 
 
 def _times(last: LastSeen, now: int) -> Value:

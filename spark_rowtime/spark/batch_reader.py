@@ -12,7 +12,6 @@ from spark_rowtime.spark.partition import SlicePartition, plan, read_slices
 from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.views import BOUNDS_COLUMNS, rejected_schema
 
 PRODUCERS_COLUMNS = pa.schema(
@@ -82,7 +81,7 @@ def view_table(store: Store, view: str) -> pa.Table:
 
 
 def _producers(store: Store) -> pa.Table:
-    found = producers_now(store, clock_now(store)[1])
+    found = store.snapshot().producers.values()
     bounds = pa.array([p.floor for p in found], pa.int64()).cast(pa.timestamp("us", "UTC"))
     columns = [
         [p.name for p in found],

@@ -12,7 +12,7 @@ LOG = logging.getLogger("spark_rowtime.spark")
 
 def tell_of_other_queries(store: Store, path: str, producer: str) -> None:
     """Warns in the driver's log if other queries write where ``producer`` is about to write for the first time."""
-    others = [p.name for p in store.producers() if p.status is Status.ATTACHED and is_query(p.name)]
+    others = [p.name for p in store.snapshot().records.values() if p.status is Status.ATTACHED and is_query(p.name)]
     for other in others:
         LOG.warning(
             "Query %s begins to write to %s. %s writes there, too, and the stream's bound waits for both. If this "

@@ -69,7 +69,7 @@ class QueryReport:
 
     def _stored(self, query: str) -> dict[str, Any]:
         """The account of the query's last run, which stands until this run has a batch."""
-        found = [a.content for a in self._store.accounts() if (a.role, a.name) == (READER, query)]
+        found = [a.content for a in self._store.snapshot().accounts if (a.role, a.name) == (READER, query)]
         return dict(json.loads(found[0])) if found else {}
 
     def _run(self) -> None:

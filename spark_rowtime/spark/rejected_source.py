@@ -89,7 +89,7 @@ class RejectedStreamReader(AskedReader):
         """Whether no row can be rejected any more. Bounds beside topics do not end: a topic goes on as it likes."""
         if (self._store.head().floor or 0) < END or self._store.has_cuts():
             return False
-        return all(producer.checkpoint != REJECTS_ONLY for producer in self._store.producers())
+        return all(producer.checkpoint != REJECTS_ONLY for producer in self._store.snapshot().records.values())
 
     def _has_news(self, _: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
         """Whether there is more than the last answer knew, or ``streams`` have events."""
@@ -205,7 +205,7 @@ def _gapless(store: Store, after: int, upto: int) -> Iterator[Rejection]:
 
 
 def _removed(store: Store, number: int) -> DataLostError:
-    removed, kept = store.rejected_removed(), store.settings.retainRejected
+    removed, kept = store.snapshot().rejected_removed, store.settings.retainRejected
     return DataLostError(
         f"Rejection {number} of {store.path} was removed before this query read it: the stream keeps {kept} bytes of "
         f"rejected rows (retainRejected), and has removed {removed} rows; all of them are counted. Start the query "

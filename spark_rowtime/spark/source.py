@@ -278,4 +278,4 @@ class RowtimeStreamReader(AskedReader):
         if now.holder is not None and not now.expected:
             return now.holder
         complete = now.floor is not None and now.floor >= END
-        return waits_for(self._path, now.holder, self._store.producers(), complete=complete)
+        return waits_for(self._path, now.holder, self._store.snapshot().producers.values(), complete=complete)

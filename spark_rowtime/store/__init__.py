@@ -276,7 +276,7 @@ def _memory(path: str) -> MemoryStore:
 
 def _require_unattached(store: MemoryStore) -> None:
     store.expire()
-    attached = [p.name for p in store.producers() if p.status in (Status.ATTACHED, Status.IDLE)]
+    attached = [p.name for p in store.snapshot().records.values() if p.status in (Status.ATTACHED, Status.IDLE)]
     if attached:
         raise StreamBusyError(
             f"{store.path} cannot be renamed: producer {attached[0]!r} is attached. Close its sink first.",

@@ -8,18 +8,19 @@ object belongs to one process, and several threads of that process may use it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Event, StreamClock
+from spark_rowtime.bounds.clock import Detached, Event, Status, StreamClock
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.members import Members, SortedMembers
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
-from spark_rowtime.store.record import LastSeen, ProducerInfo
+from spark_rowtime.store.record import LastSeen, ProducerInfo, ProducerRecord, overdue
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -243,6 +244,78 @@ class Account:
     unseen: int
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """A stream at one moment; everything that is said of a stream as a whole is a function of it.
+
+    Law (*one moment*; tests/store/test_snapshot.py): all of it is as one transaction has left it, whatever others
+    commit meanwhile. What lies between two positions of the log is read afterwards, since it stays the same.
+
+    ``wall`` is the wall clock, ``uptime`` that of leases. ``records`` are the producers that are not forgotten, by
+    name, as the log has them. ``rejected`` counts the rows rejected from any producer, also of those that are
+    forgotten; ``rejections`` is the number of the newest rejection. A full snapshot alone has the rest. ``moved``: how
+    many microseconds of uptime ago the stream's bound became what it is; None if there is none, or if ``gc`` may have
+    removed the event that raised it. ``keys`` are those of each producer that has any, see ``Store.keys``; ``cuts`` the
+    last of each producer, see ``Store.last_cuts``. ``open_transactions``: what is known of transactions that keep a
+    database from freeing space, each as a text.
+    """
+
+    path: str
+    stream: str
+    ancestors: Mapping[str, int]
+    schema: pa.Schema
+    settings: StreamSettings
+    wall: int
+    uptime: int
+    head: Head
+    horizon: Head
+    records: Mapping[str, ProducerRecord]
+    forgotten: int
+    rejected: int
+    rejected_removed: int
+    rejections: int
+    readers: tuple[ReaderInfo, ...]
+    accounts: tuple[Account, ...]
+    moved: int | None = None
+    keys: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    cuts: Mapping[str, Sequence[LoggedCut]] = field(default_factory=dict)
+    open_transactions: tuple[str, ...] = ()
+
+    @cached_property
+    def due(self) -> list[Event]:
+        """The events that ``Store.expire`` would log at this moment."""
+        attached = [record for record in self.records.values() if record.attached]
+        return [event for event, _ in overdue(attached, self.uptime, self.settings.idleTimeout)]
+
+    @property
+    def logged_clock(self) -> StreamClock:
+        """The clock after the last event of the log."""
+        clocks = {name: record.clock for name, record in self.records.items()}
+        members = SortedMembers({name: clock for name, clock in clocks.items() if clock is not None})
+        clock = self.settings.clock(members)
+        clock.floor, clock.largest = self.head.floor, self.head.largest
+        return clock
+
+    @cached_property
+    def clock(self) -> StreamClock:
+        """The clock as the next poll logs it, which may be long in coming: after the events that are ``due``."""
+        clock = self.logged_clock
+        clock.replay(self.due)
+        return clock
+
+    @cached_property
+    def producers(self) -> Mapping[str, ProducerInfo]:
+        """The producers by name. Those whose lease has ended, or who became idle, have that status."""
+        due = {event.producer: Status.DETACHED if isinstance(event, Detached) else Status.IDLE for event in self.due}
+        infos = {name: record.info for name, record in self.records.items()}
+        return {name: replace(info, status=due[name]) if name in due else info for name, info in infos.items()}
+
+    @cached_property
+    def seen(self) -> Mapping[str, LastSeen]:
+        """When each producer was last seen."""
+        return {name: record.last_seen(self.uptime) for name, record in self.records.items()}
+
+
 Renewal = bool | ProducerFencedError | StreamCompleteError
 """The result of one producer's ``renew``, or the error that it raises about this producer."""
 
@@ -327,10 +400,6 @@ class Store(ABC):
             return self.renew(producer, epoch)
         except (ProducerFencedError, StreamCompleteError) as error:
             return error
-
-    @abstractmethod
-    def due(self) -> list[Event]:
-        """Returns the events that ``expire`` would log now. Writes nothing."""
 
     @abstractmethod
     def expire(self) -> bool:
@@ -445,27 +514,12 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def readers(self) -> list[ReaderInfo]:
-        """Returns the registered readers, by name."""
-
-    @abstractmethod
     def report(self, role: str, name: str, content: str) -> None:
         """Replaces the account of that role and name; see :class:`Account`. The log stays as it is.
 
         It also removes accounts of readers and hosts that were reported at least ``FORGET_ACCOUNT_MICROS`` ago. Nobody
         but the queries and hosts themselves calls it, so it takes no part in retention.
         """
-
-    @abstractmethod
-    def accounts(self) -> list[Account]:
-        """Returns all accounts, by role and name. A stream of an older version has none."""
-
-    def open_transactions(self) -> list[str]:
-        """Returns what is known of transactions that keep a database from freeing space; other stores have none.
-
-        Each is a text for whoever looks after the stream.
-        """
-        return []
 
     @abstractmethod
     def horizon(self) -> Head:
@@ -493,8 +547,11 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def producers(self) -> list[ProducerInfo]:
-        """Returns all producers that ever attached and are not forgotten, by name."""
+    def snapshot(self, *, full: bool = False) -> Snapshot:
+        """Returns the stream as it is at one moment, read in one transaction. The cost grows with the producers.
+
+        ``full``: with what takes longer, see :class:`Snapshot`.
+        """
 
     @abstractmethod
     def summary(self) -> Summary:
@@ -503,10 +560,6 @@ class Store(ABC):
     @abstractmethod
     def producer(self, name: str) -> ProducerInfo | None:
         """Returns the producer of that name, if it ever attached. The cost does not depend on how many there are."""
-
-    @abstractmethod
-    def last_seen(self) -> dict[str, LastSeen]:
-        """Returns when each producer was last seen, by name."""
 
     @abstractmethod
     def keys(self, producer: str) -> list[bytes]:
@@ -534,22 +587,10 @@ class Store(ABC):
         return found
 
     @abstractmethod
-    def clock(self) -> StreamClock:
-        """Returns a copy of the current clock."""
-
-    @abstractmethod
     def raised(self, bound: int) -> BoundOrigin | None:
         """Returns which event raised the stream's bound to ``bound`` or beyond; None if the stream's bound is weaker.
 
         The origin names no producer if ``gc`` may have removed that event.
-        """
-
-    @abstractmethod
-    def moved(self) -> int | None:
-        """Returns how many microseconds of uptime ago the stream's bound became what it is.
-
-        Returns None if there is no bound, or if ``gc`` may have removed the event that raised it. The cost grows
-        at most with the logarithm of the log.
         """
 
     @abstractmethod
@@ -567,10 +608,6 @@ class Store(ABC):
     @abstractmethod
     def rejected(self) -> pa.Table:
         """Returns the rejected rows that are kept: REJECTED_COLUMNS, then the stream's columns."""
-
-    @abstractmethod
-    def rejected_removed(self) -> int:
-        """Returns how many rejected rows have been removed."""
 
     @abstractmethod
     def bounds(self) -> pa.Table:

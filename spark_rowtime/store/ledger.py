@@ -108,10 +108,6 @@ class Ledger:
             self._tick(event, record)
         return bool(due)
 
-    def due(self) -> list[Event]:
-        """See ``Store.due``."""
-        return [event for event, _ in self._due()]
-
     def _due(self) -> list[tuple[Event, ProducerRecord]]:
         return overdue(self._page.overdue(), self._page.now, self._settings.idleTimeout)
 

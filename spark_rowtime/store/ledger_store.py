@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Event
 from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.store.base import Commit, Receipt, Rejected, Renewal, Store
 from spark_rowtime.store.ledger import Ledger
@@ -41,9 +40,6 @@ class LedgerStore(Store):
 
     def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
         return self._decide(lambda ledger: ledger.renew_all(producers), *(name for name, _ in producers))
-
-    def due(self) -> list[Event]:
-        return self._decide(lambda ledger: ledger.due())
 
     def expire(self) -> bool:
         return self._decide(lambda ledger: ledger.expire())

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, Status
 from spark_rowtime.bounds.key_parts import KeyChanges
-from spark_rowtime.bounds.members import COUNTING, SortedMembers, place
+from spark_rowtime.bounds.members import COUNTING, place
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
@@ -36,6 +36,7 @@ from spark_rowtime.store.base import (
     Rejected,
     Rejection,
     Slice,
+    Snapshot,
     Staged,
     StreamSettings,
     Summary,
@@ -45,7 +46,7 @@ from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.page import Page
-from spark_rowtime.store.record import LastSeen, ProducerInfo, ProducerRecord
+from spark_rowtime.store.record import ProducerInfo, ProducerRecord
 from spark_rowtime.store.rejection_rules import Old, going, marked
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
@@ -91,7 +92,7 @@ class _Lock(threading.Condition):
 
 
 @dataclass(slots=True)
-class _Stream:
+class Stream:
     """What all objects of one stream share. One lock protects everything."""
 
     place: str | None
@@ -117,15 +118,22 @@ class _Stream:
 
     def raised(self, bound: int, later: Sequence[_Entry] = ()) -> BoundOrigin | None:
         """See ``Store.raised``; ``later``: entries that follow the log."""
-        first = max(self.horizon - 1, 0)
-        kept = [*self.log[first:], *later]
-        found = next((e for e in kept if e.head.floor is not None and e.head.floor >= bound), None)
+        found = self._first_at(bound, later)
         if found is None:
             return None
-        removed = first > 0 and found.head.seq == self.horizon
-        return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, found.event.producer, _kind(found.event))
+        removed = 1 < found.head.seq == self.horizon
+        return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, found.event.producer, kind_of(found.event))
 
-    def copied(self, path: str) -> "_Stream":
+    def moved_at(self) -> int | None:
+        """Returns the uptime at which the bound became what it is; None if there is none, or it is not known."""
+        found = None if self.head.floor is None else self._first_at(self.head.floor)
+        return None if found is None or found.head.seq == self.horizon else found.time
+
+    def _first_at(self, bound: int, later: Sequence[_Entry] = ()) -> _Entry | None:
+        kept = [*self.log[max(self.horizon - 1, 0) :], *later]
+        return next((e for e in kept if e.head.floor is not None and e.head.floor >= bound), None)
+
+    def copied(self, path: str) -> "Stream":
         """Returns what a copy at ``path`` begins with."""
         copy = replace(self, place=path, changed=_Lock(path), deciding=False)
         for name in ("log", "producers", "forgotten", "rejections", "keys", "cuts", "readers"):
@@ -137,7 +145,7 @@ class _Stream:
 class _MemoryPage(Page):
     """What is written stays here until ``land``. Nobody changes a record of the stream: it is replaced."""
 
-    def __init__(self, stream: _Stream, now: int, wall: int) -> None:
+    def __init__(self, stream: Stream, now: int, wall: int) -> None:
         self._stream, self.now, self.wall = stream, now, wall
         self.head = stream.head
         self._entries: list[_Entry] = []
@@ -223,7 +231,7 @@ class _MemoryPage(Page):
             stream.changed.notify_all()
 
 
-def _keep_rejections(stream: _Stream, new: list[_Kept], most: int) -> None:
+def _keep_rejections(stream: Stream, new: list[_Kept], most: int) -> None:
     stream.rejected_bytes += sum(kept.rejection.rejected.rows.nbytes for kept in new)
     old = {kept.rejection.number: kept for kept in stream.rejections if not _of_receipt(kept, stream.producers)}
     oldest = [Old(n, k.rejection.rejected.rows.num_rows, k.rejection.rejected.rows.nbytes) for n, k in old.items()]
@@ -241,7 +249,7 @@ def _of_receipt(kept: _Kept, producers: Mapping[str, ProducerRecord]) -> bool:
 
 
 class MemoryStore(LedgerStore):
-    """See :class:`Store`. The objects of one stream share a :class:`_Stream`, each with the ``schema`` it opened."""
+    """See :class:`Store`. The objects of one stream share a :class:`Stream`, each with the ``schema`` it opened."""
 
     def __init__(
         self,
@@ -249,31 +257,31 @@ class MemoryStore(LedgerStore):
         schema: pa.Schema,
         settings: StreamSettings,
         ancestors: Mapping[str, int] | None = None,
-        state: _Stream | None = None,
+        state: Stream | None = None,
         now: Callable[[], int] = wall_clock,
     ) -> None:
         self.path, self.schema, self.settings = path, schema, settings
         self.stream, self.ancestors = str(uuid.uuid4()), ancestors or {}
         self.now = now
         self.steady: Callable[[], Reading] = machine_reading
-        self._state = state or _Stream(path, _Lock(path))
+        self.state = state or Stream(path, _Lock(path))
 
     def _uptime(self) -> int:
         return reading(self.now, self.steady).micros
 
     @contextmanager
     def _page(self) -> Iterator[_MemoryPage]:
-        with self._state.changed:
+        with self.state.changed:
             self._require()
-            if self._state.deciding:
+            if self.state.deciding:
                 raise interrupted(self.path)
             try:
-                self._state.deciding = True
-                page = _MemoryPage(self._state, self._uptime(), self.now())
+                self.state.deciding = True
+                page = _MemoryPage(self.state, self._uptime(), self.now())
                 yield page
                 page.land(self.settings.retainRejected)
             finally:
-                self._state.deciding = False
+                self.state.deciding = False
 
     def _decide(self, decision: Callable[[Ledger], Result], *about: str) -> Result:  # noqa: ARG002
         with self._page() as page:
@@ -285,46 +293,46 @@ class MemoryStore(LedgerStore):
         return Staged(rows.num_rows, *ends, location=rows)
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
-        with self._state.changed:
+        with self.state.changed:
             made = super()._commit(commit, cuts)
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
                 self._remove(None, None, False)
             return made
 
     def alter(self, add: pa.Schema) -> None:
-        with self._state.changed:
+        with self.state.changed:
             newest = STREAMS.get(self.path, self)
             STREAMS[self.path] = self._twin(self.path, altered(newest.schema, add, self.path), newest.settings)
 
     def change(self, change: Change) -> None:
-        with self._state.changed:
+        with self.state.changed:
             newest = STREAMS.get(self.path, self)
             STREAMS[self.path] = self._twin(self.path, newest.schema, change(newest.settings))
 
     def _twin(self, path: str, schema: pa.Schema, settings: StreamSettings) -> "MemoryStore":
         """Returns another object of this stream."""
-        twin = MemoryStore(path, schema, settings, self.ancestors, self._state)
+        twin = MemoryStore(path, schema, settings, self.ancestors, self.state)
         twin.stream, twin.now, twin.steady = self.stream, self.now, self.steady
         return twin
 
     def copied(self, path: str) -> "MemoryStore":
         """Returns a copy of the stream as it is now."""
-        with self._state.changed:
+        with self.state.changed:
             ancestors = {**self.ancestors, self.stream: self.head().seq}
-            copy = MemoryStore(path, self.schema, self.settings, ancestors, self._state.copied(path))
+            copy = MemoryStore(path, self.schema, self.settings, ancestors, self.state.copied(path))
             copy.now, copy.steady = self.now, self.steady
             return copy
 
     def move(self, path: str | None) -> "MemoryStore":
         """Gives the stream another path, or none if it is deleted. Objects that are open raise DataLostError then."""
-        with self._state.changed:
-            self._state.place = path
-            self._state.changed.notify_all()
+        with self.state.changed:
+            self.state.place = path
+            self.state.changed.notify_all()
             return self._twin(path or "", self.schema, self.settings)
 
     def _require(self) -> None:
-        if self._state.place != self.path:
-            what = "was deleted" if self._state.place is None else f"was renamed to {self._state.place}"
+        if self.state.place != self.path:
+            what = "was deleted" if self.state.place is None else f"was renamed to {self.state.place}"
             raise DataLostError(
                 f"The stream at {self.path} {what} while it was open. What is sent or read through what was opened "
                 "before would be lost; open it again.",
@@ -333,22 +341,22 @@ class MemoryStore(LedgerStore):
 
     def head(self) -> Head:
         self._require()
-        return self._state.head
+        return self.state.head
 
     def at(self, seq: int) -> Head:
         if seq == 0:
             return EMPTY
-        if seq < self._state.horizon:
+        if seq < self.state.horizon:
             raise lost_error(f"the log at seq {seq}", self.horizon(), self.path)
-        return self._state.log[seq - 1].head
+        return self.state.log[seq - 1].head
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         require_kept(after, self.horizon(), self.path)
         return [piece for piece in self._kept() if between(after, upto, piece.seq, piece.least, piece.largest)]
 
     def _kept(self) -> list[Slice]:
-        with self._state.changed:
-            found = [(e.head.seq, e.event.producer, e.train) for e in self._state.log[self._state.horizon :]]
+        with self.state.changed:
+            found = [(e.head.seq, e.event.producer, e.train) for e in self.state.log[self.state.horizon :]]
         return [
             Slice(seq, producer, t.rows, t.least, t.largest, t.location.nbytes, t.location)
             for seq, producer, t in found
@@ -359,152 +367,148 @@ class MemoryStore(LedgerStore):
         return with_columns(piece.location, self.schema)
 
     def keep(self, reader: str, position: Position) -> None:
-        with self._state.changed:
-            self._state.readers[reader] = position._replace(floor=None), self._uptime()
+        with self.state.changed:
+            self.state.readers[reader] = position._replace(floor=None), self._uptime()
 
     def forget(self, reader: str) -> None:
-        with self._state.changed:
-            if reader not in self._state.readers:
-                raise never_registered(reader, self.readers())
-            del self._state.readers[reader]
-
-    def readers(self) -> list[ReaderInfo]:
-        with self._state.changed:
-            found, now = sorted(self._state.readers.items()), self._uptime()
-            return [ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in found]
+        with self.state.changed:
+            if reader not in self.state.readers:
+                raise never_registered(reader, self.state.readers)
+            del self.state.readers[reader]
 
     def report(self, role: str, name: str, content: str) -> None:
-        with self._state.changed:
+        with self.state.changed:
             self._require()
-            accounts, now = self._state.accounts, self._uptime()
+            accounts, now = self.state.accounts, self._uptime()
             old = [k for k, (_, seen) in accounts.items() if k[0] != WRITER and seen < now - FORGET_ACCOUNT_MICROS]
             for key in old:
                 del accounts[key]
             accounts[role, name] = content, now
 
-    def accounts(self) -> list[Account]:
-        with self._state.changed:
-            found, now = sorted(self._state.accounts.items()), self._uptime()
-            return [Account(*key, content, max(now - seen, 0)) for key, (content, seen) in found]
-
     def horizon(self) -> Head:
-        return self.at(self._state.horizon)
+        return self.at(self.state.horizon)
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
-        with self._state.changed:
+        with self.state.changed:
             return replace(self._remove(age, size, force), forgotten=self._forget())
 
     def _remove(self, age: int | None, size: int | None, force: bool) -> Collected:
         before, held, trains = self.horizon(), None, self._kept()
         old = self._old(trains, age, size)
-        positions = needs(self.readers(), self.head(), force)
+        positions = needs([(name, at) for name, (at, _) in sorted(self.state.readers.items())], self.head(), force)
         for piece in trains[:old]:
             held = next(
                 (who for who, at in positions if between(at, WHOLE, piece.seq, piece.least, piece.largest)), None
             )
             if held:
                 break
-            self._state.horizon = piece.seq
-        gone = [piece.size for piece in trains if piece.seq <= self._state.horizon]
+            self.state.horizon = piece.seq
+        gone = [piece.size for piece in trains if piece.seq <= self.state.horizon]
         return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
 
     def _forget(self) -> int:
-        producers, before = self._state.producers, self._uptime() - FORGET_MICROS
-        needed = {kept.rejection.producer for kept in self._state.rejections}
+        producers, before = self.state.producers, self._uptime() - FORGET_MICROS
+        needed = {kept.rejection.producer for kept in self.state.rejections}
         names = [
             name
             for name, p in producers.items()
             if p.status is Status.LEFT and p.seen < before and p.checkpoint is None and name not in needed
         ]
-        self._state.forgotten += [producers.pop(name) for name in names]
+        self.state.forgotten += [producers.pop(name) for name in names]
         for name in names:
-            self._state.keys.pop(name, None)
+            self.state.keys.pop(name, None)
         return len(names)
 
     def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
         """Returns how many of the first ``trains`` are old enough, or lie beyond the newest ``size`` bytes."""
         age = self.settings.retainAge if age is None else age
         size = self.settings.retainBytes if size is None else size
-        times, now = [self._state.log[piece.seq - 1].time for piece in trains], self._uptime()
+        times, now = [self.state.log[piece.seq - 1].time for piece in trains], self._uptime()
         young = [n for n, time in enumerate(times) if age is None or time > now - age]
         kept = [n for n in range(len(trains)) if size is None or sum(t.size for t in trains[n:]) <= size]
         return max(min(young, default=len(trains)), min(kept, default=len(trains)))
 
-    def producers(self) -> list[ProducerInfo]:
-        with self._state.changed:
-            return [record.info for _, record in sorted(self._state.producers.items())]
+    def snapshot(self, *, full: bool = False) -> Snapshot:
+        with self.state.changed:
+            self._require()
+            state, now, newest = self.state, self._uptime(), STREAMS.get(self.path, self)
+            records, readers = sorted(state.producers.items()), sorted(state.readers.items())
+            accounts = sorted(state.accounts.items())
+            brief = Snapshot(
+                self.path,
+                self.stream,
+                self.ancestors,
+                newest.schema,
+                newest.settings,
+                self.now(),
+                now,
+                state.head,
+                self.horizon(),
+                {name: record.copy() for name, record in records},
+                len(state.forgotten),
+                sum(record.rejected for record in [*state.producers.values(), *state.forgotten]),
+                state.rejected_removed,
+                self.rejections_end(),
+                tuple(ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in readers),
+                tuple(Account(*key, content, max(now - seen, 0)) for key, (content, seen) in accounts),
+            )
+            return self._filled(brief) if full else brief
+
+    def _filled(self, brief: Snapshot) -> Snapshot:
+        moved_at, cuts = self.state.moved_at(), {name: self.last_cuts(name) for name in brief.records}
+        return replace(
+            brief,
+            moved=None if moved_at is None else max(brief.uptime - moved_at, 0),
+            keys={name: list(parts) for name, parts in self.state.keys.items()},
+            cuts={name: found for name, found in cuts.items() if found},
+        )
 
     def summary(self) -> Summary:
-        with self._state.changed:
-            records, forgotten = self._state.producers, self._state.forgotten
+        with self.state.changed:
+            records, forgotten = self.state.producers, self.state.forgotten
             attached = sum(record.attached for record in records.values())
             rejected = sum(record.rejected for record in [*records.values(), *forgotten])
-            clock = self.clock()
-            holder = clock.holder()
+            holder = self.snapshot().logged_clock.holder()
             expected = holder is not None and records[holder].status is Status.EXPECTED
-            return Summary(clock.floor, holder, expected, attached, rejected, len(forgotten))
+            return Summary(self.state.head.floor, holder, expected, attached, rejected, len(forgotten))
 
     def producer(self, name: str) -> ProducerInfo | None:
-        with self._state.changed:
-            record = self._state.producers.get(name)
+        with self.state.changed:
+            record = self.state.producers.get(name)
             return record.info if record else None
 
-    def last_seen(self) -> dict[str, LastSeen]:
-        with self._state.changed:
-            now = self._uptime()
-            return {name: record.last_seen(now) for name, record in sorted(self._state.producers.items())}
-
     def keys(self, producer: str) -> list[bytes]:
-        with self._state.changed:
-            return list(self._state.keys.get(producer, []))
+        with self.state.changed:
+            return list(self.state.keys.get(producer, []))
 
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
-        with self._state.changed:
-            return iter([c for c in self._state.cuts if c.seq > after and (upto is None or c.seq <= upto)])
-
-    def clock(self) -> StreamClock:
-        with self._state.changed:
-            members = {name: record.clock for name, record in self._state.producers.items()}
-            clock = self.settings.clock(SortedMembers({name: one for name, one in members.items() if one is not None}))
-            clock.floor, clock.largest = self._state.head.floor, self._state.head.largest
-            return clock
+        with self.state.changed:
+            return iter([c for c in self.state.cuts if c.seq > after and (upto is None or c.seq <= upto)])
 
     def raised(self, bound: int) -> BoundOrigin | None:
-        with self._state.changed:
-            return self._state.raised(bound)
-
-    def moved(self) -> int | None:
-        with self._state.changed:
-            kept, horizon = self._state.log[max(self._state.horizon - 1, 0) :], self._state.horizon
-            floor = self._state.head.floor
-            found = next((e for e in kept if floor is not None and e.head.floor == floor), None)
-            if found is None or (horizon > 0 and found.head.seq == horizon):
-                return None
-            return max(self._uptime() - found.time, 0)
+        with self.state.changed:
+            return self.state.raised(bound)
 
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
-        with self._state.changed:
-            found = [kept.rejection for kept in self._state.rejections]
+        with self.state.changed:
+            found = [kept.rejection for kept in self.state.rejections]
         wanted = (r for r in found if r.number > after and (upto is None or r.number <= upto))
         return (replace(r, rejected=self._with_columns(r.rejected)) for r in wanted)
 
     def rejections_end(self) -> int:
-        with self._state.changed:
-            return self._state.rejections[-1].rejection.number if self._state.rejections else 0
+        with self.state.changed:
+            return self.state.rejections[-1].rejection.number if self.state.rejections else 0
 
     def _with_columns(self, rejected: Rejected) -> Rejected:
         return replace(rejected, rows=with_columns(rejected.rows, self.schema))
 
-    def rejected_removed(self) -> int:
-        return self._state.rejected_removed
-
     def bounds(self) -> pa.Table:
-        with self._state.changed:
-            entries = self._state.log[max(self._state.horizon - 1, 0) :]
+        with self.state.changed:
+            entries = self.state.log[max(self.state.horizon - 1, 0) :]
         columns: list[list[object]] = [
             [e.head.seq for e in entries],
             [e.event.producer for e in entries],
-            [_kind(e.event) for e in entries],
+            [kind_of(e.event) for e in entries],
             [e.train.rows if e.train else 0 for e in entries],
             [e.event.floor if isinstance(e.event, Sent) else None for e in entries],
             [e.head.floor for e in entries],
@@ -512,14 +516,15 @@ class MemoryStore(LedgerStore):
         return bounds_table(columns)
 
     def wait(self, seq: int, timeout: float | None) -> bool:
-        with self._state.changed:
-            return self._state.changed.wait_for(lambda: self.head().seq > seq, timeout)
+        with self.state.changed:
+            return self.state.changed.wait_for(lambda: self.head().seq > seq, timeout)
 
     def close(self) -> None:
         """Does nothing: a memory store holds no open resources."""
 
 
-def _kind(event: Event) -> str:
+def kind_of(event: Event) -> str:
+    """Returns the name of the event in the log."""
     return type(event).__name__.lower()
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from spark_rowtime.bounds.topic_cut import Offsets, offsets_of
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import WRITER, Account, Store
+from spark_rowtime.store.base import WRITER, Account, Snapshot
 from spark_rowtime.types.stranger import Stranger
 from spark_rowtime.types.timestamps import to_interval
 
@@ -188,7 +188,7 @@ def _window(given: Stranger) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def query_names(store: Store) -> dict[str, str | None]:
+def query_names(snapshot: Snapshot) -> dict[str, str | None]:
     """The names of the queries that write the stream, by their producers."""
-    told = {account.name: QueryAccount.of(account) for account in store.accounts() if account.role == WRITER}
+    told = {account.name: QueryAccount.of(account) for account in snapshot.accounts if account.role == WRITER}
     return {producer: query.name for producer, query in told.items() if query is not None}

@@ -5,12 +5,12 @@ had released all of them, so the horizon's largest rowtime lies below the stream
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreUnavailableError
-from spark_rowtime.store.base import Head, Position, ReaderInfo
+from spark_rowtime.store.base import Head, Position
 from spark_rowtime.types.timestamps import show_micros
 
 UNRELEASED = "the bound has not released it"
@@ -88,15 +88,15 @@ def lost_error(asked: str, horizon: Head, path: str) -> DataLostError:
     )
 
 
-def needs(readers: Sequence[ReaderInfo], head: Head, force: bool) -> list[tuple[str, Position]]:
+def needs(readers: Iterable[tuple[str, Position]], head: Head, force: bool) -> list[tuple[str, Position]]:
     """Returns the positions after which nothing may be removed, each with the reason why."""
     unreleased = Position(head.seq, 0 if head.floor is None else head.floor + 1, None)
-    return [*((f"reader {r.name!r} needs it", r.position) for r in readers if not force), (UNRELEASED, unreleased)]
+    return [*((f"reader {name!r} needs it", at) for name, at in readers if not force), (UNRELEASED, unreleased)]
 
 
-def never_registered(reader: str, readers: Sequence[ReaderInfo]) -> InvalidOptionError:
+def never_registered(reader: str, readers: Iterable[str]) -> InvalidOptionError:
     """Returns the error for forgetting a reader that the stream does not know."""
-    known = ", ".join(repr(r.name) for r in readers) or "none"
+    known = ", ".join(map(repr, sorted(readers))) or "none"
     return InvalidOptionError(
         f"No reader {reader!r} is registered; the registered readers are: {known}.", reader=reader
     )

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from spark_rowtime.store.base import Store
 from tests.crash.victims import Victim
-from tests.store.streams import EMPTY, WHOLE
+from tests.store.streams import EMPTY, WHOLE, infos
 
 PATIENCE = 60.0
 
@@ -31,6 +31,6 @@ def check_log(store: Store) -> None:
     assert all((a.floor or 0) <= (b.floor or 0) for a, b in pairwise(heads))
     pieces = store.slices(EMPTY, WHOLE)
     assert all(p.least >= (heads[p.seq - 1].floor or 0) for p in pieces)
-    for known in store.producers():
+    for known in infos(store):
         assert known.accepted == sum(p.rows for p in pieces if p.producer == known.name)
         assert known.rejected == store.rejected().filter(pc.field("producer") == known.name).num_rows

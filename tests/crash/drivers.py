@@ -18,7 +18,7 @@ from tests.crash.killing import AFTER_COMMIT, BEFORE_COMMIT, IN_COMMIT, IN_TASK
 from tests.crash.orphans import remove_orphans
 from tests.crash.places import location_of, stream_in
 from tests.crash.tally import Tally
-from tests.store.streams import EMPTY, WHOLE
+from tests.store.streams import EMPTY, WHOLE, infos
 from tests.streams import QUIET
 
 ROOT = Path(__file__).parents[2]
@@ -158,7 +158,7 @@ def landed(path: str) -> int:
     except rt.StreamNotFoundError:
         return -1
     try:
-        return max((p.number - 1 for p in store.producers()), default=-1)
+        return max((p.number - 1 for p in infos(store)), default=-1)
     finally:
         store.close()
 

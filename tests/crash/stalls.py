@@ -87,7 +87,7 @@ def disk_full(path: str) -> None:
     held = busy.store.head().floor == at(10)
     reader._registration._next_at = 0
     reader.read(timeout=0)
-    found = [info.position.seq for info in busy.store.readers()]
+    found = [info.position.seq for info in busy.store.snapshot().readers]
     time[0] += LEASE + 1
     ends = busy.store.expire()
     print(json.dumps({"refused": refused, "read": read, "said": said, "held": held, "ends": ends, "found": found}))

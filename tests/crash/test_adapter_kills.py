@@ -17,7 +17,7 @@ from tests.crash import feeds
 from tests.crash.checks import kill_at_random
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
-from tests.store.streams import EMPTY, WHOLE
+from tests.store.streams import EMPTY, WHOLE, infos
 
 FEW = 4
 STEPS = 60
@@ -35,7 +35,7 @@ def history(path: str) -> dict[str, Any]:
         "rows": rows,
         "trains": trains,
         "rejected": store.rejected().drop_columns(["rejectedAt"]).to_pylist(),
-        "counts": [(p.name, p.accepted, p.rejected, p.checkpoint, p.number, p.status) for p in store.producers()],
+        "counts": [(p.name, p.accepted, p.rejected, p.checkpoint, p.number, p.status) for p in infos(store)],
         "head": store.head()[1:],
     }
 

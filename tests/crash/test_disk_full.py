@@ -17,6 +17,7 @@ from tests.crash.checks import check_log, numbers
 from tests.crash.small_disk import alone, mounting
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim
+from tests.store.streams import infos
 
 SAID = "Nothing of this call was committed. Check the free space and the permissions"
 
@@ -51,7 +52,7 @@ def test_a_limit_on_files_fails_a_flush_and_the_next_sends_all(
     ((errors, sent),), code = Victim(full.files_limited, path, count, durability).end()
     assert (code, len(errors)) == (0, 2)
     check(errors, sent, path, tally("no room for a commit"))
-    assert open_local(path).producers()[0].checkpoint == "all of it"
+    assert infos(open_local(path))[0].checkpoint == "all of it"
 
 
 def test_a_full_database_is_reported_by_the_next_call(path: str, tally: Callable[[str], Tally]) -> None:

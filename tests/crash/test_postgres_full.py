@@ -16,6 +16,7 @@ from tests.crash.full import refusals, rows_from
 from tests.crash.small_disk import fill
 from tests.crash.tally import Tally
 from tests.postgresserver import PostgresServer, unprivileged
+from tests.store.streams import infos
 
 SIZE_MB = 24
 """The size of the disk. An empty database takes a third of it."""
@@ -71,6 +72,6 @@ def test_a_full_disk_of_the_server(
     with open_store(path) as store:
         line.account(numbers(store), range(sent), range(sent))
         assert numbers(store) == list(range(sent))
-        assert store.producers()[0].checkpoint == "all of it"
+        assert infos(store)[0].checkpoint == "all of it"
         check_log(store)
     assert check_store(path).damage == []

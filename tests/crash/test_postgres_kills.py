@@ -22,7 +22,7 @@ from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
 from tests.crash.writers import again, story
 from tests.postgresserver import PostgresServer, required_programs
-from tests.store.streams import SCHEMA, Writer, place, read, without_times
+from tests.store.streams import SCHEMA, Writer, infos, place, read, without_times
 
 CUTS, KILLS, WRITERS, ROWS = 12, 3, 3, 60
 
@@ -46,7 +46,7 @@ def everything(store: Store) -> Any:
     """What is visible of a stream, apart from the wall clock."""
     rows = read(store, place(store.horizon().seq))
     events, rejected = store.bounds().to_pylist(), without_times(store.rejected()).to_pylist()
-    return store.head(), store.horizon(), store.producers(), events, rejected, rows, store.clock()
+    return store.head(), store.horizon(), infos(store), events, rejected, rows, store.snapshot().logged_clock
 
 
 def lived(store: Store, other: Store) -> Any:
@@ -163,11 +163,11 @@ def test_the_time_in_which_the_server_is_away_is_not_counted(server: PostgresSer
         server.start()
         server.execute(f"UPDATE rowtime.heads SET ahead = ahead - {day}, stamp = stamp - {day}, due = due - {day}")
         server.execute(f"UPDATE rowtime.producers SET seen = seen - {day}, sent = sent - {day}")
-        assert not store.due()
+        assert not store.snapshot().due
         assert not store.expire()
         server.execute(f"UPDATE rowtime.heads SET ahead = ahead - {day}")  # as if the clock had been put back
-        assert not store.due()
+        assert not store.snapshot().due
         assert not store.expire()
-        assert store.last_seen()["shop"].unseen < 20_000_000
+        assert store.snapshot().seen["shop"].unseen < 20_000_000
         server.execute(f"UPDATE rowtime.heads SET ahead = ahead + {day}")  # as if it had been put forward
         assert store.expire()

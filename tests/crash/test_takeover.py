@@ -12,6 +12,7 @@ from tests.crash import feeds
 from tests.crash.checks import PATIENCE, check_log, numbers
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
+from tests.store.streams import infos
 
 FEW = 10
 STEPS = 200
@@ -39,7 +40,7 @@ def test_two_processes_take_the_name_from_each_other(tmp_path: Path, tally: Call
     acknowledged = [n for what, rows in said if what == "flushed" for n in rows]
     line.account(numbers(store), acknowledged, acknowledged)
     check_log(store)
-    (feed,) = store.producers()
+    (feed,) = infos(store)
     assert feed.checkpoint == str(max(acknowledged))
     assert feed.epoch == how_many(FEW) + 2
 
@@ -72,7 +73,7 @@ def test_late_after_its_lease_is_rejected_and_counted(tmp_path: Path, tally: Cal
         assert store.head().floor == rt.RowtimeBound(feeds.moment(STEPS * 9)).floor
         assert Victim(feeds.hosted, "InOrder", path, STEPS).end()[1] == 0
     line.fault()
-    feed = {p.name: p for p in store.producers()}["feed"]
+    feed = {p.name: p for p in infos(store)}["feed"]
     late = store.rejected().column("n").to_pylist()
     line.account([*numbers(store), *late], everything, everything)
     assert (feed.status, feed.accepted, feed.rejected) == (Status.LEFT, len(numbers(store)), len(late))

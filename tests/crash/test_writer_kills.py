@@ -25,6 +25,7 @@ from tests.crash.places import PLACES, location_of, stream_in
 from tests.crash.tally import Tally
 from tests.crash.victims import KILLED, Victim, how_many
 from tests.s3server import environment
+from tests.store.streams import infos
 
 FEW, FEW_WITH_OBJECTS = 4, 1
 WRITERS = ("a", "b", "c")
@@ -96,7 +97,7 @@ def killed_one_by_one(
         line.fault()
         flushed[name, generation], floor = victim.heard[-1] if victim.heard else (0, None)
         with opened() as store:
-            (known,) = [p for p in store.producers() if p.name == name]
+            (known,) = [p for p in infos(store) if p.name == name]
         assert floor is None or (known.floor is not None and known.floor >= floor)
         if turn < kills:
             pouring[name] = generation + 1, started(name, generation + 1)

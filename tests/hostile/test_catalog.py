@@ -74,7 +74,7 @@ def _read(path: str) -> list[Any]:
 
 def _views(path: str) -> list[Any]:
     with closing(open_store(path)) as store:
-        return [store.bounds(), store.rejected(), store.producers(), store.readers(), store.clock(), store.accounts()]
+        return [store.bounds(), store.rejected(), store.snapshot(full=True).clock]
 
 
 def _send(path: str) -> int:

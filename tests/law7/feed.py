@@ -10,6 +10,7 @@ from spark_rowtime.bounds.clock import Idled, Status
 from spark_rowtime.store import open_store
 from tests.law7.schedule import Close, Idle, LetGo, Open, Row, Schedule, Send, Stray
 from tests.law7.topics import KEPT, Topic
+from tests.store.streams import infos
 from tests.streams import at, opened
 
 ROWS = "rowtime TIMESTAMP NOT NULL, id INT, k INT, v INT"
@@ -102,7 +103,7 @@ class Feed:
         A producer that sends nothing because its bound is left out is not idle, since it stores a checkpoint.
         """
         store: Any = open_store(self.paths[event.stream])
-        attached = [p.name for p in store.producers() if p.status is Status.ATTACHED]
+        attached = [p.name for p in infos(store) if p.status is Status.ATTACHED]
         if event.producer in attached:
             _log_idled(store, event.producer)
         store.close()

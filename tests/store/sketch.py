@@ -6,10 +6,10 @@ from operator import add
 from typing import Any, NamedTuple
 
 from spark_rowtime.bounds.clock import COUNTING, Sent, Status
-from spark_rowtime.bounds.members import SortedMembers, place
+from spark_rowtime.bounds.members import place
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.train import span
-from spark_rowtime.store.base import WRITER, Account, Head, ReaderInfo, Rejection, Slice, Staged, Summary
+from spark_rowtime.store.base import WRITER, Account, Head, ReaderInfo, Rejection, Slice, Snapshot, Staged, Summary
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
@@ -92,7 +92,7 @@ def raised(state: dict[str, Any], bound: int) -> BoundOrigin | None:
 
 class DictStore(LedgerStore):
     stream, ancestors = "sketch", {}
-    alter = change = gc = rejected_removed = None  # what is set, and what is removed, are no matters of a page
+    alter = change = gc = None  # what is set, and what is removed, are no matters of a page
 
     def __init__(self, path: str, schema: Any, settings: Any) -> None:
         self.path, self.schema, self.settings = path, schema, settings
@@ -132,34 +132,41 @@ class DictStore(LedgerStore):
 
     def forget(self, reader: str) -> None:
         if not self.state["readers"].pop(reader, None):
-            raise never_registered(reader, self.readers())
-
-    def readers(self) -> Any:
-        return [ReaderInfo(n, at, self.uptime() - seen) for n, (at, seen) in sorted(self.state["readers"].items())]
+            raise never_registered(reader, self.state["readers"])
 
     def report(self, role: str, name: str, content: str) -> None:
         self.state["accounts"][role, name] = (content, self.uptime())
 
-    def accounts(self) -> Any:
-        return [Account(*k, text, self.uptime() - seen) for k, (text, seen) in sorted(self.state["accounts"].items())]
-
-    def producers(self) -> Any:
-        return [p.info for _, p in sorted(self.state["producers"].items())]
+    def snapshot(self, *, full: bool = False) -> Snapshot:
+        with self.changed:
+            now, head, state = self.uptime(), self.head(), self.state
+            floors = [e.time for e in state["log"] if e.head.floor == head.floor is not None]
+            return Snapshot(
+                *(
+                    self.path,
+                    self.stream,
+                    self.ancestors,
+                    self.schema,
+                    self.settings,
+                    self.now(),
+                    now,
+                    head,
+                    EMPTY.head,
+                ),
+                {name: replace(record) for name, record in sorted(state["producers"].items())},
+                *(0, sum(p.rejected for p in state["producers"].values()), 0, self.rejections_end()),
+                tuple(ReaderInfo(name, at, now - seen) for name, (at, seen) in sorted(state["readers"].items())),
+                tuple(Account(*key, text, now - seen) for key, (text, seen) in sorted(state["accounts"].items())),
+                now - floors[0] if floors else None,
+                dict(state["keys"]),
+                {name: cuts for name in state["producers"] if (cuts := self.last_cuts(name))},
+            )
 
     def producer(self, name: str) -> Any:
         return self.state["producers"][name].info if name in self.state["producers"] else None
 
-    def last_seen(self) -> Any:
-        return {name: p.last_seen(self.uptime()) for name, p in sorted(self.state["producers"].items())}
-
-    def clock(self) -> Any:
-        members = {p.name: p.clock for p in self.state["producers"].values() if p.clock}
-        clock, head = self.settings.clock(SortedMembers(members)), self.head()
-        clock.floor, clock.largest = head.floor, head.largest
-        return clock
-
     def summary(self) -> Summary:
-        records, holder = self.state["producers"], self.clock().holder()
+        records, holder = self.state["producers"], self.snapshot().logged_clock.holder()
         attached, rejected = (sum(getattr(p, what) for p in records.values()) for what in ("attached", "rejected"))
         expected = holder is not None and records[holder].status is Status.EXPECTED
         return Summary(self.head().floor, holder, expected, attached, rejected, 0)
@@ -172,11 +179,6 @@ class DictStore(LedgerStore):
 
     def raised(self, bound: int) -> Any:
         return raised(self.state, bound)
-
-    def moved(self) -> Any:
-        floor = self.head().floor
-        found = [e.time for e in self.state["log"] if e.head.floor == floor]
-        return None if floor is None else self.uptime() - found[0]
 
     def rejections(self, after: int = 0, upto: Any = None) -> Any:
         return iter([r for r, *_ in self.state["rejected"] if r.number > after and (upto is None or r.number <= upto)])

@@ -10,6 +10,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 from spark_rowtime.store.base import Commit, Position, Receipt, Rejected, Store
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.schema import rowtime_micros, stream_schema
 from spark_rowtime.types.timestamps import END as END_OF_TIME
 
@@ -36,6 +37,11 @@ def batch(*seconds: float) -> pa.RecordBatch:
 def names(folder: Path | str) -> list[str]:
     """The names of the entries of ``folder``, sorted."""
     return sorted(entry.name for entry in Path(folder).iterdir())
+
+
+def infos(store: Store) -> list[ProducerInfo]:
+    """What the store knows of all producers, as the log has them."""
+    return [record.info for record in store.snapshot().records.values()]
 
 
 def seconds(rows: pa.RecordBatch | pa.Table) -> list[float]:

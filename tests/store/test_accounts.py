@@ -9,11 +9,11 @@ from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS, HOST, READER, WRITER, Store
 from spark_rowtime.testing.clock import TestClock
-from tests.store.streams import NewStream, Writer
+from tests.store.streams import NewStream, Writer, infos
 
 
 def shown(store: Store) -> list[tuple[str, str, str]]:
-    return [(a.role, a.name, a.content) for a in store.accounts()]
+    return [(a.role, a.name, a.content) for a in store.snapshot().accounts]
 
 
 def test_a_commit_brings_the_account_of_its_producer(new_stream: NewStream) -> None:
@@ -41,12 +41,12 @@ def test_a_fenced_commit_leaves_the_account(new_stream: NewStream) -> None:
 def test_a_report_replaces_the_last_one_and_leaves_the_log(new_stream: NewStream) -> None:
     open_stream = new_stream()
     store = open_stream()
-    before = store.head(), store.rejections_end(), store.producers(), store.readers()
+    before = store.head(), store.rejections_end(), infos(store), store.snapshot().readers
     store.report(READER, "q", "one")
     store.report(READER, "q", "größe 漢字")
     store.report(HOST, "q", "three")
     assert shown(open_stream()) == [(HOST, "q", "three"), (READER, "q", "größe 漢字")]
-    assert before == (store.head(), store.rejections_end(), store.producers(), store.readers())
+    assert before == (store.head(), store.rejections_end(), infos(store), store.snapshot().readers)
 
 
 def test_reports_are_as_old_as_they_are_and_go_after_a_week(new_stream: NewStream) -> None:
@@ -55,10 +55,10 @@ def test_reports_are_as_old_as_they_are_and_go_after_a_week(new_stream: NewStrea
     Writer(store, "spark-1").send([1], account="{}")
     store.report(READER, "old", "{}")
     clock.advance(5_000_000)
-    assert all(5_000_000 <= a.unseen < 6_000_000 for a in store.accounts())
+    assert all(5_000_000 <= a.unseen < 6_000_000 for a in store.snapshot().accounts)
     clock.advance(FORGET_ACCOUNT_MICROS)
     store.report(READER, "new", "{}")
-    assert [a.name for a in store.accounts()] == ["new", "spark-1"]
+    assert [a.name for a in store.snapshot().accounts] == ["new", "spark-1"]
 
 
 def test_a_copy_has_the_accounts_of_writers_alone(new_stream: NewStream, tmp_path: Path) -> None:
@@ -81,5 +81,5 @@ def test_damage_in_an_account_is_found(new_stream: NewStream) -> None:
     with sqlite3.connect(Path(store.path) / "catalog.db") as catalog:
         catalog.execute("UPDATE accounts SET content = '{ }'")
     with pytest.raises(StoreCorruptError, match="table accounts"):
-        store.accounts()
+        store.snapshot()
     assert any("table accounts" in damage for damage in check_store(store.path).damage)

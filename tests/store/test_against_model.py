@@ -14,7 +14,7 @@ from spark_rowtime.store.base import Commit, Position, Rejected, Store, StreamSe
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.types.timestamps import END
-from tests.store.streams import SCHEMA, at, batch, without_times
+from tests.store.streams import SCHEMA, at, batch, infos, without_times
 
 LIVES = int(os.environ.get("ROWTIME_MODEL_LIVES", "80"))
 NAMES = st.sampled_from(["a", "b", "ü"])
@@ -55,7 +55,7 @@ class Driver:
     def run(self, number: int, command: Any) -> Any:
         store = self.handles[number % len(self.handles)]
         try:
-            return getattr(self, command[0])(store, *command[1:]), store.head(), store.clock()
+            return getattr(self, command[0])(store, *command[1:]), store.head(), store.snapshot().logged_clock
         except RowtimeError as error:
             return type(error), str(error), store.head()
 
@@ -95,10 +95,10 @@ class Driver:
         return store.commit(self.last[name])
 
     def _number(self, store: Store, name: str) -> int:
-        return next((p.number for p in store.producers() if p.name == name), 0)
+        return next((p.number for p in infos(store) if p.name == name), 0)
 
     def _epoch(self, store: Store, name: str) -> int:
-        return next((p.epoch for p in store.producers() if p.name == name), 0)
+        return next((p.epoch for p in infos(store) if p.name == name), 0)
 
 
 def parts(store: Store, after: Position, upto: Position) -> list[Any]:
@@ -137,17 +137,22 @@ def test_a_store_does_what_memory_does(
         store.close()
 
 
+def positions(store: Store) -> list[tuple[str, Position]]:
+    """Those of the registered readers."""
+    return [(reader.name, reader.position) for reader in store.snapshot().readers]
+
+
 def same(store: Store, model: Store, ends: list[Any]) -> None:
     """Whatever can be asked of ``store`` is as in ``model``."""
-    assert store.due() == model.due()
-    assert store.producers() == model.producers()
+    assert store.snapshot().due == model.snapshot().due
+    assert infos(store) == infos(model)
     assert store.bounds() == model.bounds()
     assert without_times(store.rejected()) == without_times(model.rejected())
-    assert store.clock() == model.clock()
+    assert store.snapshot().logged_clock == model.snapshot().logged_clock
     kept = range(model.horizon().seq, model.head().seq + 1)
     assert [store.at(seq) for seq in kept] == [model.at(seq) for seq in kept]
     assert store.horizon() == model.horizon()
-    assert [(r.name, r.position) for r in store.readers()] == [(r.name, r.position) for r in model.readers()]
+    assert positions(store) == positions(model)
     places = [Position(seq, at(cut), None) for seq, cut in ends]
     for after in places:
         for upto in places:

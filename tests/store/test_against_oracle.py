@@ -26,7 +26,7 @@ from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import inline
 from spark_rowtime.types.timestamps import END as END_OF_TIME
 from tests.store.oracle import END, NOTHING, Oracle
-from tests.store.streams import SCHEMA, SECOND, START, Writer, at, read, seconds
+from tests.store.streams import SCHEMA, SECOND, START, Writer, at, infos, read, seconds
 
 NAMES = st.sampled_from(["a", "b", "c"])
 TIMES = st.integers(1, 40)
@@ -253,9 +253,9 @@ class Life:
         events = self.store.bounds().select(["event", "producer", "rows"]).to_pylist()
         kept = oracle.log[max(oracle.horizon - 1, 0) :]
         assert [tuple(e.values()) for e in events] == [(e.what, e.who, len(e.rows)) for e in kept]
-        assert {known.name for known in self.store.producers()} == oracle.members.keys()
+        assert {known.name for known in infos(self.store)} == oracle.members.keys()
         assert self.store.summary().forgotten == oracle.times_forgotten
-        for known in self.store.producers():
+        for known in infos(self.store):
             member = oracle.members[known.name]
             assert (known.status.value, known.floor) == (
                 oracle.status(known.name, end),

@@ -11,7 +11,7 @@ from spark_rowtime.errors import RowtimeAheadError
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store.base import Store
 from spark_rowtime.types.timestamps import END
-from tests.store.streams import SCHEMA, SECOND, START, NewStream, Writer, at, batch, read, seconds
+from tests.store.streams import SCHEMA, SECOND, START, NewStream, Writer, at, batch, infos, read, seconds
 
 YEAR_9999 = 250_000_000_000 - START // SECOND
 """In the seconds of these tests."""
@@ -39,19 +39,19 @@ def test_ahead(store: Store) -> None:
     assert read(store) == [5, 10, 3, 4]
     again = store.commit(commit)
     assert (again.seq, again.floor, len(again.rejected)) == (receipt.seq, at(3), 2)
-    assert (store.producers()[0].accepted, store.producers()[0].rejected) == (4, 2)
+    assert (infos(store)[0].accepted, infos(store)[0].rejected) == (4, 2)
 
 
 @pytest.mark.parametrize("trains", [[], [[5]], [[YEAR_9999]]], ids=["alone", "with a row", "implied by a row"])
 def test_a_bound_too_far_ahead_is_refused_with_all_that_comes_with_it(store: Store, trains: list[Any]) -> None:
     writer, other = Writer(store, "a"), Writer(store, "b")
     other.send(floor=2)
-    before = store.head(), store.producers()
+    before = store.head(), infos(store)
     for floor in (10.5, YEAR_9999):
         with pytest.raises(RowtimeAheadError, match=r"of producer 'a' lies .* ahead of the clock") as caught:
             writer.send(*trains, floor=floor)
         assert caught.value.values == {"path": store.path, "producer": "a", "rowtime": at(floor), "ceiling": at(10)}
-    assert (store.head(), store.producers(), read(store), rejected(store)) == (*before, [], [])
+    assert (store.head(), infos(store), read(store), rejected(store)) == (*before, [], [])
     store.now = lambda: START + SECOND  # now it is 10 s ahead
     writer.send(floor=11)
     assert store.head().floor == at(2)

@@ -108,7 +108,7 @@ def test_columns_that_cannot_be_added(new_stream: NewStream, add: object, said: 
     store = new_stream()()
     with pytest.raises(SchemaMismatchError, match=said):
         store.alter(columns_to_add(add))
-    assert store.clock().producers == {}
+    assert store.snapshot().logged_clock.producers == {}
 
 
 def test_the_same_column_of_two_processes_is_added_once(new_stream: NewStream) -> None:

@@ -11,7 +11,7 @@ from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
 from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.base import Commit
 from spark_rowtime.testing.clock import TestClock
-from tests.store.streams import END, NewStream, Writer, at, batch, place, read, seconds
+from tests.store.streams import END, NewStream, Writer, at, batch, infos, place, read, seconds
 
 
 def test_the_worked_example(new_stream: NewStream) -> None:
@@ -63,7 +63,7 @@ def test_a_producer_that_left_joins_again_at_the_streams_bound(new_stream: NewSt
 
     again = Writer(store, "a", holder="me")
     assert again.epoch == first.epoch + 1
-    assert [(p.name, p.status, p.floor) for p in store.producers()] == [
+    assert [(p.name, p.status, p.floor) for p in infos(store)] == [
         ("a", Status.ATTACHED, at(50)),
         ("b", Status.ATTACHED, at(50)),
     ]
@@ -75,7 +75,7 @@ def test_a_detached_producer_no_longer_holds_the_stream_back(new_stream: NewStre
     Writer(store, "b").send(floor=9)
     store.detach("a")
     assert store.head().floor == at(9)
-    assert store.producers()[0].status is Status.DETACHED
+    assert infos(store)[0].status is Status.DETACHED
     store.detach("b")
     assert store.head().floor == at(9)
 
@@ -83,10 +83,10 @@ def test_a_detached_producer_no_longer_holds_the_stream_back(new_stream: NewStre
 def test_another_declaration_is_refused(new_stream: NewStream) -> None:
     store = new_stream()()
     Writer(store, "a", declaration='{"kSort": 3}')
-    before = store.producers(), store.head()
+    before = infos(store), store.head()
     with pytest.raises(InvalidOptionError, match="declared as"):
         store.attach("a", "other", '{"kSort": 4}')
-    assert (store.producers(), store.head()) == before
+    assert (infos(store), store.head()) == before
 
 
 def test_a_producer_that_never_attached_is_named(new_stream: NewStream) -> None:
@@ -104,9 +104,9 @@ def test_a_producer_that_never_attached_is_named(new_stream: NewStream) -> None:
 def test_an_empty_stream(new_stream: NewStream) -> None:
     store = new_stream()()
     assert store.head() == store.at(0) == (0, None, None, 0)
-    assert store.producers() == []
+    assert infos(store) == []
     assert store.bounds().num_rows == store.rejected().num_rows == 0
-    assert store.clock().floor is None
+    assert store.snapshot().logged_clock.floor is None
     assert read(store) == []
 
 
@@ -117,7 +117,7 @@ def test_a_commit_that_moves_nothing_adds_no_event(new_stream: NewStream) -> Non
     before = store.head()
     assert writer.send(floor=5, checkpoint="here").seq == before.seq
     assert store.head() == before
-    assert store.producers()[0].checkpoint == "here"
+    assert infos(store)[0].checkpoint == "here"
 
 
 def test_the_trains_of_one_commit_end_with_the_strongest_true_bound(new_stream: NewStream) -> None:
@@ -135,7 +135,7 @@ def test_max_lag(new_stream: NewStream) -> None:
     slow = Writer(store, "slow")
     assert Writer(store, "fast").send(floor=100).floor == at(90)
     assert slow.send([80, 95], floor=95).rejected[0].rows == batch(80)
-    assert [(p.name, p.accepted, p.rejected) for p in store.producers()] == [("fast", 0, 0), ("slow", 1, 1)]
+    assert [(p.name, p.accepted, p.rejected) for p in infos(store)] == [("fast", 0, 0), ("slow", 1, 1)]
 
 
 def test_wait(new_stream: NewStream) -> None:
@@ -153,11 +153,11 @@ def test_wait(new_stream: NewStream) -> None:
 def test_the_clock_is_a_copy(new_stream: NewStream) -> None:
     store = new_stream()()
     Writer(store, "a").send(floor=5)
-    clock = store.clock()
+    clock = store.snapshot().logged_clock
     clock.producers.clear()
     clock.floor = None
-    assert store.clock().holder() == "a"
-    assert store.clock().floor == at(5)
+    assert store.snapshot().logged_clock.holder() == "a"
+    assert store.snapshot().logged_clock.floor == at(5)
 
 
 def test_two_handles_see_one_stream(new_stream: NewStream) -> None:
@@ -167,7 +167,7 @@ def test_two_handles_see_one_stream(new_stream: NewStream) -> None:
     for second in range(1, 10):
         a.send([second], floor=second)
         assert b.send([second], floor=second).floor == at(second)
-    assert one.clock() == two.clock()
+    assert one.snapshot().logged_clock == two.snapshot().logged_clock
     assert one.stream == two.stream
     assert len(read(one)) == 18
 
@@ -195,7 +195,7 @@ def test_threads_share_a_handle(new_stream: NewStream) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, "abcd"))
-    assert sum(p.accepted + p.rejected for p in store.producers()) == 4 * 39
+    assert sum(p.accepted + p.rejected for p in infos(store)) == 4 * 39
     assert len(read(store)) == store.head().rows
 
 
@@ -217,21 +217,21 @@ def test_a_rejection_of_many_bytes(new_stream: NewStream, monkeypatch: pytest.Mo
     writer.send([100], floor=100)
     writer.send(floor=100, late=range(1, 60))
     assert seconds(store.rejected()) == list(range(1, 60))
-    assert store.producers()[0].rejected == 59
+    assert infos(store)[0].rejected == 59
 
 
 def test_a_stream_knows_when_its_bound_last_moved(new_stream: NewStream) -> None:
     store = new_stream()()
     clock = TestClock()
     clock.drive(store)
-    assert store.moved() is None
+    assert store.snapshot(full=True).moved is None
     a, b = Writer(store, "a"), Writer(store, "b")
     a.send(floor=5)
-    assert store.moved() is None
+    assert store.snapshot(full=True).moved is None
     b.send([9], floor=9)
     clock.advance(3_000_000)
-    assert 3_000_000 <= (store.moved() or 0) < 4_000_000
+    assert 3_000_000 <= (store.snapshot(full=True).moved or 0) < 4_000_000
     b.send([10], floor=10)
-    assert 3_000_000 <= (store.moved() or 0) < 4_000_000
+    assert 3_000_000 <= (store.snapshot(full=True).moved or 0) < 4_000_000
     a.send(floor=6)
-    assert (store.moved() or 0) < 1_000_000
+    assert (store.snapshot(full=True).moved or 0) < 1_000_000

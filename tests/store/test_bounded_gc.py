@@ -75,7 +75,7 @@ def test_a_reader_that_registers_in_the_midst_of_it_keeps_what_it_needs(open_her
     execute = store._catalog.execute
 
     def registering(sql: str, values: Any = ()) -> Any:
-        if sql == "BEGIN IMMEDIATE" and not late.readers() and late.horizon().rows:
+        if sql == "BEGIN IMMEDIATE" and not late.snapshot().readers and late.horizon().rows:
             late.keep("late", place(PORTION_EVENTS + 7))
         return execute(sql, values)
 

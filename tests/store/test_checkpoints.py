@@ -7,7 +7,7 @@ import pytest
 
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store.local import LocalStore, check_local
-from tests.store.streams import NewStream, Writer
+from tests.store.streams import NewStream, Writer, infos
 
 Open = Callable[..., LocalStore]
 
@@ -20,7 +20,7 @@ def test_a_checkpoint_stays_until_the_next(new_stream: NewStream) -> None:
         writer.send([1], floor=1, checkpoint=checkpoint)
         writer.send([1], floor=1)
         for handle in (store, open_stream()):
-            (info,) = handle.producers()
+            (info,) = infos(handle)
             assert handle.producer("a") == info
             assert info.checkpoint == checkpoint
     assert store.producer("nobody") is None
@@ -41,5 +41,5 @@ def test_a_large_checkpoint_that_is_lost_is_damage(open_here: Open, local_path: 
     Writer(store, "a").send([1], floor=1, checkpoint="x" * 5_000)
     store._catalog.execute("DELETE FROM checkpoints")
     with pytest.raises(StoreCorruptError, match="the checkpoint of producer 'a'"):
-        store.producers()
+        infos(store)
     assert "the checkpoint of producer 'a'" in check_local(local_path).damage[0]

@@ -8,7 +8,7 @@ import spark_rowtime as rt
 from spark_rowtime.errors import InvalidOptionError, StreamCompleteError
 from spark_rowtime.store import open_shared_store
 from spark_rowtime.store.base import StreamSettings
-from tests.store.streams import SECOND, NewStream, Writer, at, batch
+from tests.store.streams import SECOND, NewStream, Writer, at, batch, infos
 
 DAY = 86400 * SECOND
 
@@ -17,12 +17,12 @@ def test_who_is_not_named_cannot_attach_and_changes_nothing(new_stream: NewStrea
     """Also under a name that differs in a letter alone."""
     store = new_stream(closed=("Berlin", "Oslo"))()
     store.expect(["Berlin", "Oslo"])
-    before, head = store.producers(), store.head()
+    before, head = infos(store), store.head()
     for name in ("attacker", "berlin", "Berlin "):
         with pytest.raises(InvalidOptionError, match=f"'{name}' may not send to .* all but 'Berlin', 'Oslo'") as caught:
             Writer(store, name)
         assert caught.value.values == {"producer": name, "path": store.path}
-    assert (store.producers(), store.head()) == (before, head)
+    assert (infos(store), store.head()) == (before, head)
     Writer(store, "Oslo").send([1], floor=1)
     assert store.head().rows == 1
 
@@ -70,7 +70,7 @@ def test_a_complete_stream_expects_nobody(new_stream: NewStream) -> None:
     Writer(store, "a").complete([1])
     with pytest.raises(StreamCompleteError):
         store.expect(["b"])
-    assert [one.name for one in store.producers()] == ["a"]
+    assert [one.name for one in infos(store)] == ["a"]
 
 
 def test_a_copy_stays_closed(new_stream: NewStream, tmp_path: object) -> None:

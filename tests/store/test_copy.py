@@ -16,7 +16,7 @@ from spark_rowtime.store.local import copy as copying
 from spark_rowtime.store.steady_clock import Reading
 from spark_rowtime.types.alteration import columns_to_add
 from tests.store.processes import run, start
-from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, names, place, read
+from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, infos, names, place, read
 
 COPIES = int(os.environ.get("ROWTIME_COPIES", "25"))
 WRITER = """
@@ -40,8 +40,8 @@ COLLECTOR = """
 
 def everything(store: Store) -> Any:
     """What is visible of a stream."""
-    producers = [(p.name, p.floor, p.accepted, p.rejected, p.checkpoint, p.disorder) for p in store.producers()]
-    readers = [(r.name, r.position) for r in store.readers()]
+    producers = [(p.name, p.floor, p.accepted, p.rejected, p.checkpoint, p.disorder) for p in infos(store)]
+    readers = [(r.name, r.position) for r in store.snapshot().readers]
     tables = store.bounds().to_pylist(), store.rejected().to_pylist()
     return store.settings, store.schema, store.head(), store.horizon(), producers, readers, tables
 
@@ -145,9 +145,9 @@ def test_a_copy_to_another_kind_of_store_and_back_is_the_same_stream(
     with open_store(f"{here}/a") as store, open_store(f"{there}/b") as other, open_store(f"{here}/c") as back:
         for copy in (other, back):
             assert everything(copy) == everything(store)
-            assert copy.producers() == store.producers()
-            assert (copy.clock(), copy.summary(), copy.keys("stays")) == (
-                store.clock(),
+            assert infos(copy) == infos(store)
+            assert (copy.snapshot().logged_clock, copy.summary(), copy.keys("stays")) == (
+                store.snapshot().logged_clock,
                 store.summary(),
                 [b"key floors"],
             )
@@ -175,7 +175,7 @@ def test_a_lease_stands_still_in_a_copy_of_another_kind(folder_and_database: lis
             if not n:
                 Writer(store, "quiet", lease=30 * SECOND).send([10], floor=10)
             time[0] += 7 * 24 * 3600 * SECOND * bool(n)
-            assert not store.due()
+            assert not store.snapshot().due
             store.expire()
             time[0] += 5 * SECOND
             assert not store.expire()
@@ -223,13 +223,13 @@ def test_the_uptime_of_a_copy_stands_still_until_it_is_opened(
     copy_store(local_path, str(tmp_path / "copy"))
     time[0] += 7 * 24 * 3600 * SECOND
     copy = open_local(str(tmp_path / "copy"), steady=steady, now=lambda: 0)
-    assert not copy.due()
+    assert not copy.snapshot().due
     copy.expire()
     time[0] += 20 * SECOND
     assert not copy.expire(), "ten seconds before the copy, and twenty now"
     time[0] += 1
     assert copy.expire()
-    assert store.due(), "the stream's own lease has ended long ago"
+    assert store.snapshot().due, "the stream's own lease has ended long ago"
     copy.close()
 
 

@@ -5,7 +5,7 @@ import pytest
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import ProducerFencedError
 from spark_rowtime.store.base import Store
-from tests.store.streams import NewStream, Writer, at, read, seconds
+from tests.store.streams import NewStream, Writer, at, infos, read, seconds
 
 LEASE = 30_000_000
 
@@ -78,7 +78,7 @@ def test_late_after_the_lease_is_rejected_visibly(new_stream: NewStream) -> None
     receipt = lost.send([15, 25], floor=25)
     assert [seconds(rejected.rows) for rejected in receipt.rejected] == [[15]]
     assert read(store) == [10, 20, 25]
-    info = {p.name: p for p in store.producers()}["lost"]
+    info = {p.name: p for p in infos(store)}["lost"]
     assert (info.status, info.accepted, info.rejected) == (Status.ATTACHED, 2, 1)
 
 

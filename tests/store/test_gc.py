@@ -9,7 +9,7 @@ from spark_rowtime.reader.reader import RowReader
 from spark_rowtime.reader.release import Release
 from spark_rowtime.store.base import Position, Store, StreamSettings
 from spark_rowtime.store.memory import MemoryStore
-from tests.store.streams import EMPTY, SCHEMA, SECOND, NewStream, Writer, at, place, read, seconds
+from tests.store.streams import EMPTY, SCHEMA, SECOND, NewStream, Writer, at, infos, place, read, seconds
 
 ARRIVAL, SORTED = Release("arrival"), Release("rowtime")
 
@@ -51,11 +51,23 @@ def test_what_stays_as_it_was(new_stream: NewStream) -> None:
     commit = writer.commit([3], floor=3)
     receipt = store.commit(commit)
     Writer(store, "b")
-    before = store.head(), store.clock(), store.producers(), store.rejected(), store.bounds().slice(2).to_pylist()
+    before = (
+        store.head(),
+        store.snapshot().logged_clock,
+        infos(store),
+        store.rejected(),
+        store.bounds().slice(2).to_pylist(),
+    )
 
     assert store.gc(age=0).rows == 3
     for handle in (store, open_stream()):
-        same = handle.head(), handle.clock(), handle.producers(), handle.rejected(), handle.bounds().to_pylist()
+        same = (
+            handle.head(),
+            handle.snapshot().logged_clock,
+            infos(handle),
+            handle.rejected(),
+            handle.bounds().to_pylist(),
+        )
         assert same == before
         assert handle.commit(commit) == receipt
     writer.send([4], floor=4)
@@ -97,7 +109,7 @@ def test_what_a_registered_reader_needs_stays(new_stream: NewStream) -> None:
     store.keep("by rowtime", place(6, cut=6))
     assert store.gc(age=0).held == "reader 'by arrival' needs it"
     assert left(store) == [3, 4, 5]
-    assert [(r.name, r.position) for r in open_stream().readers()] == [
+    assert [(r.name, r.position) for r in open_stream().snapshot().readers] == [
         ("by arrival", place(3)),
         ("by rowtime", place(6, cut=6)),
     ]
@@ -129,7 +141,7 @@ def test_force_takes_from_registered_readers(new_stream: NewStream) -> None:
     assert store.gc(age=0).rows == 0
     assert store.gc(age=0, force=True).rows == 2
     with pytest.raises(DataLostError):
-        store.slices(store.readers()[0].position, place(9))
+        store.slices(store.snapshot().readers[0].position, place(9))
 
 
 def test_by_size(new_stream: NewStream) -> None:

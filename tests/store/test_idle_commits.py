@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.base import Store
-from tests.store.streams import NewStream, Writer, at, read
+from tests.store.streams import NewStream, Writer, at, infos, read
 
 
 def rest(writer: Writer, *trains: list[float], floor: float | None = None, checkpoint: str = "c") -> int:
@@ -13,7 +13,7 @@ def rest(writer: Writer, *trains: list[float], floor: float | None = None, check
 
 
 def status(store: Store, name: str) -> Status:
-    return next(one.status for one in store.producers() if one.name == name)
+    return next(one.status for one in infos(store) if one.name == name)
 
 
 def test_one_that_rests_stops_holding_the_others(new_stream: NewStream) -> None:
@@ -50,7 +50,7 @@ def test_a_checkpoint_of_one_that_rests_is_no_event(new_stream: NewStream) -> No
     before = rest(quiet, [10], floor=10)
     assert rest(quiet, floor=10, checkpoint="further") == before
     assert status(store, "quiet") is Status.IDLE
-    assert next(one.checkpoint for one in store.producers()) == "further"
+    assert next(one.checkpoint for one in infos(store)) == "further"
     quiet.send(floor=10, checkpoint="again")
     assert status(store, "quiet") is Status.ATTACHED, "a commit that is not idle counts"
 

@@ -7,7 +7,7 @@ import pytest
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import LateRowError, ProducerFencedError
-from tests.store.streams import EMPTY, NewStream, Writer, at, batch, place, read, seconds
+from tests.store.streams import EMPTY, NewStream, Writer, at, batch, infos, place, read, seconds
 
 
 def test_law_1_a_bound_never_falls(new_stream: NewStream) -> None:
@@ -49,12 +49,12 @@ def test_law_2_a_commit_that_is_to_land_whole_does_so_or_not_at_all(new_stream: 
     Writer(store, "fast").send(floor=10)
     slow.send([12], floor=12)
     store.detach("fast")
-    before = store.head(), store.producers(), store.rejected().num_rows
+    before = store.head(), infos(store), store.rejected().num_rows
     commit = replace(slow.commit([13, 11], [14], floor=14), whole=True)
 
     with pytest.raises(LateRowError, match=r"1 row\(s\) of producer 'slow' lie below .* Nothing was committed"):
         slow.store.commit(commit)
-    assert (store.head(), store.producers(), store.rejected().num_rows) == before
+    assert (store.head(), infos(store), store.rejected().num_rows) == before
     assert store.commit(replace(commit, whole=False)).rejected
     assert read(store) == [12, 13, 14]
 
@@ -79,11 +79,11 @@ def test_law_4_a_retry_changes_nothing(new_stream: NewStream) -> None:
     writer.send(floor=5)
     commit = writer.commit([3, 6], floor=6, late=[1, 2], checkpoint="c")
     receipt = writer.store.commit(commit)
-    before = (writer.store.head(), writer.store.producers(), writer.store.rejected())
+    before = (writer.store.head(), infos(writer.store), writer.store.rejected())
 
     again = open_stream()
     assert again.commit(commit) == receipt
-    assert (again.head(), again.producers(), again.rejected()) == before
+    assert (again.head(), infos(again), again.rejected()) == before
     assert read(again) == [6]
 
 
@@ -100,7 +100,7 @@ def test_law_5_a_fenced_producer_cannot_append(new_stream: NewStream) -> None:
         old.leave()
 
     assert new.store.head() == before
-    assert new.store.producers()[0].status is Status.ATTACHED
+    assert infos(new.store)[0].status is Status.ATTACHED
     new.send([3], floor=3)
     assert read(old.store) == [1, 3]
 
@@ -158,5 +158,5 @@ def test_law_9_rejected_rows_are_kept_with_reason_bound_producer_and_time(new_st
     assert table.column("reason").to_pylist() == ["late", "late", "late"]
     assert table.column("bound").cast("int64").to_pylist() == [at(10)] * 3
     assert table.select(["rowtime", "n"]).slice(0, 2).to_batches()[0] == batch(1, 2)
-    info = open_stream().producers()[0]
+    info = infos(open_stream())[0]
     assert (info.accepted, info.rejected) == (1, 3)

@@ -4,7 +4,6 @@ import pytest
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.current_state import clock_now, producers_now
 from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import SECOND, NewStream, Opener, Writer, at, place
 
@@ -63,7 +62,7 @@ def test_a_lease_is_not_counted_while_the_machine_is_off(new_stream: NewStream) 
     store.keep("reader", place(4))
     machine.wall, machine.boot, machine.running = machine.wall + YEAR, "second start", 5 * SECOND
     again = machine.opened(open_stream)
-    assert again.due() == []
+    assert again.snapshot().due == []
     machine.passes(9)
     assert not again.expire()
     again.keep("reader", place(4))
@@ -130,14 +129,15 @@ def test_what_is_true_now_is_shown_without_writing(new_stream: NewStream) -> Non
     store = machine.opened(new_stream(idleTimeout=60 * SECOND))
     quiet_and_other(store)
     machine.passes(31)
-    clock, due = clock_now(store)
-    assert (clock.floor, clock.holder()) == (at(20), "other")
-    assert {p.name: p.status for p in producers_now(store, due)} == {
+    now = store.snapshot()
+    assert (now.clock.floor, now.clock.holder()) == (at(20), "other")
+    assert {name: info.status for name, info in now.producers.items()} == {
         "quiet": Status.DETACHED,
         "other": Status.ATTACHED,
     }
     assert (store.head().floor, store.head().seq) == (at(10), 4)
     machine.passes(30)
-    assert clock_now(store)[1]["other"] is Status.IDLE
+    assert store.snapshot().producers["other"].status is Status.IDLE
     assert store.expire()
-    assert clock_now(store) == (store.clock(), {})
+    now = store.snapshot()
+    assert (now.clock, now.due) == (now.logged_clock, [])

@@ -23,7 +23,7 @@ from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import check_local, create_local, open_local
 from spark_rowtime.store.local.segment import SegmentReader
-from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, place, read
+from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, infos, place, read
 
 FLIPS = int(os.environ.get("ROWTIME_FLIPS", "300"))
 PAGE = 4096
@@ -78,10 +78,10 @@ def everything(path: Path) -> list[Any]:
     try:
         head = store.head()
         rows = [read(store), read(store, place(3, 5), place(head.seq, 20)), read(store, place(40, 15), place(60, 30))]
-        readers = [(reader.name, reader.position) for reader in store.readers()]
-        state = [store.stream, store.schema, store.settings, head, store.clock(), store.producers(), readers]
+        readers = [(reader.name, reader.position) for reader in store.snapshot().readers]
+        state = [store.stream, store.schema, store.settings, head, store.snapshot().logged_clock, infos(store), readers]
         tables = [store.rejected(), store.bounds(), store.horizon(), list(store.cuts()), store.last_cuts("two")]
-        return [*state, store.summary(), store.rejected_removed(), *tables, *rows]
+        return [*state, store.summary(), store.snapshot().rejected_removed, *tables, *rows]
     finally:
         store.close()
 

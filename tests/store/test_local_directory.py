@@ -21,7 +21,7 @@ from spark_rowtime.errors import (
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from tests.store.processes import run
-from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, at, batch, names, read
+from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, at, batch, infos, names, read
 
 Open = Callable[..., LocalStore]
 
@@ -33,7 +33,7 @@ def test_reopening_gives_everything_back(tmp_path: Path) -> None:
     store = open_local(path)
     writer = Writer(store, "a")
     writer.send([1, 2], floor=2, checkpoint="c", disorder="d", late=[1])
-    seen = [store.stream, store.head(), store.clock(), store.producers(), store.bounds(), store.rejected()]
+    seen = [store.stream, store.head(), store.snapshot().logged_clock, infos(store), store.bounds(), store.rejected()]
     store.close()
 
     again = open_local(path)
@@ -42,8 +42,8 @@ def test_reopening_gives_everything_back(tmp_path: Path) -> None:
     assert [
         again.stream,
         again.head(),
-        again.clock(),
-        again.producers(),
+        again.snapshot().logged_clock,
+        infos(again),
         again.bounds(),
         again.rejected(),
     ] == seen
@@ -60,7 +60,7 @@ def test_paths_of_any_kind(tmp_path: Path, name: str) -> None:
     store.close()
     again = open_local(path)
     assert read(again) == [1]
-    assert again.producers()[0].name == name
+    assert infos(again)[0].name == name
     again.close()
     assert names(tmp_path / "deep er") == [name]
 
@@ -128,7 +128,7 @@ def test_a_damaged_catalog(local_path: str, damage: str) -> None:
         whole = file.read_bytes()
         file.write_bytes(whole[:100] + b"\x00" * 300 + whole[400:])
     with pytest.raises(StoreCorruptError, match="Restore the directory"):
-        open_local(local_path).producers()
+        infos(open_local(local_path))
 
 
 def test_a_catalog_without_its_meta(local_path: str) -> None:

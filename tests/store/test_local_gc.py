@@ -15,7 +15,7 @@ from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
 from spark_rowtime.types.timestamps import wall_clock
 from tests.store.processes import run, start
-from tests.store.streams import END, SCHEMA, SECOND, Writer, batch, names, place, read
+from tests.store.streams import END, SCHEMA, SECOND, Writer, batch, infos, names, place, read
 
 Open = Callable[..., LocalStore]
 KILLED = -signal.SIGKILL
@@ -100,7 +100,7 @@ def test_after_a_day_they_are_nobodys(open_here: Open, local_path: str) -> None:
     assert store.gc().files == 1
     with pytest.raises(StoreUnavailableError, match=r"never committed.*send its rows again"):
         store.commit(replace(writer.commit(floor=4), trains=(staged,)))
-    assert store.producers()[0].number == 0
+    assert infos(store)[0].number == 0
 
 
 def test_an_open_reader_meets_the_right_rows_or_an_error(open_here: Open, local_path: str) -> None:
@@ -117,7 +117,7 @@ def test_an_open_reader_meets_the_right_rows_or_an_error(open_here: Open, local_
 @pytest.mark.parametrize("at", ["log", "between", "file", "end"])
 def test_law_8_a_death_in_gc(open_here: Open, local_path: str, at: str) -> None:
     store = filled(open_here)
-    before = store.head(), store.producers(), store.clock()
+    before = store.head(), infos(store), store.snapshot().logged_clock
     store.close()
     run(
         """
@@ -148,7 +148,7 @@ def test_law_8_a_death_in_gc(open_here: Open, local_path: str, at: str) -> None:
     )
     again = open_here()
     assert left(again) == ([1, 2, 3] if at == "log" else [])
-    assert (again.head(), again.producers(), again.clock()) == before
+    assert (again.head(), infos(again), again.snapshot().logged_clock) == before
     writer = Writer(again, "b")
     writer.send([4], floor=4)
     assert left(again)[-1] == 4
@@ -191,14 +191,14 @@ def test_writers_a_reader_and_a_collector_at_once(tmp_path: Path) -> None:
     store, at, count = open_local(path), EMPTY, 0
     store.keep("follower", at)
     print("ready", flush=True)
-    while count + sum(p.rejected for p in store.producers()) < 200:
+    while count + sum(p.rejected for p in infos(store)) < 200:
         head = store.head()
         to = place(head.seq)
         count += len(read(store, at, to))
         at = to
         store.keep("follower", at)
         store.gc(size=0)
-    print(store.gc(size=0).held, store.readers()[0].position == place(store.head().seq))
+    print(store.gc(size=0).held, store.snapshot().readers[0].position == place(store.head().seq))
     """
     follower = start(follow, path)
     assert follower.stdout is not None
@@ -211,7 +211,7 @@ def test_writers_a_reader_and_a_collector_at_once(tmp_path: Path) -> None:
     store = open_local(
         path, now=lambda: wall_clock() + 2 * STAGED_RETENTION_MICROS
     )  # what was rejected at a commit stays for a day
-    assert store.head().rows + sum(p.rejected for p in store.producers()) == 200
+    assert store.head().rows + sum(p.rejected for p in infos(store)) == 200
     store.gc(size=0)
     assert segments(path) == names(f"{path}/free") == []
     store.close()

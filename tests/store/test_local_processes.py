@@ -9,7 +9,7 @@ from spark_rowtime.store.base import Position
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.local import LocalStore
 from tests.store.processes import run, start
-from tests.store.streams import EMPTY, Writer, read, seconds
+from tests.store.streams import EMPTY, Writer, infos, read, seconds
 
 Open = Callable[..., LocalStore]
 COMMITS = 400
@@ -41,7 +41,7 @@ def test_two_processes_write_and_one_reads(open_here: Open, local_path: str) -> 
         assert writer.communicate(timeout=60)[1] == ""
 
     expected = [s for second in range(1, COMMITS + 1) for s in (second, second + 0.5)]
-    accepted = {p.name: p.accepted for p in store.producers()}
+    accepted = {p.name: p.accepted for p in infos(store)}
     assert by_producer == {"a": expected, "b": expected}
     assert accepted == {"a": 2 * COMMITS, "b": 2 * COMMITS}
     assert store.head().seq == at.seq == 2 * COMMITS + 2
@@ -82,7 +82,7 @@ def test_a_forked_child_is_refused_and_may_open_its_own(open_here: Open, local_p
         Writer(store, "a").send([1], floor=1)
         child = os.fork()
         if child == 0:
-            for call in (store.head, lambda: store.stage(batch(1)), store.producers):
+            for call in (store.head, lambda: store.stage(batch(1)), store.snapshot):
                 try:
                     call()
                 except SinkClosedError as error:

@@ -42,7 +42,7 @@ def test_a_lease_does_not_count_the_time_in_which_the_catalog_was_locked(open_he
     lock.execute("COMMIT")
     lock.close()
     thread.join(30)
-    assert later.due() == []
+    assert later.snapshot().due == []
     assert later.head().floor == at(10), "the quiet one holds the clock"
     time[0] += LEASE + 1
     assert later.expire()
@@ -54,7 +54,7 @@ def test_a_time_in_which_nobody_wanted_to_write_counts(open_here: Open) -> None:
     store = open_here(steady=lambda: Reading("boot", time[0]), now=lambda: 0)
     quiet = Writer(store, "quiet", lease=LEASE)
     quiet.send([10], floor=10)
-    for call in (store.clock, store.head, store.expire, lambda: store.keep("reader", place(1)), store.due):
+    for call in (store.snapshot, store.head, store.expire, lambda: store.keep("reader", place(1)), store.summary):
         time[0] += 6 * SECOND + 1
         call()
     assert store.expire()

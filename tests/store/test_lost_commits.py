@@ -11,7 +11,7 @@ from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.base import Commit, KeyChanges, Store
 from spark_rowtime.types.timestamps import END
-from tests.store.streams import NewStream, Writer, at, read
+from tests.store.streams import NewStream, Writer, at, infos, read
 
 CUT = TopicCut({"orders": {0: 5}}, {"orders": "id"})
 KINDS: dict[str, Callable[[Writer], Commit]] = {
@@ -28,7 +28,7 @@ KINDS: dict[str, Callable[[Writer], Commit]] = {
 
 
 def seen(store: Store) -> Any:
-    return store.head(), store.producers(), store.rejections_end(), store.has_cuts(), store.accounts(), read(store)
+    return store.head(), infos(store), store.rejections_end(), store.has_cuts(), store.snapshot().accounts, read(store)
 
 
 @pytest.mark.parametrize("kind", KINDS)

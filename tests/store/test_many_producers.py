@@ -12,7 +12,7 @@ from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import FORGET_MICROS, Store, StreamSettings
 from spark_rowtime.store.local import LocalStore, check_local, create_local, open_local, producers
 from spark_rowtime.store.steady_clock import Reading, machine_reading
-from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, read
+from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, infos, read
 
 FEW, MANY = 10, 600
 LEASE = 30 * SECOND
@@ -85,11 +85,11 @@ def test_gc_forgets_who_left_long_ago(new_stream: NewStream) -> None:
     clock[0] += FORGET_MICROS
     assert store.gc().forgotten == 0, "not yet"
     clock[0] += 1
-    before = store.head(), store.clock()
+    before = store.head(), store.snapshot().logged_clock
     assert store.gc().forgotten == 1
     assert store.gc().forgotten == 0
-    assert (store.head(), store.clock()) == before
-    assert [info.name for info in store.producers()] == ["here", "kept", "late"]
+    assert (store.head(), store.snapshot().logged_clock) == before
+    assert [info.name for info in infos(store)] == ["here", "kept", "late"]
     summary = store.summary()
     assert (summary.attached, summary.rejected, summary.forgotten) == (1, 1, 1)
     assert read(store) == [1, 1, 1, 1]
@@ -138,7 +138,7 @@ def test_who_is_expected_or_complete_is_not_forgotten(new_stream: NewStream) -> 
     assert store.gc().forgotten == 1, "the one that was lost has left only now"
     clock[0] += 2 * FORGET_MICROS
     assert store.gc().forgotten == 1
-    assert [(info.name, info.status.value) for info in store.producers()] == [
+    assert [(info.name, info.status.value) for info in infos(store)] == [
         ("over", "complete"),
         ("to come", "expected"),
     ]

@@ -16,7 +16,7 @@ from spark_rowtime.store.base import WRITER, Head, Rejected, Store
 from spark_rowtime.store.ledger import _PageMembers
 from spark_rowtime.store.page import Page
 from spark_rowtime.store.record import ProducerRecord, overdue
-from tests.store.streams import SECOND, NewStream, at, batch, seconds
+from tests.store.streams import SECOND, NewStream, at, batch, infos, seconds
 
 Result = TypeVar("Result")
 CUT = TopicCut({"orders": {0: 3}})
@@ -50,8 +50,12 @@ def append(page: Page, event: Any, floor: float | None = None, train: Any = None
 def shown(store: Store) -> list[Any]:
     """What anybody can see of the stream."""
     return [
-        *(store.head(), store.producers(), store.bounds(), list(store.cuts()), store.keys("a"), store.has_cuts()),
-        *([(one.role, one.name, one.content) for one in store.accounts()], store.summary(), store.clock()),
+        *(store.head(), infos(store), store.bounds(), list(store.cuts()), store.keys("a"), store.has_cuts()),
+        *(
+            [(one.role, one.name, one.content) for one in store.snapshot().accounts],
+            store.summary(),
+            store.snapshot().logged_clock,
+        ),
         [(one.number, one.producer, seconds(one.rejected.rows)) for one in store.rejections()],
     ]
 
@@ -142,7 +146,7 @@ def test_every_field_of_a_record_is_kept(new_stream: NewStream, checkpoint: str)
         found = on_page(store, lambda page: page.find("ü"), "ü")
         assert replace(found, checkpoint=None) == replace(whole, checkpoint=None)
         on_page(store, lambda page: page.save(page.find("ü")), "ü")
-    assert store.producers() == [whole.info]
+    assert infos(store) == [whole.info]
 
 
 def test_log(new_stream: NewStream) -> None:
@@ -182,7 +186,7 @@ def test_members(new_stream: NewStream, records: list[tuple[ProducerRecord, bool
     for page in [*pages, []]:
         on_page(store, lambda opened, new=page: write_and_compare(opened, new, known), "a")
     clocks = {one.name: one.clock for one in known.values() if one.clock}
-    assert dict(store.clock().producers) == clocks
+    assert dict(store.snapshot().logged_clock.producers) == clocks
     assert store.summary().attached == sum(one.attached for one in known.values())
 
 
@@ -218,7 +222,7 @@ def test_overdue(new_stream: NewStream, records: list[ProducerRecord], now: int,
     on_page(store, save)
     store.now = lambda: start + now * SECOND
     right = overdue([p for p in known.values() if p.attached], start + now * SECOND, store.settings.idleTimeout)
-    assert store.due() == [event for event, _ in right]
+    assert store.snapshot().due == [event for event, _ in right]
 
     def act(page: Page) -> None:
         assert overdue(page.overdue(), page.now, store.settings.idleTimeout) == right
@@ -314,4 +318,4 @@ def test_in_step(new_stream: NewStream, changes: list[tuple[str, ProducerClock |
             page.save(found)
 
     on_page(store, act)
-    assert dict(store.clock().producers) == dict(plain)
+    assert dict(store.snapshot().logged_clock.producers) == dict(plain)

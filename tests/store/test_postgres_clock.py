@@ -8,7 +8,7 @@ import pytest
 
 from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
-from tests.store.streams import SCHEMA, Writer, read
+from tests.store.streams import SCHEMA, Writer, infos, read
 
 DAY_SECONDS, LEASE_MICROS = 86_400, 60_000_000
 FAKE = (
@@ -49,7 +49,7 @@ def path(postgres: Any, database: str, request: pytest.FixtureRequest) -> str:
 
 
 def statuses(store: Store) -> dict[str, str]:
-    return {producer.name: producer.status.value for producer in store.producers()}
+    return {producer.name: producer.status.value for producer in infos(store)}
 
 
 def test_a_clock_that_jumps_forward_ends_leases(path: str, jump: Callable[[int], None]) -> None:

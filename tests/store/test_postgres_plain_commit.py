@@ -18,7 +18,7 @@ from spark_rowtime.store.postgres import plain_commit
 from spark_rowtime.store.postgres import store as postgres_store
 from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.types.timestamps import wall_clock
-from tests.store.streams import SCHEMA, SECOND, START, Writer, at, batch, read, seconds, without_times
+from tests.store.streams import SCHEMA, SECOND, START, Writer, at, batch, infos, read, seconds, without_times
 
 NUMBERS = itertools.count(1)
 Open = Callable[[], PostgresStore]
@@ -145,7 +145,7 @@ def test_a_producer_whose_time_is_up_is_noticed(open_here: Open, outcomes: list[
     writer.send([1], floor=1)
     writer.send([2], floor=2)
     assert outcomes == [False, True]
-    assert {producer.name: producer.status for producer in store.producers()} == {"a": "attached", "silent": "detached"}
+    assert {producer.name: producer.status for producer in infos(store)} == {"a": "attached", "silent": "detached"}
     assert store.head().floor == at(2)
 
 
@@ -192,7 +192,7 @@ def test_random_commits_give_what_memory_gives(
             assert store.head() == model.head(), step
         for writer in (*twins["a"], *twins["c"], *twins["d"]):
             writer.complete()
-        assert (store.producers(), store.clock()) == (model.producers(), model.clock())
+        assert (infos(store), store.snapshot().logged_clock) == (infos(model), model.snapshot().logged_clock)
         assert store.bounds() == model.bounds()
         assert read(store) == read(model)
         assert without_times(store.rejected()) == without_times(model.rejected())

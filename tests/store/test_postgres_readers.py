@@ -105,7 +105,7 @@ def test_a_registration_is_its_users_own(postgres: PostgresServer, attacker: Any
                 call()
             assert error.value.values["lacks"] == "privilege"
         ann.keep("alerts", place(2))
-        assert {reader.name: reader.position.seq for reader in ann.readers()} == {"alerts": 2, "of bob": 1}
+        assert {reader.name: reader.position.seq for reader in ann.snapshot().readers} == {"alerts": 2, "of bob": 1}
         bob.forget("of bob")
     with store(postgres, "writer_ann") as writer, pytest.raises(rt.StoreUnavailableError, match="reader_ann_shared"):
         writer.forget("alerts")
@@ -114,7 +114,7 @@ def test_a_registration_is_its_users_own(postgres: PostgresServer, attacker: Any
         with store(postgres, "reader_ann") as ann:
             ann.keep("alerts", place(2))
         owner.forget("alerts")
-        assert owner.readers() == []
+        assert not owner.snapshot().readers
 
 
 def test_an_account_is_its_users_own(postgres: PostgresServer, attacker: Any) -> None:
@@ -124,7 +124,7 @@ def test_an_account_is_its_users_own(postgres: PostgresServer, attacker: Any) ->
             with pytest.raises(rt.StoreUnavailableError, match="lacks a privilege"):
                 bob.report(role, "q", '{"path": "/home/bob"}')
         assert attacker.execute("SELECT rowtime.report_account(1, 'orders', 'reader', 'far', 1::bigint << 62, '')")
-        assert {(a.role, a.name) for a in ann.accounts()} == {(READER, "q"), (READER, "far")}
+        assert {(a.role, a.name) for a in ann.snapshot().accounts} == {(READER, "q"), (READER, "far")}
         attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'far', 1, NULL, 1::bigint << 62)")
         now = ann._uptime()
         seen = {seen for (seen,) in attacker.execute("SELECT seen FROM rowtime.readers WHERE name = 'far'")}

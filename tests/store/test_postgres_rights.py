@@ -49,7 +49,7 @@ def test_who_may_only_read_by_a_setting_reads_on_when_a_lease_has_ended(
         with open_store(postgres.url("orders", database=database)) as writer:
             writer.attach("silent", "holder", "{}", 1)
         before = store.head()
-        assert [event.producer for event in store.due()] == ["silent"]
+        assert [event.producer for event in store.snapshot().due] == ["silent"]
         assert not store.expire()
         assert (list(reader) != [], store.head()) == (before.rows > 0, before)
     with pytest.raises(rt.StoreUnavailableError, match="may only read"):

@@ -18,7 +18,7 @@ from spark_rowtime.types.timestamps import to_interval, wall_clock
 from tests.postgresserver import PostgresServer
 from tests.store.gate import SILENT, Gate
 from tests.store.standstill import Standstill
-from tests.store.streams import SCHEMA, Writer, at, lock_gate, place, read
+from tests.store.streams import SCHEMA, Writer, at, infos, lock_gate, place, read
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -66,7 +66,7 @@ def test_who_may_only_read_keeps_its_session_while_a_lease_has_ended(
     name = path.rpartition("/rowtime/")[2]
     with open_store(postgres.url(name, user=user) + READ_ONLY[kind]) as reader:
         before = session(reader)
-        assert len(reader.due()) == 1
+        assert len(reader.snapshot().due) == 1
         assert [reader.expire() for _ in range(5)] == [False] * 5
         with pytest.raises(rt.StoreUnavailableError):
             reader.keep("r", place(1))
@@ -79,7 +79,7 @@ def test_a_reader_goes_on_while_another_client_has_the_lock(postgres: PostgresSe
         Writer(store, "a", lease=1).send([1])
         lock_gate(other, store._id)
         assert [train.rows.num_rows for train in reader] == [1]
-        assert [producer.status for producer in store.producers()] == ["attached"]
+        assert [producer.status for producer in infos(store)] == ["attached"]
         other.execute("ROLLBACK")
         assert store.expire()
 
@@ -267,6 +267,6 @@ def test_after_an_error_within_a_snapshot_the_session_has_what_it_is_asked_for(p
         store.detach("a")
         rename_store(path, f"{path} renamed")
         with pytest.raises(rt.DataLostError):
-            store.clock()
+            store.snapshot()
         with pytest.raises(rt.DataLostError):
             store.attach("a", "holder", "{}")

@@ -91,7 +91,7 @@ def a_superuser_uses_streams(server: PostgresServer, tmp_path: Path) -> None:
         store.report("reader", "q", "{}")
         store.keep("other", place(1))
         store.forget("other")
-        store.open_transactions()
+        store.snapshot(full=True)
         store.expire()
         store.gc(age=0, force=True)
     assert check_store(path).damage == []

@@ -110,7 +110,7 @@ def test_who_had_the_stream_open_is_told_that_it_is_gone(path: str) -> None:
     writer.leave()
     rename_store(path, f"{path}-renamed")
     create_store(path, SCHEMA, StreamSettings())
-    for call in (two.head, one.due, one.summary, lambda: one.keep("r", EMPTY), lambda: one.attach("a", "x", "{}")):
+    for call in (two.head, one.snapshot, one.summary, lambda: one.keep("r", EMPTY), lambda: one.attach("a", "x", "{}")):
         with pytest.raises(DataLostError, match="deleted or renamed while it was open"):
             call()
     with open_store(f"{path}-renamed") as renamed:

@@ -92,7 +92,7 @@ def test_a_reader_without_the_right_to_write(path: str, state: list[int]) -> Non
     assert errors.count("ReaderNotRegisteredWarning") == 1, errors
     assert files(path) == before
     with closing(open_store(path)) as store:
-        assert not store.readers()
+        assert not store.snapshot().readers
 
 
 def test_it_follows_writers_that_come_and_go(path: str) -> None:

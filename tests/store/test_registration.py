@@ -28,7 +28,7 @@ def test_a_warning_says_so_only_if_it_lasts(local_path: str, caplog: pytest.LogC
     assert "knows its position at seq 1 of it" in caplog.text
     now[0] += RETRY_SECONDS
     registration.keep(place(2))
-    assert [info.position for info in store.readers()] == [place(2)]
+    assert [info.position for info in store.snapshot().readers] == [place(2)]
     other.close()
     store.close()
 

@@ -9,7 +9,7 @@ import pytest
 from spark_rowtime.store import check_store, rejection_rules
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import LocalStore
-from tests.store.streams import NewStream, Writer, seconds
+from tests.store.streams import NewStream, Writer, infos, seconds
 
 ROWS, LIMIT = 500, 5_000
 
@@ -28,8 +28,8 @@ def test_an_adapter_that_retries_a_late_row_does_not_fill_the_disk(new_stream: N
     found = kept(store)
     assert 10 < len(found) < 0.95 * ROWS
     assert found == list(range(ROWS - len(found), ROWS)), "the newest"
-    assert store.producers()[0].rejected == ROWS
-    assert store.rejected_removed() == ROWS - len(found)
+    assert infos(store)[0].rejected == ROWS
+    assert store.snapshot().rejected_removed == ROWS - len(found)
     if isinstance(store, LocalStore):
         assert check_store(store.path).damage == []
 
@@ -61,7 +61,7 @@ def test_what_a_commit_rejects_itself_is_kept_however_large(new_stream: NewStrea
     assert kept(store) == [1, 2]
     writer.send(floor=10, late=[3] * 1_000)
     assert kept(store) == [3] * 1_000
-    assert store.rejected_removed() == 2
+    assert store.snapshot().rejected_removed == 2
 
 
 def test_a_commit_that_is_repeated_gets_its_receipt_again(new_stream: NewStream) -> None:

@@ -38,7 +38,7 @@ def test_a_number_is_never_used_again(new_stream: NewStream) -> None:
     for second in range(4):
         writer.send(floor=10, late=[second])
         assert numbers(store) == [second + 1]
-    assert store.rejected_removed() == 3
+    assert store.snapshot().rejected_removed == 3
 
 
 def test_who_raised_the_streams_bound(new_stream: NewStream) -> None:

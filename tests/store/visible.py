@@ -5,7 +5,7 @@ from typing import Any
 
 from spark_rowtime.store.base import Store
 from spark_rowtime.types.schema import rowtime_micros
-from tests.store.streams import WHOLE, place
+from tests.store.streams import WHOLE, infos, place
 
 
 def visible(store: Store) -> dict[str, Any]:
@@ -14,12 +14,12 @@ def visible(store: Store) -> dict[str, Any]:
     trains = store.slices(place(horizon.seq), WHOLE)
     return {
         "horizon": horizon,
-        "readers": store.readers(),
-        "producers": store.producers(),
-        "clock": store.clock(),
+        "readers": store.snapshot().readers,
+        "producers": infos(store),
+        "clock": store.snapshot().logged_clock,
         "bounds": store.bounds(),
         "rejected": store.rejected(),
-        "cuts": [*store.cuts(), *(store.last_cuts(producer.name) for producer in store.producers())],
+        "cuts": [*store.cuts(), *(store.last_cuts(producer.name) for producer in infos(store))],
         "heads": [store.at(seq) for seq in range(horizon.seq, store.head().seq + 1)],
         "rows": [(p.seq, p.producer, p.least, p.largest, store.read(p)) for p in trains],
     }

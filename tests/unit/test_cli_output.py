@@ -98,9 +98,9 @@ def test_time_passes_until_the_lease_has_ended(tmp_path: Path, kind: str, monkey
     passed = 20_000_000
     store.renew("Berlin", epoch)
     passed = 25_000_000
-    assert store.last_seen() == {"Berlin": (5_000_000, 25_000_000, 30_000_000)}
+    assert store.snapshot().seen == {"Berlin": (5_000_000, 25_000_000, 30_000_000)}
     store.detach("Berlin")
-    assert store.last_seen()["Berlin"].lease == 30_000_000
+    assert store.snapshot().seen["Berlin"].lease == 30_000_000
     store.close()
 
 

@@ -24,6 +24,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.timestamps import to_micros
+from tests.store.streams import infos
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 TIMES = st.integers(1, 40)
@@ -221,7 +222,7 @@ def test_complete(way, actions):
     largest = max((time for _, time, _ in log), default=0)
     floor = world.store.head().floor or 0
     due = [(t, n) for _, t, n in log if way.hold is None or t <= max(largest, floor) - way.hold]
-    if all(info.status == "left" for info in world.store.producers()):
+    if all(info.status == "left" for info in infos(world.store)):
         assert sorted(f for handed in world.handed for f in handed) == sorted(due)
 
 

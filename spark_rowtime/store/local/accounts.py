@@ -1,6 +1,6 @@
 """The accounts in the catalog: what queries and hosts of adapters last reported about themselves."""
 
-from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS, WRITER, Account
+from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS, WRITER
 from spark_rowtime.store.history import KnownAccount
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
@@ -14,11 +14,6 @@ def save(catalog: Catalog, role: str, name: str, content: str, now: int) -> None
     catalog.execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?)", (*values, seal(values)))
     if role != WRITER:
         catalog.execute("DELETE FROM accounts WHERE role <> ? AND seen < ?", (WRITER, now - FORGET_ACCOUNT_MICROS))
-
-
-def everyone(catalog: Catalog, now: int) -> list[Account]:
-    """Returns all accounts by role and name, as of the uptime ``now``."""
-    return [Account(one.role, one.name, one.content, max(now - one.seen, 0)) for one in known(catalog)]
 
 
 def known(catalog: Catalog) -> list[KnownAccount]:

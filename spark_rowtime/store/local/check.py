@@ -98,8 +98,8 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
         with catalog.transaction("DEFERRED"):
             last, rows = catalog.execute(_LAST).fetchone() or (0, 0)
             newest, removed = rejections.newest(catalog), rejections.totals(catalog).removed
-            readers.everyone(catalog, 0)
-            accounts.everyone(catalog, 0)
+            readers.known(catalog)
+            accounts.known(catalog)
             for row in catalog.execute("SELECT boot, ahead, counted, seal FROM uptime"):
                 intact(row, "uptime")
             counted = producers.totals(catalog)

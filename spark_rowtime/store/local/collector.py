@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, Staged, Store, StreamSettings
-from spark_rowtime.store.local import producers
+from spark_rowtime.store.local import producers, readers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.log import Log
@@ -179,7 +179,7 @@ class Collector:
         return found
 
     def _needs(self, force: bool) -> list[tuple[str, Position]]:
-        return needs(self._store.readers(), self._store.head(), force)
+        return needs(readers.positions(self._catalog).items(), self._store.head(), force)
 
     def _sweep(self) -> tuple[int, int]:
         """Removes the files of removed trains and of crashed writers. Returns how many files, and their bytes."""

@@ -64,6 +64,11 @@ def _require_all(catalog: Catalog, number: int, rows: list[tuple[Any, ...]]) -> 
         raise Damaged(_GONE)
 
 
+def producers(catalog: Catalog) -> list[str]:
+    """Returns the producers that have ever sent a cut."""
+    return [name for (name,) in catalog.execute("SELECT producer FROM cut_ends ORDER BY producer")]
+
+
 def everyone(catalog: Catalog) -> Iterator[LoggedCut]:
     """Yields all cuts. Call it in a transaction."""
     after, end = 0, 1 << 62

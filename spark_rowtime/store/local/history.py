@@ -10,7 +10,7 @@ from typing import Any
 
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import WRITER, Position, Staged
+from spark_rowtime.store.base import WRITER, Staged
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.history import (
     About,
@@ -107,9 +107,7 @@ class _Exported(History):
             yield KeptRejection(number, producer, commit, time, reason, bound, bool(at_commit), origin, rows)
 
     def readers(self) -> Iterator[KnownReader]:
-        for row in self._catalog.execute("SELECT name, seq, cut, seen, seal FROM readers ORDER BY name"):
-            name, seq, cut, seen = intact(row, "readers")
-            yield KnownReader(name, Position(seq, cut, None), seen)
+        yield from readers.known(self._catalog)
 
     def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
         rows = self._catalog.execute("SELECT producer, number, content, seal FROM key_floors ORDER BY producer, number")
@@ -138,12 +136,13 @@ def import_local(history: History, to: str) -> None:
 
 
 def _write(catalog: Catalog, history: History, writer: SegmentWriter) -> None:
-    about, last = history.about, 0
+    last = 0
     for event in history.events():
         _write_event(catalog, event, writer)
         last = event.seq
     for one in history.producers():
         producers.save(catalog, one, producers.NEW)
+    about = history.about
     counted = producers.totals(catalog)
     forgotten = (about.forgotten, about.forgotten_accepted, about.forgotten_rejected, about.forgotten_epoch)
     totals = producers.Totals(counted.attached, counted.rejected + about.forgotten_rejected, *forgotten)

@@ -21,6 +21,14 @@ def parts(catalog: Catalog, producer: str) -> list[bytes]:
     return [_content(row) for row in rows]
 
 
+def all_parts(catalog: Catalog) -> dict[str, list[bytes]]:
+    """Returns what each producer has stored, in the order of its commits."""
+    found: dict[str, list[bytes]] = {}
+    for row in catalog.execute(f"{_COLUMNS} ORDER BY producer, number"):
+        found.setdefault(row[0], []).append(_content(row))
+    return found
+
+
 def verify(catalog: Catalog) -> None:
     """Raises Damaged if a row is not the one that was stored."""
     for row in catalog.execute(_COLUMNS):

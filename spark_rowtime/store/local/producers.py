@@ -183,11 +183,6 @@ _MEMBERS = "status IN ('attached', 'idle', 'expected')"
 _LEASED = "status IN ('attached', 'idle') AND lease IS NOT NULL"
 
 
-def members(catalog: Catalog) -> dict[str, ProducerClock]:
-    """Returns the expected producers, and the attached ones, idle or not."""
-    return dict(_ticking(catalog, f"floors WHERE {_MEMBERS}"))
-
-
 def extreme(catalog: Catalog, but: str | None, *, strongest: bool = False) -> tuple[str, ProducerClock] | None:
     """Returns the weakest, or the strongest, producer that counts, apart from ``but``, and its state.
 

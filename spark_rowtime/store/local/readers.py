@@ -1,6 +1,7 @@
 """The registered readers in the catalog."""
 
-from spark_rowtime.store.base import Position, ReaderInfo
+from spark_rowtime.store.base import Position
+from spark_rowtime.store.history import KnownReader
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
 
@@ -16,8 +17,13 @@ def forget(catalog: Catalog, reader: str) -> bool:
     return catalog.execute("DELETE FROM readers WHERE name = ?", (reader,)).rowcount > 0
 
 
-def everyone(catalog: Catalog, now: int) -> list[ReaderInfo]:
-    """Returns all registered readers by name, as of the uptime ``now``."""
+def known(catalog: Catalog) -> list[KnownReader]:
+    """Returns all registered readers by name."""
     rows = catalog.execute("SELECT name, seq, cut, seen, seal FROM readers ORDER BY name")
     found = [intact(row, "readers") for row in rows]
-    return [ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in found]
+    return [KnownReader(name, Position(seq, cut, None), seen) for name, seq, cut, seen in found]
+
+
+def positions(catalog: Catalog) -> dict[str, Position]:
+    """Returns the positions of all registered readers, by name."""
+    return {one.name: one.position for one in known(catalog)}

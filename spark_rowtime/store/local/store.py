@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Event, Status, StreamClock
-from spark_rowtime.bounds.members import SortedMembers
+from spark_rowtime.bounds.clock import Event, Status
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
@@ -18,16 +17,15 @@ from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import (
     READER,
-    Account,
     Change,
     Collected,
     Commit,
     Head,
     Position,
-    ReaderInfo,
     Receipt,
     Rejection,
     Slice,
+    Snapshot,
     Staged,
     Summary,
 )
@@ -36,7 +34,7 @@ from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore, Result
 from spark_rowtime.store.limits import Cuts, Limits
-from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
+from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections, snapshot
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import STORAGE_ERRORS, Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
@@ -44,13 +42,13 @@ from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.page import LocalPage
-from spark_rowtime.store.local.raised import moved, raised
+from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segment_exists
 from spark_rowtime.store.local.spans import all_there, slices_between
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
-from spark_rowtime.store.record import LastSeen, ProducerInfo, ProducerRecord, overdue
+from spark_rowtime.store.record import ProducerInfo, ProducerRecord, overdue
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
@@ -159,14 +157,14 @@ class LocalStore(LedgerStore):
     def _info(self, record: ProducerRecord) -> ProducerInfo:
         return producers.info(self._catalog, record)
 
-    def due(self) -> list[Event]:
+    def _due(self) -> list[Event]:
         with self._guard:
             now, idle = self._uptime.look(), self.settings.idleTimeout
             return [event for event, _ in overdue(producers.overdue(self._catalog, now, idle), now, idle)]
 
     def expire(self) -> bool:
         self._close_removed()
-        if not self._catalog.writable or (not self.due() and not self._rebooted()):
+        if not self._catalog.writable or (not self._due() and not self._rebooted()):
             return False
         try:
             with self._transaction(patience=0):
@@ -265,19 +263,11 @@ class LocalStore(LedgerStore):
     def forget(self, reader: str) -> None:
         with self._guard:
             if not readers.forget(self._catalog, reader):
-                raise never_registered(reader, self.readers())
-
-    def readers(self) -> list[ReaderInfo]:
-        with self._guard:
-            return readers.everyone(self._catalog, self._uptime.look())
+                raise never_registered(reader, readers.positions(self._catalog))
 
     def report(self, role: str, name: str, content: str) -> None:
         with self._transaction(patience=READER_PATIENCE if role == READER else None):
             accounts.save(self._catalog, role, name, content, self._uptime.now())
-
-    def accounts(self) -> list[Account]:
-        with self._guard:
-            return accounts.everyone(self._catalog, self._uptime.look())
 
     def horizon(self) -> Head:
         with self._guard:
@@ -286,9 +276,10 @@ class LocalStore(LedgerStore):
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
         return self._collector.collect(age, size, force)
 
-    def producers(self) -> list[ProducerInfo]:
-        with self._guard:
-            return [producers.info(self._catalog, record) for record in producers.everyone(self._catalog)]
+    def snapshot(self, *, full: bool = False) -> Snapshot:
+        wall = self.now()
+        with self._transaction("DEFERRED"):
+            return snapshot.read(self.path, self._catalog, self._log, self._uptime.look(), wall, full=full)
 
     def summary(self) -> Summary:
         with self._transaction("DEFERRED"):
@@ -301,11 +292,6 @@ class LocalStore(LedgerStore):
         with self._guard:
             record = producers.find(self._catalog, name)
             return producers.info(self._catalog, record) if record else None
-
-    def last_seen(self) -> dict[str, LastSeen]:
-        with self._guard:
-            now = self._uptime.look()
-            return {record.name: record.last_seen(now) for record in producers.everyone(self._catalog)}
 
     def keys(self, producer: str) -> list[bytes]:
         with self._guard:
@@ -327,21 +313,9 @@ class LocalStore(LedgerStore):
         with self._transaction("DEFERRED"):
             return cuts.last(self._catalog, producer)
 
-    def clock(self) -> StreamClock:
-        with self._transaction("DEFERRED"):
-            clock = self.settings.clock(SortedMembers(producers.members(self._catalog)))
-            clock.floor, clock.largest = self._log.last.floor, self._log.last.largest
-            return clock
-
     def raised(self, bound: int) -> BoundOrigin | None:
         with self._transaction("DEFERRED"):
             return raised(self._catalog, bound)
-
-    def moved(self) -> int | None:
-        with self._transaction("DEFERRED"):
-            floor = self._log.last.floor
-            at = None if floor is None else moved(self._catalog, floor)
-            return None if at is None else max(self._uptime.look() - at, 0)
 
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         end = self.rejections_end() if upto is None else upto
@@ -361,10 +335,6 @@ class LocalStore(LedgerStore):
             self._catalog.verify("rejected")
             self._catalog.verify("rejected_origins")
         return super().rejected()
-
-    def rejected_removed(self) -> int:
-        with self._guard:
-            return rejections.totals(self._catalog).removed
 
     def bounds(self) -> pa.Table:
         with self._guard:

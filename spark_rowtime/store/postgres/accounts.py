@@ -1,8 +1,6 @@
 """The accounts in the database: what queries and hosts of adapters last reported about themselves."""
 
-from typing import Any
-
-from spark_rowtime.store.base import WRITER, Account
+from spark_rowtime.store.base import WRITER
 from spark_rowtime.store.postgres.transaction import Transaction
 
 ALL = 'SELECT role, name, content, seen FROM rowtime.accounts WHERE stream = %s ORDER BY role COLLATE "C", name'
@@ -16,9 +14,3 @@ _SAVE = (
 def save(transaction: Transaction, name: str, content: str) -> None:
     """Replaces the account of a query that writes, with its commit."""
     transaction.write(_SAVE, transaction.stream, WRITER, name, transaction.at.uptime, content)
-
-
-def opened(row: tuple[Any, ...], now: int) -> Account:
-    """Returns a row of ``ALL`` as of the uptime ``now``."""
-    role, name, content, seen = row
-    return Account(role, name, content, max(now - seen, 0))

@@ -12,12 +12,12 @@ may update its table. What an advisory lock decides here is only whether old row
 from spark_rowtime.store.postgres.connection import Statement
 
 SNAPSHOTS = 0x726F7773 << 32
-"""The advisory locks ``rows`` in ASCII, and then the stream's number: see :func:`snapshot`."""
+"""The advisory locks ``rows`` in ASCII, and then the stream's number: see :func:`reading_all`."""
 COPIES = 0x726F7763 << 32
 """The advisory locks ``rowc``, and then the stream's number: see :func:`copied`."""
 
 
-def snapshot(stream: int) -> int:
+def reading_all(stream: int) -> int:
     """Returns the number of the lock that is shared by those who read the whole stream as of one moment.
 
     They take it before that moment, and read the log in portions, each as it is then. While one of them has it, nothing
@@ -28,7 +28,7 @@ def snapshot(stream: int) -> int:
 
 def unread(stream: int) -> Statement:
     """Returns the statement that asks whether nobody reads the whole stream, and keeps it so in the transaction."""
-    return "SELECT pg_try_advisory_xact_lock(%s)", (snapshot(stream),)
+    return "SELECT pg_try_advisory_xact_lock(%s)", (reading_all(stream),)
 
 
 def enter(stream: int) -> Statement:

@@ -5,6 +5,7 @@ from spark_rowtime.store.postgres.ahead import COPIED
 from spark_rowtime.store.postgres.transaction import Transaction
 
 PARTS = "SELECT content FROM rowtime.key_floors WHERE stream = %s AND producer = %s ORDER BY number"
+ALL = "SELECT producer, content FROM rowtime.key_floors WHERE stream = %s ORDER BY producer, number"
 _ADD = "INSERT INTO rowtime.key_floors VALUES (%s, %s, %s, %s)"
 _COPY = f"INSERT INTO rowtime.key_floors VALUES (%s, %s, %s, {COPIED})"  # noqa: S608  (a constant)
 _REMOVE = "DELETE FROM rowtime.key_floors WHERE stream = %s AND producer = %s"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, ReaderInfo, Store
+from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, Store
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.background import Background
@@ -257,12 +257,12 @@ def _who(needed: Needs, seq: int, least: int, largest: int) -> str | None:
     return next((who for who, at in needed if between(at, _AFTER_ALL, seq, least, largest)), None)
 
 
-def _readers(transaction: Transaction) -> list[ReaderInfo]:
+def _readers(transaction: Transaction) -> list[tuple[str, Position]]:
     return _opened(transaction.query(_READERS, transaction.stream))
 
 
-def _opened(rows: Sequence[tuple[Any, ...]]) -> list[ReaderInfo]:
-    return [ReaderInfo(name, Position(seq, cut, None), 0) for name, seq, cut in rows]
+def _opened(rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, Position]]:
+    return [(name, Position(seq, cut, None)) for name, seq, cut in rows]
 
 
 def _forget(transaction: Transaction) -> int:

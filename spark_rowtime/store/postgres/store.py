@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Event, Status, StreamClock
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import (
@@ -20,17 +20,16 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.base import (
-    Account,
     Change,
     Collected,
     Commit,
     Head,
     Position,
-    ReaderInfo,
     Receipt,
     Rejected,
     Rejection,
     Slice,
+    Snapshot,
     Staged,
     StreamSettings,
     Summary,
@@ -40,7 +39,6 @@ from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.postgres import (
-    accounts,
     contents,
     copies,
     heads,
@@ -49,13 +47,13 @@ from spark_rowtime.store.postgres import (
     records,
     registrations,
     rejections,
-    snapshots,
+    snapshot,
     trains,
 )
 from spark_rowtime.store.postgres import cuts as topic_cuts
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
-from spark_rowtime.store.postgres.gate import snapshot
+from spark_rowtime.store.postgres.gate import reading_all
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
@@ -67,7 +65,7 @@ from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.removal import Access, Collector
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
-from spark_rowtime.store.record import LastSeen, ProducerInfo, overdue
+from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
 from spark_rowtime.store.settings import settings_of, settings_text
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
@@ -77,13 +75,11 @@ from spark_rowtime.types.timestamps import wall_clock
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.014, 1.5
 """The pauses between two looks at the stream's head, while a reader waits. A look costs about 0.15 ms."""
-_READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
 _MAY_WRITE = (
     "SELECT has_table_privilege('rowtime.heads', 'UPDATE') AND current_setting('transaction_read_only') = 'off'"
 )
 EXPIRY_PATIENCE = "100ms"
 """How long a reader waits for the stream's lock to note what is due. It needs none to go on."""
-_ABOUT = "SELECT schema, settings FROM rowtime.streams WHERE id = %s"
 _Result = TypeVar("_Result")
 _InTransaction = Callable[[Transaction, list[list[tuple[Any, ...]]]], _Result]
 
@@ -238,18 +234,6 @@ class PostgresStore(LedgerStore):
     def _wall(self, database: Reading) -> int:
         return database.micros if self.now is wall_clock else self.now()
 
-    def due(self) -> list[Event]:
-        row = self._connection.one(heads.SELECT, self._id, self.name)
-        if row is None:
-            raise gone(self.path)
-        head, at = heads.loaded(row)
-        now = self._moment(head, at).uptime
-        if head.due is None or now <= head.due:
-            return []
-        idle = self.settings.idleTimeout
-        found = [records.opened(row) for row in self._rows(*records.overdue(self._id, now, idle))]
-        return [event for event, _ in overdue(found, now, idle)]
-
     def expire(self) -> bool:
         row = self._connection.one(heads.SELECT, self._id, self.name)
         if row is None:
@@ -363,14 +347,14 @@ class PostgresStore(LedgerStore):
             made.append(altered(pa.ipc.read_schema(pa.py_buffer(before)), add, self.path).serialize().to_pybytes())
             transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", made[-1], self._id)
 
-        self._transact(run, (_ABOUT, (self._id,)))
+        self._transact(run, (snapshot.ABOUT, (self._id,)))
 
     def change(self, change: Change) -> None:
         def run(transaction: Transaction, found: list[list[tuple[Any, ...]]]) -> None:
             settings = settings_text(change(settings_of(found[0][0][1])))
             transaction.write("UPDATE rowtime.streams SET settings = %s WHERE id = %s", settings, self._id)
 
-        self._transact(run, (_ABOUT, (self._id,)))
+        self._transact(run, (snapshot.ABOUT, (self._id,)))
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._connection.rows((sql, values))[0]
@@ -449,11 +433,7 @@ class PostgresStore(LedgerStore):
             return connection.execute(registrations.FORGET, (self._id, reader)).fetchone() == (True,)
 
         if not self._connection.call(run) and len(attempts) == 1:  # an attempt that was cut off may have deleted it
-            raise never_registered(reader, self.readers())
-
-    def readers(self) -> list[ReaderInfo]:
-        rows, now = self._rows(_READERS, (self._id,)), self._uptime()
-        return [ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in rows]
+            raise never_registered(reader, (row[0] for row in self._rows(snapshot.READERS, (self._id,))))
 
     def report(self, role: str, name: str, content: str) -> None:
         values = (self._id, self.name, role, name, self._uptime(), content)
@@ -463,15 +443,8 @@ class PostgresStore(LedgerStore):
         if answer != (True,):
             raise gone(self.path)
 
-    def accounts(self) -> list[Account]:
-        rows, now = self._rows(accounts.ALL, (self._id,)), self._uptime()
-        return [accounts.opened(row, now) for row in rows]
-
     def _uptime(self) -> int:
         return self._moment(*self._head_row()).uptime
-
-    def open_transactions(self) -> list[str]:
-        return [snapshots.shown(row) for row in self._rows(*snapshots.statement())]
 
     def horizon(self) -> Head:
         return self._head_row()[0].beginning
@@ -489,8 +462,9 @@ class PostgresStore(LedgerStore):
         self._connection.call(lambda connection: copies.remove_interrupted(connection, self.path))
         return self._collector.collect(age, size, force)
 
-    def producers(self) -> list[ProducerInfo]:
-        return [records.opened(row).info for row in self._rows(records.ALL, (self._id,))]
+    def snapshot(self, *, full: bool = False) -> Snapshot:
+        reader = snapshot.Reader(self, self._id, self.name, self._moment)
+        return self._connection.call(lambda connection: reader.read(connection, full=full))
 
     def summary(self) -> Summary:
         weakest, ends = self._connection.rows(records.weakest_but(self._id, ""), (heads.SELECT, (self._id, self.name)))
@@ -505,10 +479,6 @@ class PostgresStore(LedgerStore):
         self._settle(name)
         row = self._connection.one(records.ONE, self._id, name)
         return None if row is None else records.opened(row).info
-
-    def last_seen(self) -> dict[str, LastSeen]:
-        rows, now = self._rows(records.ALL, (self._id,)), self._uptime()
-        return {row[0]: records.opened(row).last_seen(now) for row in rows}
 
     def keys(self, producer: str) -> list[bytes]:
         return [content for (content,) in self._rows(key_floors.PARTS, (self._id, producer))]
@@ -525,27 +495,6 @@ class PostgresStore(LedgerStore):
 
     def last_cuts(self, producer: str) -> list[LoggedCut]:
         return topic_cuts.opened(self._rows(*topic_cuts.last(self._id, producer)))
-
-    def clock(self) -> StreamClock:
-        def run(connection: psycopg.Connection[Any], stream: int) -> StreamClock:
-            row = connection.execute(heads.SELECT, (stream, self.name), binary=True).fetchone()
-            members = connection.execute(*records.members(stream), binary=True).fetchall()
-            if row is None:
-                raise gone(self.path)
-            head, clock = heads.loaded(row)[0], self.settings.clock(records.sorted_members(members))
-            clock.floor, clock.largest = head.floor, head.largest
-            return clock
-
-        return self.consistently(run)
-
-    def consistently(self, function: Callable[[psycopg.Connection[Any], int], _Result]) -> _Result:
-        """Runs ``function`` on the connection, with the stream's number. All its queries see one state."""
-
-        def run(connection: psycopg.Connection[Any]) -> _Result:
-            with at_once(connection):
-                return function(connection, self._id)
-
-        return self._connection.call(run)
 
     @contextmanager
     def kept(self) -> Iterator[psycopg.Connection[Any]]:
@@ -567,14 +516,6 @@ class PostgresStore(LedgerStore):
         sql, *values = log.raised(self._id, bound, head.horizon, head.seq)
         return log.origin(self._rows(sql, values), head.horizon)
 
-    def moved(self) -> int | None:
-        head, uptime = self._head_row()[0], self._uptime()
-        if head.floor is None:
-            return None
-        sql, *values = log.raised(self._id, head.floor, head.horizon, head.seq)
-        rows = self._rows(sql, values)
-        return max(uptime - rows[0][-1], 0) if rows and rows[0][0] > head.horizon else None
-
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         end = self.rejections_end() if upto is None else upto
         while after < end:
@@ -584,9 +525,6 @@ class PostgresStore(LedgerStore):
 
     def rejections_end(self) -> int:
         return self._head_row()[0].rejections
-
-    def rejected_removed(self) -> int:
-        return self._head_row()[0].rejected_removed
 
     def bounds(self) -> pa.Table:
         return bounds_table(log.columns(self._rows(log.COLUMNS, (self._id,))))
@@ -616,7 +554,7 @@ class PostgresStore(LedgerStore):
         )
 
     def _is_current(self) -> bool:
-        found, head = self._connection.rows((_ABOUT, (self._id,)), (heads.POSITION, (self._id, self.name)))
+        found, head = self._connection.rows((snapshot.ABOUT, (self._id,)), (heads.POSITION, (self._id, self.name)))
         about = [(pa.ipc.read_schema(pa.py_buffer(schema)), settings_of(settings)) for schema, settings in found]
         return bool(head) and any(
             schema.equals(self.schema, check_metadata=True) and settings == self.settings for schema, settings in about
@@ -643,10 +581,10 @@ def at_once(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 @contextmanager
 def _kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
-    """Keeps everything of the stream from being removed; see ``gate.snapshot``."""
-    connection.execute("SELECT pg_advisory_lock_shared(%s)", (snapshot(stream),))
+    """Keeps everything of the stream from being removed; see ``gate.reading_all``."""
+    connection.execute("SELECT pg_advisory_lock_shared(%s)", (reading_all(stream),))
     try:
         yield
     finally:
         with suppress(psycopg.Error):  # of a connection that is lost, which holds no lock
-            connection.execute("SELECT pg_advisory_unlock_shared(%s)", (snapshot(stream),))
+            connection.execute("SELECT pg_advisory_unlock_shared(%s)", (reading_all(stream),))

@@ -1,0 +1,81 @@
+"""Reads a snapshot of the stream from its database, in one transaction and one or two round trips."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+
+from spark_rowtime.store.base import Account, Position, ReaderInfo, Snapshot, Store
+from spark_rowtime.store.postgres import accounts, cuts, heads, key_floors, log, open_transactions, records
+from spark_rowtime.store.postgres.connection import Statement, gone, run
+from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.uptime import Moment
+from spark_rowtime.store.settings import settings_of
+from spark_rowtime.store.steady_clock import Reading
+
+READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
+ABOUT = "SELECT schema, settings FROM rowtime.streams WHERE id = %s"
+_BEGIN: Statement = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
+_COMMIT: Statement = ("COMMIT", ())
+
+
+class Reader:
+    """Reads snapshots of the stream that the database has under the number ``stream`` and the name ``name``."""
+
+    def __init__(self, store: Store, stream: int, name: str, moment: Callable[[HeadRow, Reading], Moment]) -> None:
+        """``moment``: that of a reading of the database's clock."""
+        self._store, self._stream, self._name, self._moment = store, stream, name, moment
+
+    def read(self, connection: psycopg.Connection[Any], *, full: bool) -> Snapshot:
+        """See ``Store.snapshot``. It may run again."""
+        of_stream = (ABOUT, records.ALL, READERS, accounts.ALL, cuts.THERE)
+        first = [_BEGIN, (heads.SELECT, (self._stream, self._name)), *((sql, (self._stream,)) for sql in of_stream)]
+        _, ends, about, known, readers, told, has_cuts, *_ = run(connection, first if full else [*first, _COMMIT])
+        if not ends:
+            raise gone(self._store.path)
+        head, at = heads.loaded(ends[0])
+        now, (schema, settings) = self._moment(head, at).uptime, about[0]
+        brief = Snapshot(
+            self._store.path,
+            self._store.stream,
+            self._store.ancestors,
+            pa.ipc.read_schema(pa.py_buffer(schema)),
+            settings_of(settings),
+            self._store.now(),
+            now,
+            head.head,
+            head.beginning,
+            {record.name: record for record in map(records.opened, known)},
+            head.forgotten,
+            head.rejected,
+            head.rejected_removed,
+            head.rejections,
+            tuple(ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in readers),
+            tuple(Account(role, name, content, max(now - seen, 0)) for role, name, content, seen in told),
+        )
+        return self._filled(connection, brief, has_cuts=bool(has_cuts)) if full else brief
+
+    def _filled(self, connection: psycopg.Connection[Any], brief: Snapshot, *, has_cuts: bool) -> Snapshot:
+        sql, *values = log.raised(self._stream, brief.head.floor or 0, brief.horizon.seq, brief.head.seq)
+        last = [cuts.last(self._stream, name) for name in brief.records] if has_cuts else []
+        asked: list[Statement] = [
+            (sql, values),
+            (key_floors.ALL, (self._stream,)),
+            open_transactions.statement(),
+            *last,
+        ]
+        moved, keys, still_open, *found = run(connection, [*asked, _COMMIT])
+        parts: dict[str, list[bytes]] = {}
+        for producer, content in keys:
+            parts.setdefault(producer, []).append(content)
+        known = brief.head.floor is not None and moved and moved[0][0] > brief.horizon.seq
+        opened = {name: cuts.opened(rows) for name, rows in zip(brief.records, found, strict=False) if rows}
+        return replace(
+            brief,
+            moved=max(brief.uptime - moved[0][-1], 0) if known else None,
+            keys=parts,
+            cuts=opened,
+            open_transactions=tuple(map(open_transactions.shown, still_open)),
+        )
