@@ -10,9 +10,11 @@ from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamBusyErr
 from spark_rowtime.store import adopt_location, copy_store, delete_store, list_stores, open_store, rename_store
 from spark_rowtime.store.base import Change, StreamSettings
 from spark_rowtime.store.location import to_location
+from spark_rowtime.store.until import Limit
 from spark_rowtime.stream import StreamInfo, closed_to, describeStream, to_max_ahead, to_names
 from spark_rowtime.types.alteration import columns_to_add
-from spark_rowtime.types.arguments import known_keywords, to_flag
+from spark_rowtime.types.arguments import known_keywords, to_count, to_flag
+from spark_rowtime.types.timestamps import to_micros
 
 UNCHANGED: Any = object()
 """The default of ``maxAhead`` of :func:`alterStream`. None stands for no limit."""
@@ -98,7 +100,10 @@ def _changed(max_ahead: Any, names: tuple[str, ...], closed: bool | None) -> Cha
     return change
 
 
-def copyStream(path: str, to: str, *, location: str | None = None, progress: bool = False) -> None:
+@known_keywords
+def copyStream(
+    path: str, to: str, *, location: str | None = None, progress: bool = False, until: Any = None
+) -> tuple[str, ...]:
     """Copies the stream at ``path`` to ``to``, as it is at one moment. Others may write and read meanwhile.
 
     The copy has everything that was committed up to that moment: rows, bounds, producers with their checkpoints,
@@ -109,6 +114,11 @@ def copyStream(path: str, to: str, *, location: str | None = None, progress: boo
     Nobody has the copy open. The time of its leases, of ``idleTimeout`` and of ``retainAge`` stands still until the
     copy is opened. Then each producer that was attached has its lease to come back, as after a restart of the machine.
 
+    With ``until``, the copy is the stream without what came after: the way back for one that a row or a bound far ahead
+    has made useless. Its rows, its bound and who is attached are those of that event. A stream keeps the last
+    checkpoint of a producer alone, which is ahead of the copy if the producer has committed since. So such a producer
+    has no checkpoint in the copy, and its feed begins again. All rejected rows that are kept stay, also later ones.
+
     Args:
         path: The path of the stream, as for ``createStream``.
         to: The path of the copy, at which nothing may exist yet. A directory can be copied into a database, and back;
@@ -116,11 +126,18 @@ def copyStream(path: str, to: str, *, location: str | None = None, progress: boo
         location: For a copy in PostgreSQL, the URL where it keeps large trains, as for ``createStream``. None: that of
             the stream, if it has one.
         progress: If True, a terminal or a notebook shows a bar with how far the copy is.
+        until: The number of the last event that is copied; or a time, as for ``sendRowtimeBound``: everything before
+            the first row or bound that lies after this time. None: everything.
+
+    Returns:
+        The names of the producers that are without their checkpoint because of ``until``.
 
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
         StreamExistsError: Something exists at ``to`` already.
         StoreCorruptError: Rows of the stream are not there. Nothing was copied.
+        DataLostError: Retention has removed the log up to ``until``. Nothing was copied.
+        InvalidOptionError: ``until`` is no time, or there is no event of this number.
         StoreUnavailableError: The stream cannot be read, or the copy cannot be written, just now.
 
     Example:
@@ -129,12 +146,32 @@ def copyStream(path: str, to: str, *, location: str | None = None, progress: boo
         >>> with rt.openSink("memory://docs-copy") as sink:
         ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
         ...     _ = sink.flush()
-        ...     rt.copyStream("memory://docs-copy", "memory://docs-copied")
+        ...     copied = rt.copyStream("memory://docs-copy", "memory://docs-copied")
         >>> rt.describeStream("memory://docs-copied").rows
         1
+
+        A bound of the wrong year is left out:
+
+        >>> rt.createStream("memory://docs-far", "rowtime TIMESTAMP NOT NULL, ticker STRING", maxAhead=None)
+        >>> with rt.openSink("memory://docs-far", producer="nyse") as sink:
+        ...     sink.sendRow(("2026-01-05T14:30:00Z", "IBM"))
+        ...     _ = sink.flush(checkpoint="row 1")
+        ...     sink.sendRowtimeBound("2926-01-05T14:31:00Z")
+        >>> rt.copyStream("memory://docs-far", "memory://docs-back", until="2026-01-06T00:00:00Z")
+        ('nyse',)
+        >>> rt.describeStream("memory://docs-back").bound
+        RowtimeBound('2026-01-05T14:30:00Z')
     """
+    limit = None if until is None else to_limit(until)
     with progress_bar("copying") if progress else nullcontext() as advance:
-        copy_store(path, to, advance, None if location is None else to_location(location))
+        return tuple(copy_store(path, to, advance, None if location is None else to_location(location), limit))
+
+
+def to_limit(until: Any) -> Limit:
+    """Returns where a copy ends: at an event, given by a whole number, or at a time."""
+    if isinstance(until, int) and not isinstance(until, bool):
+        return Limit(seq=to_count(until, "until", unit="events"))
+    return Limit(time=to_micros(until))
 
 
 def deleteStream(path: str, *, force: bool = False) -> None:

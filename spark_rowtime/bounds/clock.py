@@ -1,6 +1,6 @@
 """StreamClock: the stream's bound as a pure fold over the events of its producers. It uses no wall clock."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from spark_rowtime.bounds.bound import stronger
@@ -8,8 +8,8 @@ from spark_rowtime.bounds.members import COUNTING, Members, ProducerClock, Sorte
 from spark_rowtime.types.timestamps import END
 
 __all__ = [
-    "COUNTING", "GONE", "Detached", "Event", "Expected", "Idled", "Joined", "Left", "ProducerClock", "Sent", "Status",
-    "StreamClock", "completes",
+    "COUNTING", "GONE", "KINDS", "Detached", "Event", "Expected", "Idled", "Joined", "Left", "ProducerClock", "Sent",
+    "Status", "StreamClock", "completes", "logged_event",
 ]  # fmt: skip
 
 
@@ -65,6 +65,20 @@ Event = Expected | Joined | Sent | Left | Idled | Detached
 
 GONE = {Left: Status.LEFT, Detached: Status.DETACHED, Sent: Status.COMPLETE}
 """The status of a producer after an event that removes it from the clock."""
+
+
+_BY_KIND: dict[str, Callable[[str], Event]] = {
+    kind.__name__.lower(): kind for kind in (Expected, Joined, Left, Idled, Detached)
+}
+
+
+KINDS = frozenset({"sent", *_BY_KIND})
+"""The names of the classes of events, as logs have them."""
+
+
+def logged_event(kind: str, producer: str, floor: int | None, largest: int | None = None) -> Event:
+    """Returns the event that a log has under the name of its class."""
+    return Sent(producer, floor, largest) if kind == "sent" else _BY_KIND[kind](producer)
 
 
 def completes(event: Event) -> bool:

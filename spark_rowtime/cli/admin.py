@@ -27,16 +27,28 @@ from spark_rowtime.types.schema import show_schema
 @click.argument("stream")
 @click.argument("to")
 @click.option("--location", metavar="URL", help="Where a copy in PostgreSQL keeps large trains: 's3://bucket/rowtime'.")
+@click.option(
+    "--until",
+    metavar="TIME|SEQ",
+    help="Leave out the first row or bound that lies after this time, or the first event after this one, and all that "
+    "came then.",
+)
 @as_json
-def copy(stream: str, to: str, location: str | None, as_json: bool) -> None:
-    """Copy a stream, as it is at one moment, while others write to it. A terminal shows how far it is."""
-    copyStream(stream, to, location=location, progress=True)
+def copy(*, stream: str, to: str, location: str | None, until: str | None, as_json: bool) -> None:
+    """Copy a stream, as it is at one moment, while others write to it. A terminal shows how far it is.
+
+    With --until, a producer that has committed since is without its checkpoint, which a stream does not keep.
+    """
+    end = int(until) if until is not None and until.isdecimal() else until
+    unknown = copyStream(stream, to, location=location, progress=True, until=end)
     info = describeStream(to)
     rows = info.rows - info.removed
     if as_json:
-        echo_json({"stream": stream, "to": to, "rows": rows, "seq": info.seq})
-    else:
-        click.echo(f"{to}: {rows} rows, up to event {info.seq} of {stream}")
+        echo_json({"stream": stream, "to": to, "rows": rows, "seq": info.seq, "withoutCheckpoint": list(unknown)})
+        return
+    click.echo(f"{to}: {rows} rows, up to event {info.seq} of {stream}")
+    for name in unknown:
+        click.echo(f"{to}: producer {name!r} has committed after that, so it has no checkpoint: its feed begins again")
 
 
 @click.command()

@@ -20,6 +20,8 @@ from spark_rowtime.errors import (
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.fork_lock import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
+from spark_rowtime.store.memory_until import shorten
+from spark_rowtime.store.until import Limit, Until
 from spark_rowtime.types.arguments import to_choice, to_line, to_text
 from spark_rowtime.types.extras import import_extra
 
@@ -158,30 +160,35 @@ def copy_store(
     to: str,
     advance: Callable[[int, int | None], object] | None = None,
     location: str | None = None,
-) -> None:
+    until: Limit | None = None,
+) -> list[str]:
     """Copies a stream, which others may write to meanwhile, to a new path. One in memory stays in memory.
 
     ``advance`` is called with how many bytes are copied, and how many there are. ``location`` is that of a copy in a
-    database; None: that of the stream.
+    database; None: that of the stream. ``until``: what comes after it is left out; None: nothing is. Returns the
+    producers that are therefore without their checkpoint.
     """
     path, to = _text(path), _new(to)
     _require_no_location(to, location)
     if "memory" in (_kind(path), _kind(to)):
         _same_kind(path, to)
         _require_free(to)
-        STREAMS[to] = _memory(path).copied(to)
-        return
+        copy = _memory(path).copied(to)
+        unknown = [] if until is None else shorten(copy, until)
+        STREAMS[to] = copy
+        return unknown
     from spark_rowtime.store import local  # noqa: PLC0415
 
-    if in_database(path) or in_database(to):
-        exported = _postgres().exported(path) if in_database(path) else local.exported(_local(path))
-        with exported as history:
-            if in_database(to):
-                _postgres().import_postgres(history, to, location)
-            else:
-                local.import_local(history, _local(to))
-        return
-    local.copy_local(_local(path), _local(to), advance)
+    if until is None and not in_database(path) and not in_database(to):
+        local.copy_local(_local(path), _local(to), advance)
+        return []
+    with _postgres().exported(path) if in_database(path) else local.exported(_local(path)) as history:
+        part = None if until is None else Until(history, until)
+        if in_database(to):
+            _postgres().import_postgres(part or history, to, location)
+        else:
+            local.import_local(part or history, _local(to))
+        return [] if part is None else part.unknown
 
 
 def adopt_location(path: str) -> None:

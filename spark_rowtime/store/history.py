@@ -81,7 +81,7 @@ class KnownAccount(NamedTuple):
 
 
 class History(Protocol):
-    """The parts are read once each, in this order."""
+    """The parts are read once each, in this order. The totals in ``about`` are right behind the producers."""
 
     about: About
 

@@ -3,14 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, StreamClock
+from spark_rowtime.bounds.clock import KINDS, logged_event
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.catalog import CATALOG
 from spark_rowtime.store.widths import width_class
-
-_KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
-    "expected": Expected, "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
-}  # fmt: skip
 
 
 class CheckedLog:
@@ -54,16 +50,11 @@ class CheckedLog:
             yield f"{CATALOG}: event {seq} does not follow from the one before it (rows, bound or largest rowtime)"
         if place[2] is not None and place[2] != width_class(place[0], place[1]):
             yield f"{CATALOG}: train {seq} is at the wrong place in the index"
-        if kind != "sent" and kind not in _KINDS:
+        if kind not in KINDS:
             self._whole = False
             yield f"{CATALOG}: event {seq} is of no kind that there is"
         if self._whole:
-            _apply(clock, kind, producer, floor, place[1])
+            clock.apply(logged_event(kind, producer, floor, place[1]))
             if clock.floor != stream_floor:
                 yield f"{CATALOG}: the bound at seq {seq} does not follow from the events up to it"
         clock.floor, clock.largest = stream_floor, largest
-
-
-def _apply(clock: StreamClock, kind: str, producer: str, floor: int | None, largest: int | None) -> None:
-    event: Event = Sent(producer, floor, largest) if kind == "sent" else _KINDS[kind](producer)
-    clock.apply(event)

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Detached, Event, Expected, Idled, Joined, Left, Sent, Status, StreamClock
+from spark_rowtime.bounds.clock import Status, StreamClock, logged_event
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, StoreCorruptError
 from spark_rowtime.store.postgres import cuts, heads, records, rejections, trains
@@ -28,9 +28,6 @@ _STRANGE_CUTS = (
     "e.seq = c.seq WHERE c.stream = %s AND c.seq >= %s AND c.seq <= %s AND "
     "(e.producer IS DISTINCT FROM c.producer OR e.kind NOT IN ('sent', 'left'))"
 )
-_KINDS: dict[str, type[Expected | Joined | Left | Idled | Detached]] = {
-    "expected": Expected, "joined": Joined, "left": Left, "idled": Idled, "detached": Detached,
-}  # fmt: skip
 
 
 def check(store: PostgresStore) -> Report:
@@ -93,8 +90,8 @@ class _Check:
         if total != before + (rows or 0):
             self._damage(f"event {seq} does not follow from the one before it: {total} rows after {before}")
         if self._clock is not None:
-            applied: Event = Sent(producer, floor, event[9]) if kind == "sent" else _KINDS[kind](producer)
-            if (self._clock.apply(applied), self._clock.largest) != (stream_floor, largest):
+            reached = self._clock.apply(logged_event(kind, producer, floor, event[9]))
+            if (reached, self._clock.largest) != (stream_floor, largest):
                 self._damage(f"the bound at seq {seq} does not follow from the events up to it")
                 self._clock = None
         if event[10] is not None:

@@ -1,0 +1,157 @@
+"""Until: the history of a stream without what came after an event of its log.
+
+It is the way back for a stream that a bound, or a row, far ahead has made useless: neither can be taken back.
+
+Law (*never a wrong one*; tests/store/test_until.py): the log up to the event is the stream's own, and each producer is
+as it was there. A stream keeps the last checkpoint, commit number and keys of a producer alone. So a producer that has
+committed since is without them: its feed begins again, rather than at a place whose rows the copy does not have.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from spark_rowtime.bounds.clock import GONE, Status, logged_event
+from spark_rowtime.bounds.topic_cut import LoggedCut
+from spark_rowtime.errors import DataLostError, InvalidOptionError
+from spark_rowtime.store.base import Head, Position
+from spark_rowtime.store.history import History, KeptRejection, KnownAccount, KnownReader, LoggedEvent
+from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.types.timestamps import END, show_micros
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The last event, by its ``seq``, or the last ``time`` of a row or a bound, in microseconds: one of the two.
+
+    A producer that is complete has promised the end of time, which counts once the stream is complete, too.
+    """
+
+    seq: int | None = None
+    time: int | None = None
+
+    def excludes(self, event: LoggedEvent) -> bool:
+        """Returns whether the event lies beyond the limit."""
+        if self.time is None:
+            return event.seq > (self.seq or 0)
+        own = None if event.floor is None or event.floor >= END else event.floor
+        return any(time is not None and time > self.time for time in (own, event.stream_floor, event.stream_largest))
+
+    def __str__(self) -> str:
+        return f"event {self.seq}" if self.time is None else show_micros(self.time)
+
+
+@dataclass(slots=True)
+class _Later:
+    """What a producer has done after the limit: its first event, and its rows."""
+
+    first: str
+    rows: int = 0
+
+
+class Until(History):
+    """A part of a history, up to a limit. Its parts are read in the order of :class:`History`."""
+
+    def __init__(self, history: History, limit: Limit) -> None:
+        self._history, self._limit = history, limit
+        self._clock = history.about.settings.clock()
+        self._records: dict[str, ProducerRecord] = {}
+        self._later: dict[str, _Later] = {}
+        self._first = self._end = Head(0, None, None, 0)
+        self.about = history.about
+        self._known: list[str] = []
+        """The producers that have not committed since."""
+        self.unknown: list[str] = []
+        """The producers that are without their checkpoint, commit number and keys."""
+
+    def events(self) -> Iterator[LoggedEvent]:
+        for event in self._history.events():
+            if self._later or self._limit.excludes(event):
+                self._require_there(event)
+                self._later.setdefault(event.producer, _Later(event.kind)).rows += event.rows or 0
+                continue
+            self._fold(event)
+            yield event
+        if self._limit.seq is not None and self._limit.seq > self._end.seq:
+            raise InvalidOptionError(
+                f"The log ends at event {self._end.seq}: there is no event {self._limit.seq} to copy it up to.",
+                option="until",
+                value=str(self._limit),
+            )
+
+    def _require_there(self, event: LoggedEvent) -> None:
+        """Raises DataLostError if the first event that is beyond the limit is the one with which the log begins."""
+        if not self._later and not self._end.seq and event.seq > 1:
+            raise DataLostError(
+                f"The log begins after event {event.seq}: what came before was removed (retainAge, retainBytes, gc), "
+                f"so it cannot be copied up to {self._limit}. Name a later event or time: `rowtime tail --bounds` "
+                "lists what is there.",
+                horizon=event.seq,
+            )
+
+    def _fold(self, event: LoggedEvent) -> None:
+        """Follows the producer as the ledger did. Of one from before the log begins, the stream's bound is known."""
+        self._first = self._first if self._first.seq else Head(event.seq, None, None, 0)
+        self._end = Head(event.seq, event.stream_floor, event.stream_largest, event.stream_rows)
+        done = logged_event(event.kind, event.producer, event.floor)
+        self._clock.apply(done)
+        record = self._records.setdefault(event.producer, ProducerRecord(event.producer))
+        record.tick(self._clock.producers.get(event.producer), GONE.get(type(done), Status.ATTACHED))
+        self._clock.floor = event.stream_floor
+
+    def producers(self) -> Iterator[ProducerRecord]:
+        left = dict(self._later)
+        for record in self._history.producers():
+            later, committed = left.pop(record.name, None), record.receipt_seq > self._end.seq
+            if not self._was_there(record, later):
+                continue
+            (self.unknown if committed else self._known).append(record.name)
+            yield self._former(record, later, committed) if later or committed else record
+        forgotten = self.about.forgotten_accepted - sum(later.rows for later in left.values())
+        self.about = replace(self.about, forgotten_accepted=forgotten)
+
+    def _was_there(self, record: ProducerRecord, later: _Later | None) -> bool:
+        """Whether the stream knew the producer at the limit, or counts its rejected rows, which stay."""
+        new = self._first.seq <= 1 or (later is not None and later.first == "expected")
+        return later is None or record.name in self._records or bool(record.rejected) or not new
+
+    def _former(self, record: ProducerRecord, later: _Later | None, committed: bool) -> ProducerRecord:
+        """Returns the producer as it was, without what is not known of that time if it has ``committed`` since."""
+        now = self._history.about.uptime
+        former = replace(record, seen=now, sent=now, holder="", let_go=False)  # whoever held it is fenced
+        if committed:
+            former.number, former.checkpoint, former.disorder = 0, None, ""
+            former.receipt_seq, former.receipt_floor = 0, None
+        if later is not None:
+            former.accepted -= later.rows
+            former.status, former.floor = self._state(record.name, later)
+        return former
+
+    def _state(self, name: str, later: _Later) -> tuple[Status, int | None]:
+        """Returns the status and the floor that the producer had. One of which that is not known is waited for."""
+        if name in self._records:
+            return self._records[name].status, self._records[name].floor
+        came_later = self._first.seq <= 1 or later.first in ("joined", "expected")
+        return (Status.LEFT if came_later else Status.EXPECTED), None
+
+    def rejections(self) -> Iterator[KeptRejection]:
+        """Yields all that are kept, also later ones: no rejected row is lost. None is that of a commit to come."""
+        for one in self._history.rejections():
+            yield one if one.producer in self._known else one._replace(at_commit=False)
+
+    def readers(self) -> Iterator[KnownReader]:
+        """Yields the readers. Those beyond the limit have read what the stream had handed out there."""
+        for reader in self._history.readers():
+            at = reader.position
+            if at.seq > self._end.seq:
+                released = 0 if self._end.floor is None else self._end.floor + 1
+                at = Position(self._end.seq, None if at.cut is None else min(at.cut, released), None)
+            yield reader._replace(position=at)
+
+    def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
+        return (part for part in self._history.key_floors() if part[0] in self._known)
+
+    def cuts(self) -> Iterator[LoggedCut]:
+        return (cut for cut in self._history.cuts() if cut.seq <= self._end.seq)
+
+    def accounts(self) -> Iterator[KnownAccount]:
+        return (one for one in self._history.accounts() if one.name in self._known)
