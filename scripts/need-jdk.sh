@@ -4,13 +4,13 @@ set -uo pipefail
 major() { sed -nE 's/^[a-z]+ (version )?"?(1\.)?([0-9]+).*/\3/p' | head -n 1; }
 found=""
 have() {
-    local java=${JAVA_HOME:+$JAVA_HOME/bin/}java version # Spark starts this one
-    version=$(javac -version 2>&1 | major)
-    found=${version:+" There is javac $version."}
-    [ "${version:-0}" -ge 17 ] || return 1
-    version=$("$java" -version 2>&1 | major)
-    found=" $java is ${version:-not there}${JAVA_HOME:+, by JAVA_HOME}."
-    [ "${version:-0}" -ge 17 ]
+    local java=${JAVA_HOME:+$JAVA_HOME/bin/}java compiler runtime # Spark starts this one
+    compiler=$(javac -version 2>&1 | major) runtime=$("$java" -version 2>&1 | major)
+    found=${runtime:+" There is $java $runtime, but no javac."}
+    [ -z "$compiler" ] || found=" There is javac $compiler."
+    [ "${compiler:-0}" -ge 17 ] || return 1
+    found=" $java is ${runtime:-not there}${JAVA_HOME:+, by JAVA_HOME}."
+    [ "${runtime:-0}" -ge 17 ]
 }
 have && exit 0
 if [ "$(id -u)" = 0 ] && [ -z "${JAVA_HOME:-}" ] && command -v apt-get >/dev/null 2>&1; then

@@ -19,12 +19,14 @@ echo "setting up $folder: PySpark is 450 MB the first time, a minute at 60 Mbit/
 pip() { "$folder/bin/python" -m pip "$@" --disable-pip-version-check --no-compile >>"$log" 2>&1; }
 {
     : >"$log"
-    { [ -d "$folder" ] || "$python" -m venv "$folder" >>"$log" 2>&1; } &&
+    { "$folder/bin/python" -m pip --version || "$python" -m venv "$folder"; } >>"$log" 2>&1 && # or a half of one
         pip install --require-hashes -r "requirements/spark-$pyspark.txt" -r requirements/dev.txt &&
         PYTHONDONTWRITEBYTECODE=1 pip install --no-deps --no-build-isolation -e .
 } && exit 0
 if grep -qE 'No space left|Errno 28' "$log"; then
     fail "There is no space left for $folder: it needs $needed_mb MB. $PWD has $(df -Pm . | awk 'END { print $4 }') MB free, ${TMPDIR:-/tmp} $(df -Pm "${TMPDIR:-/tmp}" | awk 'END { print $4 }') MB."
+elif grep -q CERTIFICATE_VERIFY_FAILED "$log"; then
+    fail "pip does not trust the certificate of the package index: see $log. Behind a proxy with certificates of its own, set PIP_CERT to their file."
 elif grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError|No matching distribution' "$log"; then
     fail "pip cannot reach the package index: see $log. Behind a proxy, set HTTPS_PROXY; with an index of your own, set PIP_INDEX_URL."
 elif grep -q 'DO NOT MATCH THE HASHES' "$log"; then

@@ -67,9 +67,11 @@ def test_a_java_home_with_another_java_is_named(path: Path, tmp_path: Path) -> N
     assert f"{tmp_path}/old/bin/java is 8, by JAVA_HOME." in said
 
 
-def test_a_runtime_without_a_compiler(path: Path) -> None:
+def test_a_runtime_without_a_compiler_is_named(path: Path) -> None:
     program(path, "java", JAVA_17)
-    assert run("need-jdk.sh", path)[0] == 1
+    code, said = run("need-jdk.sh", path)
+    assert (code, said.count("\n")) == (1, 0)
+    assert "JDK 17 or later. There is java 17, but no javac. sudo" in said
 
 
 def test_an_old_python_is_named(path: Path) -> None:
@@ -99,6 +101,7 @@ def test_no_python_and_one_without_venv(path: Path) -> None:
         ("OSError: [Errno 28] No space left on device", "There is no space left for"),
         ("NewConnectionError: Failed to establish a new connection", "pip cannot reach the package index"),
         ("ProxyError('Cannot connect to proxy.')", "Behind a proxy, set HTTPS_PROXY"),
+        ("No matching distribution; CERTIFICATE_VERIFY_FAILED", "of its own, set PIP_CERT to their file"),
         ("THESE PACKAGES DO NOT MATCH THE HASHES", "other files than requirements/ was made with"),
     ],
 )
