@@ -1,4 +1,4 @@
-"""The state of a stream as the page shows it, for JSON.
+"""The state of a stream, and why it stands there, as the page shows them, for JSON.
 
 What a commit changes is shown at each refresh. What only time changes (when a producer was seen, what its lease has
 left, the readers) is shown every few seconds.
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.admin.description import described, show_bound, show_settings, warnings
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
+from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
 from spark_rowtime.store.backlog import of_snapshot, rows_held_back
 from spark_rowtime.store.base import Snapshot, Store
 from spark_rowtime.store.record import LastSeen, ProducerInfo
@@ -26,26 +27,17 @@ def bound_value(bound: RowtimeBound | None) -> Value | None:
 
 
 class State(NamedTuple):
-    """A stream at one moment: the facts about it, its producers by name, and who of them holds the clock back.
-
-    ``seen``: when each producer was last seen. ``rejections``: the number of the newest rejection.
-    """
+    """A stream at one moment: the facts about it, its producers by name, and who of them holds the clock back."""
 
     facts: Value
     producers: Mapping[str, ProducerInfo]
     holding: frozenset[str]
-    seen: Mapping[str, LastSeen]
-    wall: int
-    rejections: int
 
 
-NOTHING = State({}, {}, frozenset(), {}, 0, 0)
-
-
-def read_state(store: Store, path: str) -> State:
-    """Reads what the page shows at each refresh."""
+def read_state(store: Store, path: str) -> tuple[State, Snapshot]:
+    """Reads what the page shows at each refresh. Returns it with the snapshot that it is of."""
     snapshot, held_back = of_snapshot(store, lambda at: rows_held_back(store, at.head))
-    return state_of(snapshot, path, held_back)
+    return state_of(snapshot, path, held_back), snapshot
 
 
 def state_of(snapshot: Snapshot, path: str, held_back: int) -> State:
@@ -64,7 +56,7 @@ def state_of(snapshot: Snapshot, path: str, held_back: int) -> State:
         "rowsHeldBack": held_back,
         "seq": head.seq,
     }
-    return State(facts, snapshot.producers, frozenset(holders), snapshot.seen, snapshot.wall, snapshot.rejections)
+    return State(facts, snapshot.producers, frozenset(holders))
 
 
 _NAMED = 3
@@ -85,9 +77,9 @@ def producer_value(info: ProducerInfo, holds: bool) -> Value:
     }
 
 
-def times_of(state: State) -> dict[str, Value]:
+def times_of(snapshot: Snapshot) -> dict[str, Value]:
     """Returns when each producer was last seen and last sent, by name, in milliseconds since the epoch."""
-    return {name: _times(last, state.wall) for name, last in state.seen.items()}
+    return {name: _times(last, snapshot.wall) for name, last in snapshot.seen.items()}
 
 
 def _times(last: LastSeen, now: int) -> Value:
@@ -132,4 +124,28 @@ def details_of(info: StreamInfo) -> Value:
         "forgotten": info.forgotten,
         "readers": [{"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen} for r in info.readers],
         "warnings": warnings(info),
+    }
+
+
+def reasons_of(found: Explanation) -> Value:
+    """Returns the answer of ``why`` for the page."""
+    return {
+        "at": None if found.at is None else bound_value(RowtimeBound(found.at)),
+        "complete": found.complete,
+        "cause": found.cause.value,
+        "note": found.note,
+        "remedy": found.remedy,
+        "chain": [_link(link) for link in found.chain],
+    }
+
+
+def _link(link: ChainLink) -> Value:
+    moved = link.lastMoved
+    return {
+        "kind": link.kind,
+        "name": link.name,
+        "bound": bound_value(link.bound),
+        "behindSeconds": link.behindSeconds,
+        "moved": None if moved is None else second(round(moved.timestamp() * 1_000_000)),
+        "note": link.note,
     }

@@ -10,10 +10,8 @@ import pyarrow as pa
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.serve.reasons import reasons_of
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.state import (
-    NOTHING,
     State,
     Value,
     bound_value,
@@ -21,6 +19,7 @@ from spark_rowtime.serve.state import (
     producer_value,
     read_shown,
     read_state,
+    reasons_of,
     times_of,
 )
 from spark_rowtime.store import open_store
@@ -52,7 +51,7 @@ class WatchedStream:
     def _forget(self, stream: str) -> None:
         """Starts from the beginning, with the stream of this id."""
         self._stream = stream
-        self._state = NOTHING
+        self._state = State({}, {}, frozenset())
         self._producers: dict[str, Value] = {}
         self._details: Value = {}
         self._reasons: Value = {}
@@ -107,12 +106,12 @@ class WatchedStream:
     def _read(self, store: Store, timed: bool) -> Value | None:
         """Reads the state, and returns what has changed."""
         before, failed_before, self._error = self._state, self._error, None
-        self._state = state = read_state(store, self.path)
-        times = times_of(state) if timed else {}
+        self._state, snapshot = read_state(store, self.path)
+        state, times = self._state, times_of(snapshot) if timed else {}
         news = {name: self._producer(name, before, times.get(name)) for name in state.producers}
         moved = [value for name, value in news.items() if value is not self._producers.get(name)]
         gone = [name for name in self._producers if name not in news]
-        self._producers, late = news, self._new_late(store, state.rejections)
+        self._producers, late = news, self._new_late(store, snapshot.rejections)
         if state.facts.get("holders") != before.facts.get("holders"):
             self._times_due = min(self._times_due, time.monotonic() + REASONS_SECONDS)
         if not (moved or gone or late or failed_before or state.facts != before.facts):

@@ -12,7 +12,7 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.store import check_store, copy_store, create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
-from spark_rowtime.store.postgres import eras, open_transactions
+from spark_rowtime.store.postgres import eras, snapshot
 from spark_rowtime.store.postgres.connection import SETTINGS
 from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.plain_commit import call
@@ -130,7 +130,7 @@ def test_describe_names_a_transaction_that_is_open_for_long(
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         other.execute("SELECT 1 FROM rowtime.heads")
         assert not any("somebody" in text for text in rt.describeStream(store.path).openTransactions)
-        monkeypatch.setattr(open_transactions, "OPEN_MICROS", 0)
+        monkeypatch.setattr(snapshot, "OPEN_MICROS", 0)
         said = CliRunner().invoke(main, ["describe", store.path]).output
         assert "warning   a transaction in the database has been open for 0 s" in said
         assert f"pg_terminate_backend({other.info.backend_pid})" in said

@@ -8,7 +8,7 @@ import psycopg
 import pyarrow as pa
 
 from spark_rowtime.store.base import Account, Position, ReaderInfo, Snapshot, Store
-from spark_rowtime.store.postgres import accounts, cuts, heads, key_floors, log, open_transactions, records
+from spark_rowtime.store.postgres import accounts, cuts, heads, key_floors, log, records
 from spark_rowtime.store.postgres.connection import Statement, gone, run
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.uptime import Moment
@@ -17,6 +17,14 @@ from spark_rowtime.store.steady_clock import Reading
 
 READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
 ABOUT = "SELECT schema, settings FROM rowtime.streams WHERE id = %s"
+OPEN_MICROS = 60_000_000
+"""How long a transaction of the database is open before it is named: the server keeps what it may still see."""
+_OPEN = (  # those of other users are seen by a role that may see them
+    "SELECT pid, usename::text, application_name, extract(epoch FROM clock_timestamp() - xact_start)::bigint "
+    "FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND backend_type = 'client backend' "
+    "AND datname = current_database() AND pid <> pg_backend_pid() "
+    "AND xact_start < clock_timestamp() - %s * interval '1 microsecond' ORDER BY xact_start LIMIT 5"
+)
 _BEGIN: Statement = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
 _COMMIT: Statement = ("COMMIT", ())
 
@@ -63,7 +71,7 @@ class Reader:
         asked: list[Statement] = [
             (sql, values),
             (key_floors.ALL, (self._stream,)),
-            open_transactions.statement(),
+            (_OPEN, (OPEN_MICROS,)),
             *last,
         ]
         moved, keys, still_open, *found = run(connection, [*asked, _COMMIT])
@@ -77,5 +85,15 @@ class Reader:
             moved=max(brief.uptime - moved[0][-1], 0) if known else None,
             keys=parts,
             cuts=opened,
-            open_transactions=tuple(map(open_transactions.shown, still_open)),
+            open_transactions=tuple(map(_open_transaction, still_open)),
         )
+
+
+def _open_transaction(row: tuple[Any, ...]) -> str:
+    """Returns the text for a row of the query."""
+    pid, user, application, seconds = row
+    return (
+        f"a transaction in the database has been open for {seconds} s (process {pid} of user {user!r}, application "
+        f"{application!r}): until it ends, VACUUM frees nothing that commits have replaced since. End it if nobody "
+        f"needs it: SELECT pg_terminate_backend({pid})"
+    )
