@@ -44,7 +44,8 @@ def copy(*, stream: str, to: str, location: str | None, until: str | None, as_js
     info = describeStream(to)
     rows = info.rows - info.removed
     if as_json:
-        echo_json({"stream": stream, "to": to, "rows": rows, "seq": info.seq, "withoutCheckpoint": list(unknown)})
+        left_out = {} if until is None else {"withoutCheckpoint": list(unknown)}
+        echo_json({"stream": stream, "to": to, "rows": rows, "seq": info.seq, **left_out})
         return
     click.echo(f"{to}: {rows} rows, up to event {info.seq} of {stream}")
     for name in unknown:

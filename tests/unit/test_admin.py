@@ -46,6 +46,29 @@ def rowtime(*arguments: str, code: int = 0) -> str:
     return result.output
 
 
+def test_a_copy_ends_where_it_is_told(folder: str, path: str) -> None:
+    with rt.openSink(path, producer="shop") as sink:
+        assert sink.checkpoint is None
+        sink.sendRow(("2006-09-11T12:00:00Z", 2))
+    until = ["--until", "2006-09-11T11:00:00Z"], ["--until", "3"]
+    for number, given in enumerate(until):
+        to = f"{folder}/copy {number}"
+        assert json.loads(rowtime("copy", path, to, *given, "--json")) == {
+            "stream": path,
+            "to": to,
+            "rows": 1,
+            "seq": 4 - number,
+            "withoutCheckpoint": ["shop"],
+        }
+        assert rt.describeStream(to).producers[0].status.value == ("left", "attached")[1 - number]
+    assert rt.copyStream(path, f"{folder}/whole", until="2006-09-11T12:00:00Z") == ()
+    assert rows(f"{folder}/whole") == 2
+    assert "there is no event 99" in rowtime("copy", path, f"{folder}/none", "--until", "99", code=1)
+    assert "'soon' is not a time" in rowtime("copy", path, f"{folder}/none", "--until", "soon", code=1)
+    with pytest.raises(rt.StreamNotFoundError):
+        rt.describeStream(f"{folder}/none")
+
+
 def test_a_renamed_stream_is_the_same_stream(folder: str, path: str) -> None:
     with rt.openReader(path, name="alerts") as reader:
         assert len(list(reader)) == 1

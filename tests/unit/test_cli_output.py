@@ -150,6 +150,7 @@ def test_describe_as_json(orders: str, held: list[Any]) -> None:
         "keys": 0,
         "weakestKeys": [],
         "query": None,
+        "lag": None,
     }
 
 
