@@ -99,14 +99,15 @@ class Until(History):
         self._clock.floor = event.stream_floor
 
     def producers(self) -> Iterator[ProducerRecord]:
-        left = dict(self._later)
+        of_forgotten = sum(later.rows for later in self._later.values())
         for record in self._history.producers():
-            later, committed = left.pop(record.name, None), record.receipt_seq > self._end.seq
-            if not self._was_there(record, later):
-                continue
-            (self.unknown if committed else self._known).append(record.name)
-            yield self._former(record, later, committed) if later or committed else record
-        forgotten = self.about.forgotten_accepted - sum(later.rows for later in left.values())
+            later, committed = self._later.get(record.name), record.receipt_seq > self._end.seq
+            rows = min(later.rows, record.accepted) if later else 0  # it may have been forgotten, and have come back
+            of_forgotten -= rows
+            if self._was_there(record, later):
+                (self.unknown if committed else self._known).append(record.name)
+                yield self._former(record, later, rows, committed) if later or committed else record
+        forgotten = self.about.forgotten_accepted - of_forgotten
         self.about = replace(self.about, forgotten_accepted=forgotten)
 
     def _was_there(self, record: ProducerRecord, later: _Later | None) -> bool:
@@ -114,15 +115,15 @@ class Until(History):
         new = self._first.seq <= 1 or (later is not None and later.first == "expected")
         return later is None or record.name in self._records or bool(record.rejected) or not new
 
-    def _former(self, record: ProducerRecord, later: _Later | None, committed: bool) -> ProducerRecord:
-        """Returns the producer as it was, without what is not known of that time if it has ``committed`` since."""
+    def _former(self, record: ProducerRecord, later: _Later | None, rows: int, committed: bool) -> ProducerRecord:
+        """Returns the producer as it was ``rows`` before; without what is not known if it has ``committed`` since."""
         now = self._history.about.uptime
         former = replace(record, seen=now, sent=now, holder="", let_go=False)  # whoever held it is fenced
         if committed:
             former.number, former.checkpoint, former.disorder = 0, None, ""
             former.receipt_seq, former.receipt_floor = 0, None
         if later is not None:
-            former.accepted -= later.rows
+            former.accepted -= rows
             former.status, former.floor = self._state(record.name, later)
         return former
 

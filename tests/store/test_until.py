@@ -13,10 +13,10 @@ from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.store import check_store, copy_store, open_store
-from spark_rowtime.store.base import WRITER, ProducerRecord, Store, StreamSettings
+from spark_rowtime.store.base import FORGET_MICROS, WRITER, ProducerRecord, Store, StreamSettings
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.store.until import Limit
-from tests.store.streams import END_OF_TIME, SCHEMA, NewStream, Writer, at, infos, place, read, seconds
+from tests.store.streams import END_OF_TIME, SCHEMA, SECOND, NewStream, Writer, at, infos, place, read, seconds
 from tests.store.test_copy import beside
 
 FAR = 1 << 30
@@ -205,6 +205,23 @@ def test_of_a_log_whose_beginning_is_removed(new_stream: NewStream, copied: Any)
     }
     Writer(copy, "silent").send([4], floor=4)
     assert copy.head().rows == 4
+
+
+def test_rows_of_a_producer_that_was_forgotten_and_came_back(new_stream: NewStream, copied: Any) -> None:
+    store = new_stream()()
+    time = [1_000_000 * SECOND]
+    store.now = lambda: time[0]
+    writer = Writer(store, "a")
+    writer.send([1], floor=1)
+    end = store.head()
+    writer.send([2], floor=2)
+    writer.leave()
+    time[0] += FORGET_MICROS + SECOND
+    assert store.gc().forgotten == 1
+    Writer(store, "a").send([3], floor=3)
+    copy, unknown = copied(store, Limit(seq=end.seq))
+    assert (copy.head(), read(copy), unknown) == (end, [1], ["a"])
+    assert [(one.status, one.accepted) for one in infos(copy)] == [(Status.ATTACHED, 0)]
 
 
 STEPS = st.lists(
