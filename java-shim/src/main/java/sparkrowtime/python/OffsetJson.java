@@ -39,7 +39,10 @@ public final class OffsetJson {
     }
   }
 
-  /** The floor; null if the stream has none. Late rows have one only when no row follows. */
+  /**
+   * The floor; null if the stream has none. Late rows have one only when no row follows. Rows before the time at which
+   * the query began to read are left out, so the floor is no earlier.
+   */
   public static Long floor(String json) {
     JsonNode floor = parse(json).get("floor");
     if (floor == null && parse(json).has("rejection")) {
@@ -51,7 +54,15 @@ public final class OffsetJson {
               + Shown.of(json)
               + ". This checkpoint was not written by a rowtime source of this version.");
     }
-    return floor.isNull() ? null : floor.asLong();
+    return later(floor, parse(json).path("since"));
+  }
+
+  /** The later of two times, of which each may be null. */
+  private static Long later(JsonNode one, JsonNode other) {
+    if (!other.canConvertToLong()) {
+      return one.isNull() ? null : Long.valueOf(one.asLong());
+    }
+    return one.isNull() ? other.asLong() : Math.max(one.asLong(), other.asLong());
   }
 
   /** The offset of a Kafka source: by topic and partition the next offset. */

@@ -37,6 +37,11 @@ public final class Questions {
     this.reader = reader;
   }
 
+  /** By what Spark knows the source in the checkpoint: its number, or its name. */
+  public String source() {
+    return reader.substring(reader.lastIndexOf('/') + 1);
+  }
+
   /**
    * The end of the next batch; {@code start} if there is nothing new.
    *
@@ -122,8 +127,7 @@ public final class Questions {
    * @param floor the bound that the rows lie below, as it is published
    */
   public void keepLate(Offset end, String query, long batch, long floor, byte[] rows) {
-    String source = reader.substring(reader.lastIndexOf('/') + 1);
-    ObjectNode question = Planner.question("late").put("reader", query + "-" + source);
+    ObjectNode question = Planner.question("late").put("reader", query + "-" + source());
     planner.ask(end, question.put("batch", batch).put("bound", floor).put("rows", rows));
   }
 

@@ -129,9 +129,14 @@ public final class BoundedQuery {
     }
   }
 
+  /** Called by a stream before it looks for the end of the next batch, which begins at {@code start}. */
+  public void reads(RowtimeStream stream, Offset start) {
+    install();
+    AddedSources.check(this, stream, start);
+  }
+
   /** Called by a stream when it knows the end of the next batch, before Spark logs it. */
   public void reached(RowtimeStream stream, Offset end) {
-    install();
     if (stream.beside() != null) {
       tracker().advance(this::floor);
       return;
@@ -155,7 +160,7 @@ public final class BoundedQuery {
     return floor != null ? floor : floor(execution.getLatestExecutionContext().endOffsets(), stream);
   }
 
-  private long floor(StreamProgress progress, RowtimeStream stream) {
+  long floor(StreamProgress progress, RowtimeStream stream) {
     if (stream.beside() != null) {
       return beside().floor(progress, stream);
     }

@@ -20,6 +20,7 @@ import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.PlanBounds;
 import sparkrowtime.plan.StatefulNodes;
+import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
@@ -38,18 +39,30 @@ final class CheckpointedBounds {
   private static final String JOINS = "the comparisons of times in its joins";
   private static final String NONE = "one without a bound";
 
-  private final Map<ExprId, Integer> sources;
+  private final Map<ExprId, String> sources;
   private final Derivations derived;
+  private final Map<String, Derivations> ofSources = new TreeMap<>();
   private final Map<String, String> now = new TreeMap<>();
 
-  private CheckpointedBounds(LogicalPlan query) {
-    sources = sources(query);
+  private CheckpointedBounds(LogicalPlan query, boolean named) {
+    sources = sources(query, named);
     derived = new Derivations(query, this::named, true);
+    if (named) {
+      sources.values().forEach(source -> ofSources.computeIfAbsent(source, any -> of(source, query)));
+    } else {
+      ofSources.put("", derived);
+    }
+  }
+
+  /** How columns are computed from one source, whatever others there are. */
+  private Derivations of(String source, LogicalPlan query) {
+    return new Derivations(
+        query, column -> source.equals(sources.get(column.exprId())) ? CheckpointedTimes.AS_READ : null, true);
   }
 
   static void check(MicroBatchExecution query) {
     LogicalPlan plan = query.logicalPlan();
-    CheckpointedBounds bounds = new CheckpointedBounds(plan);
+    CheckpointedBounds bounds = new CheckpointedBounds(plan, AddedSources.areNamed(query));
     if (!query.outputMode().equals(OutputMode.Complete())) {
       bounds.addOutput(plan.children().head(), PlanBounds.possible(plan));
     }
@@ -88,14 +101,19 @@ final class CheckpointedBounds {
 
   private void addOutput(LogicalPlan written, PlanBounds bounds) {
     Columns columns = bounds.of(written);
-    OutputPaths.places(Scala.list(written.output()))
-        .forEach(path -> now.merge("the time " + path.name(), text(path, columns), (one, other) -> one + " and " + other));
+    for (OutputPaths.Path path : OutputPaths.places(Scala.list(written.output()))) {
+      Bound bound = columns.get(path.column().exprId(), path.place());
+      ofSources.forEach((source, texts) -> add(path, source, bound != null && bound.isPromise() ? texts : null));
+    }
   }
 
-  private String text(OutputPaths.Path path, Columns columns) {
-    Bound bound = columns.get(path.column().exprId(), path.place());
-    boolean promised = bound != null && bound.isPromise();
-    return promised ? String.join(" or ", derived.texts(path.column(), path.place())) : NONE;
+  /** @param texts null: the column is not promised */
+  private void add(OutputPaths.Path path, String source, Derivations texts) {
+    String text = texts == null ? NONE : String.join(" or ", texts.texts(path.column(), path.place()));
+    if (!text.isEmpty()) {
+      String what = "the time " + path.name() + (source.isEmpty() ? "" : " of source " + source);
+      now.merge(what, text, (one, other) -> one + " and " + other);
+    }
   }
 
   /** Spark makes a filter above a join a part of the join's condition. */
@@ -120,21 +138,22 @@ final class CheckpointedBounds {
         .collect(Collectors.joining(" AND "));
   }
 
-  private static Map<ExprId, Integer> sources(LogicalPlan query) {
+  /** By the names of the sources, or by their numbers. */
+  private static Map<ExprId, String> sources(LogicalPlan query, boolean named) {
     List<LogicalPlan> leaves =
         Scala.list(query.collectLeaves()).stream().filter(LogicalPlan::isStreaming).toList();
-    Map<ExprId, Integer> sources = new HashMap<>();
+    Map<ExprId, String> sources = new HashMap<>();
     for (int i = 0; i < leaves.size(); i++) {
-      for (Attribute a : Scala.list(leaves.get(i).output())) {
-        sources.put(a.exprId(), i + 1);
-      }
+      RowtimeStream stream = named ? AddedSources.stream(leaves.get(i)) : null;
+      String source = stream == null ? Integer.toString(i + 1) : stream.questions().source();
+      Scala.list(leaves.get(i).output()).forEach(a -> sources.put(a.exprId(), source));
     }
     return sources;
   }
 
   private String named(Attribute column) {
     boolean one = sources.values().stream().distinct().count() < 2;
-    Integer source = sources.get(column.exprId());
+    String source = sources.get(column.exprId());
     return one || source == null ? CheckpointedTimes.AS_READ : CheckpointedTimes.AS_READ + " of source " + source;
   }
 }

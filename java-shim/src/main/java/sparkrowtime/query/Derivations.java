@@ -48,7 +48,7 @@ final class Derivations {
   private final boolean ofFields;
 
   /**
-   * @param asRead the text of a column that is not computed in the query
+   * @param asRead the text of a column that is not computed in the query; null leaves out what is computed from it
    * @param ofFields whether it matters which field of a struct is taken
    */
   Derivations(LogicalPlan plan, Function<Attribute, String> asRead, boolean ofFields) {
@@ -112,7 +112,8 @@ final class Derivations {
   private List<String> texts(Attribute column, List<Integer> place, Set<ExprId> above) {
     List<Expression> made = above.contains(column.exprId()) ? null : definitions.get(column.exprId());
     if (made == null) {
-      return List.of(asRead.apply(column) + shown(place));
+      String read = asRead.apply(column);
+      return read == null ? List.of() : List.of(read + shown(place));
     }
     Set<ExprId> path = new HashSet<>(above);
     path.add(column.exprId());
@@ -135,7 +136,12 @@ final class Derivations {
     }
     return e instanceof CreateNamedStruct struct && !place.isEmpty()
         ? texts(struct.valExprs().apply(place.get(0)), place.subList(1, place.size()), above)
-        : List.of(written(e, above) + shown(place));
+        : isLeftOut(e, above) ? List.of() : List.of(written(e, above) + shown(place));
+  }
+
+  private boolean isLeftOut(Expression e, Set<ExprId> above) {
+    List<Attribute> columns = Scala.list(e.references().toSeq());
+    return !columns.isEmpty() && columns.stream().allMatch(column -> texts(column, Columns.WHOLE, above).isEmpty());
   }
 
   private static String shown(List<Integer> place) {

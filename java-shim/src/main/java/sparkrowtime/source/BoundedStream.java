@@ -79,6 +79,7 @@ final class BoundedStream extends RowtimeStream
     return ShimMismatch.guarded(
         () -> {
           BoundedQuery query = BoundedQuery.running();
+          query.reads(this, start);
           Offset end = next(query, start, limit instanceof ReadAllAvailable);
           query.reached(this, end);
           return end;
