@@ -2,20 +2,25 @@
 
     python -m tests.kafka.jars          fetches both; says what is missing, and why
 
-Tests fetch nothing that is there already. Only the command asks again for PySpark's own version of the source where the
-tests use SPARK_KAFKA_NEWEST.
+Tests fetch nothing that is there already.
 """
 
 import sys
 from pathlib import Path
 
-from scripts.mavenjars import MissingJarsError, dependency, fetched, kept
+from scripts.mavenjars import MissingJarsError, dependency, fetched
 
 KAFKA = "4.1.1"
-SPARK_KAFKA_NEWEST = "4.2.0"
-"""The newest version of Spark's Kafka source in Maven Central; it is tried where PySpark's own version is not there."""
-_IN_PYSPARK = ("org.apache.hadoop", "org.scala-lang", "org.scala-lang.modules", "org.slf4j", "org.lz4", "at.yawk.lz4")
-_IN_PYSPARK += ("org.xerial.snappy", "com.github.luben", "com.google.code.findbugs")
+SPARK_KAFKA = {
+    "4.0": ("4.0.0", "3.9.0", "2.12.0"),
+    "4.1": ("4.1.1", "3.9.1", "2.12.1"),
+    "4.2": ("4.2.0", "3.9.2", "2.13.1"),
+    "4.3": ("4.2.0", "3.9.2", "2.13.1"),
+}
+"""Spark's Kafka source in Maven Central, with Kafka's client and the pool that it names, by minor version of PySpark.
+There is none for 4.3 yet.
+"""
+_ALL = ("*",)
 
 
 def broker_jars() -> Path:
@@ -25,35 +30,22 @@ def broker_jars() -> Path:
 
 
 def spark_jars() -> str:
-    """The jars of Spark's Kafka source as a list with commas, for ``spark.jars``."""
+    """The jars of Spark's Kafka source as a list with commas, for ``spark.jars``. PySpark has what else they need."""
     from pyspark import __version__
 
-    there = (kept(_name(version)) for version in (__version__, SPARK_KAFKA_NEWEST))
-    folder = next(filter(Path.is_dir, there), None) or _fetched_for(__version__)
+    source, client, pool = SPARK_KAFKA[".".join(__version__.split(".")[:2])]
+    # Each by itself: Maven would look for what they need in a mirror that Spark's own POM names.
+    jars = [
+        *(("org.apache.spark", f"spark-{name}-kafka-0-10_2.13", source) for name in ("sql", "token-provider")),
+        ("org.apache.kafka", "kafka-clients", client),
+        ("org.apache.commons", "commons-pool2", pool),
+    ]
+    folder = fetched(f"spark-kafka-{source}", "".join(dependency(*jar, without=_ALL) for jar in jars))
     return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")) if "spark-tags" not in jar.name)
 
 
-def _fetched_for(pyspark: str) -> Path:
-    """The folder of PySpark's own version; of the newest one if there is no such version."""
-    try:
-        return _spark_jars(pyspark)
-    except MissingJarsError:
-        return _spark_jars(SPARK_KAFKA_NEWEST)
-
-
-def _spark_jars(version: str) -> Path:
-    source = dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", version, _IN_PYSPARK)
-    return fetched(_name(version), source)
-
-
-def _name(version: str) -> str:
-    return f"spark-kafka-{version}"
-
-
 if __name__ == "__main__":
-    from pyspark import __version__
-
     try:
-        print(broker_jars(), _fetched_for(__version__), sep="\n")
+        print(broker_jars(), spark_jars(), sep="\n")
     except MissingJarsError as missing:
         sys.exit(f"The tests with Kafka are skipped: {missing}")

@@ -65,7 +65,6 @@ def test_a_changed_spark_is_refused(kafka: Any, spark_kafka_jars: str, tmp_path:
 
 @pytest.mark.long
 @pytest.mark.smoke  # its Spark is a process of its own, with the jars of Spark's Kafka source
-@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="the jars of Spark's Kafka source are those for Spark 4.2")
 def test_the_same_query_runs_on_the_spark_that_is_there(kafka: Any, spark_kafka_jars: str, tmp_path: Path) -> None:
     assert said(kafka, spark_kafka_jars, tmp_path) == ""
     assert rt.describeStream(str(tmp_path / "bounds.rowtime")).rejected == 2, "all rows but that of the first batch"
