@@ -1,0 +1,128 @@
+"""The three programs of the README, with the wheel, outside of this checkout: under each version of Spark that
+docs/versions.md names, with Pythons and Javas that it names. One query goes on from version to version.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from spark_rowtime.spark.jars import VERSIONS
+from tests.documents.blocks import FENCED
+from tests.packaging.environments import Environment, add_platform, environment
+from tests.packaging.test_jars import ROOT
+from tests.packaging.test_wheel import dist, one  # noqa: F401  (a fixture)
+from tests.sparksession import wait_for
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+README = (ROOT / "README.md").read_text()
+PAGE = (ROOT / "docs" / "versions.md").read_text()
+START_SECONDS = 240
+
+
+def named(kind: str, minor: str) -> list[str]:
+    """The versions of Python or Java that the page names for a version of Spark."""
+    [row] = re.findall(rf"^\| {kind} \|(.*)\|$", PAGE, re.MULTILINE)
+    return str(row.split("|")[VERSIONS.index(minor)]).replace(" ", "").split(",")
+
+
+def program(name: str, hour: int = 9) -> str:
+    """The code of one of the README's three programs, with the times of another hour."""
+    match = FENCED.search(README, README.index(f"**{name}**"))
+    assert match is not None
+    return match[2].replace("T10:", f"T{hour + 1:02}:").replace("T09:", f"T{hour:02}:")
+
+
+def printed(hour: int = 9) -> str:
+    """What the README says that the consumer prints."""
+    match = re.search(r"^```text\n(10:00: .*)\n```$", README, re.MULTILINE)
+    assert match is not None
+    return match[1].replace("10:", f"{hour + 1:02}:")
+
+
+def on_platform(wheel: Path, folder: Path, spark: str, python: str, java: str) -> Environment:
+    """An environment with an installed PySpark, which the wheel without an extra leaves as it is."""
+    made = environment(folder, python, java)
+    version = add_platform(made, spark)
+    made.install(str(wheel))
+    assert made.said("python", "-c", "import pyspark; print(pyspark.__version__)") == version
+    return made
+
+
+def test_the_readme_runs_under_each_spark_and_the_query_goes_on_under_the_next(dist: Path, tmp_path: Path) -> None:  # noqa: F811
+    """Each with the newest Python and Java that the page names. Then the query goes back to the first version."""
+    wheel = one(dist, "*.whl")
+    made = {
+        spark: on_platform(wheel, tmp_path / spark, spark, named("Python", spark)[-1], named("Java", spark)[-1])
+        for spark in VERSIONS
+    }
+    for number, spark in enumerate([*VERSIONS, *reversed(VERSIONS[:-1])]):
+        run_programs(made[spark], tmp_path, 9 + number)
+
+
+@pytest.mark.each
+@pytest.mark.parametrize(
+    "versions",
+    [" ".join(row) for spark in VERSIONS for row in product([spark], named("Python", spark), named("Java", spark))],
+)
+@pytest.mark.skipif("ROWTIME_PROGRAMS" not in os.environ, reason="half an hour: ROWTIME_PROGRAMS=1")
+def test_the_readme_runs_with_each_python_and_java(dist: Path, tmp_path: Path, versions: str) -> None:  # noqa: F811
+    spark, python, java = versions.split()
+    run_programs(on_platform(one(dist, "*.whl"), tmp_path / "venv", spark, python, java), tmp_path)
+
+
+@pytest.mark.skipif("ROWTIME_PROGRAMS" not in os.environ, reason="it installs another PySpark: ROWTIME_PROGRAMS=1")
+def test_the_readme_runs_where_the_wheel_brings_spark(dist: Path, tmp_path: Path) -> None:  # noqa: F811
+    made = environment(tmp_path / "venv", "3.11", "17")
+    made.install(f"{one(dist, '*.whl')}[spark]")
+    assert made.said("python", "-c", "import pyspark; print(pyspark.__version__)").startswith(VERSIONS[-1])
+    run_programs(made, tmp_path)
+
+
+@pytest.mark.parametrize("spark", [spark for spark in VERSIONS if "25" not in named("Java", spark)][-1:])
+def test_java_25_is_refused_by_the_hadoop_of_an_older_spark(tmp_path: Path, spark: str) -> None:
+    """Spark cannot start there, with or without this library."""
+    made = environment(tmp_path / "venv", "3.11", "25")
+    add_platform(made, spark)
+    program = "from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate()"
+    command = [made.program("python"), "-c", program]
+    done = subprocess.run(command, env=made.variables, capture_output=True, text=True, check=False, timeout=240)
+    assert "UnsupportedOperationException: getSubject is not supported" in done.stderr
+
+
+def run_programs(made: Environment, work: Path, hour: int = 9) -> None:
+    """Feed, pipeline and consumer, each a process; the consumer prints what the README says, for this hour too."""
+    (work / "feed.py").write_text(program("feed.py", hour))
+    for name in ("pipeline.py", "consumer.py"):
+        (work / name).write_text(program(name))
+    subprocess.run([made.program("python"), "feed.py"], cwd=work, env=made.variables, check=True, timeout=120)
+    with ExitStack() as stack:
+        pipeline = stack.enter_context(started(made, work, "pipeline"))
+        stack.enter_context(started(made, work, "consumer"))
+        line = printed(hour)
+        wait_for(lambda: pipeline.poll() is not None or line in said(work, "consumer"), line, timeout=START_SECONDS)
+        assert pipeline.poll() is None, said(work, "pipeline")
+    assert [line[:5] for line in said(work, "consumer").splitlines()] == [f"{end}:00" for end in range(10, hour + 2)]
+
+
+@contextmanager
+def started(made: Environment, work: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
+    """One of the programs, until the end of the block; what it says is in a file of its name."""
+    with (work / f"{name}.log").open("wb") as log:
+        command = [made.program("python"), "-u", f"{name}.py"]
+        process = subprocess.Popen(command, cwd=work, env=made.variables, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def said(work: Path, name: str) -> str:
+    return (work / f"{name}.log").read_text()
