@@ -13,15 +13,20 @@ from tests.streams import Pipe, opened, send
 
 pytestmark = pytest.mark.skipif(not hasattr(DataStreamReader, "name"), reason="this Spark has no names of sources")
 
-EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+EVOLUTION = {
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+}
 
 
 @pytest.fixture
 def named(pipe: Pipe) -> Iterator[Pipe]:
     """A session where each source has a name."""
-    pipe.spark.conf.set(EVOLUTION, "true")
+    for name, value in EVOLUTION.items():
+        pipe.spark.conf.set(name, value)
     yield pipe
-    pipe.spark.conf.unset(EVOLUTION)
+    for name in EVOLUTION:
+        pipe.spark.conf.unset(name)
 
 
 def hours_of(pipe: Pipe, names: str, **added: str) -> DataFrame:
@@ -69,6 +74,8 @@ def test_sources_are_known_by_name_when_they_change_places(query: Evolving) -> N
     assert [line.partition(":")[0] for line in offsets] == ["a", "b"]
 
 
+@pytest.mark.long
+@pytest.mark.smoke
 def test_a_source_is_added_where_its_rows_are_not_late(query: Evolving) -> None:
     query.send(10)
     assert query.run("ab") == [("10:00", "a"), ("10:00", "b")]
@@ -83,6 +90,7 @@ def test_a_source_is_added_where_its_rows_are_not_late(query: Evolving) -> None:
     assert query.run("cab") == [("12:00", name) for name in "abc"]
 
 
+@pytest.mark.long
 def test_the_new_source_may_start_where_its_own_bound_is(query: Evolving) -> None:
     query.send(10)
     query.run("ab")
@@ -91,6 +99,7 @@ def test_the_new_source_may_start_where_its_own_bound_is(query: Evolving) -> Non
     assert query.run("abc") == [("11:00", name) for name in "abc"]
 
 
+@pytest.mark.long
 def test_a_source_that_is_removed_holds_nothing_back(query: Evolving) -> None:
     query.send(10)
     query.run("ab")
@@ -106,6 +115,7 @@ def test_a_source_that_is_removed_holds_nothing_back(query: Evolving) -> None:
     assert query.run("ab") == [("13:00", "a"), ("13:00", "b")]
 
 
+@pytest.mark.long
 def test_one_of_the_sources_stays(query: Evolving) -> None:
     query.send(10)
     query.run("a")
