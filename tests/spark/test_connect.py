@@ -5,25 +5,44 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
+from tests.spark.test_without_extension import HOURS, REFUSED, rows_of
 from tests.streams import opened, send
 
+pytestmark = pytest.mark.long  # examples/08_connect.py shows a window that closes in make test
 
-@pytest.mark.long  # examples/08_connect.py shows the same in make test
+
+def said(program: str, folder: Path) -> Any:
+    """What a program says in its folder. Its server takes any free port, so that several runs can be at once."""
+    command = [sys.executable, "-m", program, str(folder)]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment["SPARK_TESTING"] = "1"
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads((folder / "said.json").read_text())
+
+
 def test_a_window_closes_by_the_bound(tmp_path: Path) -> None:
     path = str(tmp_path / "orders.rowtime")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, k STRING")
     with opened(path, "first") as sink:
         send(sink, ("10:05", "a"), ("10:40", "b"), promise="10:50")
-    program = [sys.executable, "-m", "tests.spark.over_connect", str(tmp_path)]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment["SPARK_TESTING"] = "1"  # the server takes any free port, not 15002, so that several runs can be at once
-    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=180, check=False)
-    assert ran.returncode == 0, ran.stderr
-    said = json.loads((tmp_path / "said.json").read_text())
-    assert said["kind"] == "pyspark.sql.connect.session"
-    assert (said["before"], said["after"], said["batch"]) == ([], [["11:00", 2]], 2)
-    assert "2006-09-11T11:00:00.000001Z" in said["bound"]
+    hours = said("tests.spark.over_connect", tmp_path)
+    assert hours["kind"] == "pyspark.sql.connect.session"
+    assert (hours["before"], hours["after"], hours["batch"]) == ([], [["11:00", 2]], 2)
+    assert "2006-09-11T11:00:00.000001Z" in hours["bound"]
+
+
+def test_a_server_without_the_jar_closes_windows_by_markers(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
+    send(opened(path, "feed"), *HOURS, promise="12:00")
+    marked = said("tests.spark.marked_over_connect", tmp_path)
+    assert marked["kind"] == "pyspark.sql.connect.session"
+    assert rows_of(tmp_path, "marked hours") == [("09:00", 1), ("10:00", 2), ("11:00", 2)]
+    assert rows_of(tmp_path, "marked union") == [("10:00", 1), ("11:00", 1)]
+    assert [query for query, part in REFUSED.items() if part not in marked["refused"][query]] == []
