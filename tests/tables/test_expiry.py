@@ -31,7 +31,7 @@ def table(lake: Lake) -> Any:
 
 
 def rows(n: int) -> pa.Table:
-    return pa.table({"rowtime": [n], "n": [n]}).cast(stream_schema(SCHEMA))
+    return pa.table({"rowtime": [n + 1], "n": [n]}).cast(stream_schema(SCHEMA))
 
 
 def commit(table: Any, numbers: range) -> None:
