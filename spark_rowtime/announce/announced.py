@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
-from spark_rowtime.announce.calendar import Calendar
 from spark_rowtime.announce.progress import Progress, warn_of_other_readers
 from spark_rowtime.announce.table_progress import TableProgress
-from spark_rowtime.drain.kafka.address import KAFKA, topic_address
+from spark_rowtime.calendar import Calendar
 from spark_rowtime.drain.kafka.topic_bounds import TopicBounds
 from spark_rowtime.drain.sink import PLUGINS
 from spark_rowtime.drain.tables.open import read_table_properties
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
+from spark_rowtime.kafka.address import KAFKA, topic_address
 from spark_rowtime.kafka.client import client_options
 from spark_rowtime.store import open_store
 from spark_rowtime.stream import createStream

@@ -13,12 +13,12 @@ from uuid import uuid5
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, restart_seconds
 from spark_rowtime.adapter.host_lock import only_host
 from spark_rowtime.announce.announced import Announced
-from spark_rowtime.announce.calendar import Calendar, Span
 from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.progress import READER, Progress
 from spark_rowtime.announce.table_progress import TableProgress
 from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.announce.targets import NamedTarget, named_target
+from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.errors import AnnouncementError, StoreUnavailableError
 from spark_rowtime.periods import to_unit
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name

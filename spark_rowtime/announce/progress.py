@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from spark_rowtime.announce.calendar import Calendar, Span
+from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.periods import Unit
 from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from spark_rowtime.announce.calendar import Calendar, Span
 from spark_rowtime.announce.progress import require_sensible, shifted
+from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.drain.properties import FIRST, LAST, bound_in
 from spark_rowtime.errors import KafkaUnavailableError, StoreUnavailableError
 from spark_rowtime.reader.release import start_bound

@@ -14,8 +14,8 @@ from spark_rowtime.announce.targets import METHODS
 from spark_rowtime.cli.client_settings import client_settings, config_option
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.host import terminable
-from spark_rowtime.drain.kafka.address import KAFKA
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.json_values import dump
 

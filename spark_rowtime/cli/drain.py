@@ -18,11 +18,11 @@ from spark_rowtime.cli.client_settings import client_settings, config_option
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.drain_target import require_consumer_or
 from spark_rowtime.cli.host import terminable
-from spark_rowtime.drain.kafka.address import KAFKA
 from spark_rowtime.drain.kafka.positions import POSITIONS
 from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, GatheringSink
 from spark_rowtime.drain.tables.open import openTableSink
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
@@ -55,6 +55,7 @@ from spark_rowtime.types.plugins import plugin_names
     help=f"Into a table or a topic: the rows after which a commit is made before that; of Parquet, the rows of a row "
     f"group.  [default: {MAX_ROWS}; a topic: {topic.MAX_ROWS}]",
 )
+@click.option("--tz", help="Into Parquet: the time zone of the folders, such as Europe/Berlin.  [default: UTC]")
 @click.option("--key", metavar="COLUMN", help="Into a topic: the column whose value is the key of a message.")
 @click.option("--partitions", type=click.IntRange(1), help="The partitions of a topic that is made.  [default: broker]")
 @config_option
@@ -78,6 +79,7 @@ def drain(
     every: str | None,
     bounds_every: str | None,
     max_rows: int | None,
+    tz: str | None,
     key: str | None,
     partitions: int | None,
     config: str | None,
@@ -92,13 +94,13 @@ def drain(
 
     A table is made with the stream's columns if there is none. Rows, bound and position are one commit, so each row
     is there once, whatever process dies; a drain continues at the table's position. PATTERN is a folder and a
-    pattern of folders by event time in UTC, such as parquet:lake/orders/date=%Y-%m-%d/hour=%H; an hour is written
-    when it is complete. An Iceberg catalog is one of PyIceberg's configuration.
+    pattern of folders by event time in UTC or in --tz, such as parquet:lake/orders/date=%Y-%m-%d/hour=%H; an hour is
+    written when it is complete. An Iceberg catalog is one of PyIceberg's configuration.
 
     A topic is made if there is none. Rows, as JSON, the bound behind them in each partition, and the position are one
     transaction.
     """
-    gathering = {"every": every, "maxRows": max_rows, "boundsEvery": bounds_every}
+    gathering = {"every": every, "maxRows": max_rows, "boundsEvery": bounds_every, "tz": tz}
     topical: dict[str, Any] = {"key": key, "partitions": partitions, "positions": positions, "anew": anew or None}
     topical["options"] = client_settings(config if target.startswith(KAFKA) else None, assignments) or None
     open_sink = _opener(target, gathering, topical)
@@ -129,6 +131,8 @@ def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> 
     if target.startswith(KAFKA):
         if "boundsEvery" in gathering:
             raise click.UsageError("--bounds-every is for tables: in a topic a bound costs no more than a row.")
+        if "tz" in gathering:
+            raise click.UsageError("--tz is for folders of Parquet.")
         return lambda schema: topic.openTopicSink(target, schema, **gathering, **topical)
     is_table = target.partition(":")[0] in plugin_names(PLUGINS)
     if not is_table:
@@ -139,7 +143,7 @@ def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> 
         return lambda schema: openTableSink(target, schema, **gathering)
     if gathering:
         raise click.UsageError(
-            "--every, --bounds-every and --max-rows are for tables and topics: a consumer decides itself when it "
+            "--every, --bounds-every, --max-rows and --tz are for tables and topics: a consumer decides itself when it "
             "commits."
         )
     return None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import Progress
 
@@ -14,6 +15,8 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.cli.output import as_json, echo_json
+from spark_rowtime.cli.send_cut import OPTIONS as SEND_CUT_OPTIONS
+from spark_rowtime.cli.send_cut import send_cut
 from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
 from spark_rowtime.sorted_runs import SortedRuns
@@ -24,8 +27,8 @@ from spark_rowtime.types.timestamps import to_interval
 
 @click.command()
 @click.argument("stream")
-@click.option("--csv", "file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--rowtime", required=True, help="The column with each row's event time.")
+@click.option("--csv", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--rowtime", help="The column with each row's event time.")
 @click.option(
     "--producer",
     metavar="COLUMN",
@@ -40,6 +43,11 @@ from spark_rowtime.types.timestamps import to_interval
 @click.option("--bounds", help="The interval of rowtime at which every producer sends a bound: 1h, '15 minutes'.")
 @click.option("--final", help="The bound at the end.  [default: the last rowtime, strict]")
 @click.option("--complete", is_flag=True, help="The producers will never send again: every window closes.")
+@click.option(
+    "--cut",
+    metavar="JSON",
+    help='Send the bound --final alone, without a file, behind these offsets of Kafka: {"orders": {"0": 4711}}.',
+)
 @click.option("--create/--no-create", default=False, help="Create the stream from the file if it does not exist.")
 @click.option("--columns", help="Only these columns, separated by commas.  [default: all]")
 @click.option("--delimiter", default=",", show_default=True)
@@ -51,14 +59,15 @@ from spark_rowtime.types.timestamps import to_interval
 def send(
     *,
     stream: str,
-    file: Path,
-    rowtime: str,
+    file: Path | None,
+    rowtime: str | None,
     producer: str | None,
     name: str | None,
     in_order_per: str | None,
     bounds: str | None,
     final: str | None,
     complete: bool,
+    cut: str | None,
     create: bool,
     columns: str | None,
     delimiter: str,
@@ -72,7 +81,16 @@ def send(
 
     Times without a zone are in the zone --tz. A time that the clocks there skipped or showed twice is refused. A
     send that was interrupted and is repeated continues where it stopped.
+
+    With --cut it sends no file but a bound of the producer --name, whose rows are in topics of Kafka. The producer
+    stays attached, for the next bound.
     """
+    if cut is not None:
+        _require_no_file(click.get_current_context())
+        click.echo(send_cut(stream, name, final, cut, tz, complete=complete))
+        return
+    if file is None or rowtime is None:
+        raise click.UsageError("Give --csv FILE and --rowtime COLUMN; or --cut, --final and --name for a bound alone.")
     existing = _existing(stream, create)
     kept = [column.strip() for column in columns.split(",")] if columns else ()
     local, schema = None if tz is None else LocalTime(tz), existing.schema if existing else None
@@ -97,6 +115,14 @@ def send(
         echo_json(_summary_json(feed, sent, rejected, now))
     else:
         click.echo(_summary(feed, sent, rejected, now))
+
+
+def _require_no_file(context: click.Context) -> None:
+    """Raises UsageError for an option that is about a file."""
+    for option in context.command.params:
+        given = context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+        if given and isinstance(option, click.Option) and not SEND_CUT_OPTIONS & {*option.opts}:
+            raise click.UsageError(f"{option.opts[0]} is for a file, and --cut sends a bound alone. Leave one out.")
 
 
 def _existing(stream: str, create: bool) -> StreamInfo | None:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spark_rowtime.drain.kafka.sink import TopicSink as TopicSink
     from spark_rowtime.drain.kafka.sink import openTopicSink as openTopicSink
+    from spark_rowtime.kafka.bounds_feed import BoundsFeed as BoundsFeed
     from spark_rowtime.kafka.feed import KafkaFeed as KafkaFeed
     from spark_rowtime.kafka.watch import KafkaWatch as KafkaWatch
 
 _SINK = "spark_rowtime.drain.kafka.sink"
 _MODULES = {
+    "BoundsFeed": "spark_rowtime.kafka.bounds_feed",
     "KafkaFeed": "spark_rowtime.kafka.feed",
     "KafkaWatch": "spark_rowtime.kafka.watch",
     "TopicSink": _SINK,

@@ -2,10 +2,11 @@
 
 import struct
 import time
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from json import JSONDecodeError
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -22,7 +23,7 @@ MISSING_SECONDS = 60.0
 """For so long such a schema is asked for once only, with each message."""
 _NO_SCHEMA = (40401, 40402, 40403)
 """The registry's codes for a subject, a version and a schema that it does not have."""
-_HEADER = struct.Struct(">bI")
+HEADER = struct.Struct(">bI")
 _NUMBERS = ("timeout", "max.retries", "retries.wait.ms", "retries.max.wait.ms", "cache.capacity")
 
 
@@ -33,15 +34,20 @@ def registry_settings(more: Mapping[str, str]) -> dict[str, str]:
 
 def avro_records(settings: Mapping[str, str]) -> "AvroRecords":
     """What reads Avro records; InvalidOptionError if the settings do not name the registry."""
-    if "url" in settings:
-        return AvroRecords(settings)
-    raise InvalidOptionError(
-        "decoder='avro' needs the address of the schema registry: registry.url='http://registry:8081'.",
-        option="registry.url",
-    )
+    require_registry(settings, "avro")
+    return AvroRecords(settings)
 
 
-class AvroRecords:
+def require_registry(settings: Mapping[str, str], decoder: str) -> None:
+    """Raises InvalidOptionError if the settings do not name the registry."""
+    if "url" not in settings:
+        raise InvalidOptionError(
+            f"decoder={decoder!r} needs the address of the schema registry: registry.url='http://registry:8081'.",
+            option="registry.url",
+        )
+
+
+class RegistryRecords(ABC):
     """Reads the record of a message. ``options`` are those of confluent-kafka's SchemaRegistryClient, with ``url``.
 
     A message is malformed if its bytes are no record of its schema, or if the registry says more than once that there
@@ -65,24 +71,33 @@ class AvroRecords:
                 "option, or its value cannot be used. (Values are not shown: they may be secret.)",
                 option=f"{REGISTRY}*",
             )
-        self._read = library("confluent_kafka.schema_registry.avro").AvroDeserializer(self._client)
+        self._read = self._reader()
+
+    format: ClassVar[str]
+    """What the messages are, for errors."""
+    schema_form: ClassVar[tuple[str, ...]] = ()
+    """The form in which the registry is asked for schemas, if not as texts. Its client keeps them whatever the form."""
+
+    @abstractmethod
+    def _reader(self) -> Callable[[bytes, Any], Any]:
+        """What reads the bytes of a message; whatever it raises besides errors of the registry is about these bytes."""
 
     def __call__(self, message: Any) -> Any:
         where = self._serialization.SerializationContext(message.topic(), self._serialization.MessageField.VALUE)
         try:
             return self._record(message, where)
         except MalformedError:
-            if (schema := _schema_id(message.value())) is None:
+            if (schema := schema_id(message.value())) is None:
                 raise
         self._require_schema(schema, f"{message.topic()}-value")
         return self._record(message, where)
 
     def _record(self, message: Any, where: Any) -> Any:
         try:
-            return _with_texts(self._read(message.value(), where))
+            return self._read(message.value(), where)
         except Exception as error:  # noqa: BLE001
             self._require_registry(error)
-            raise MalformedError(f"it is not Avro in Confluent's wire format: {error}") from None
+            raise MalformedError(f"it is not {self.format} in Confluent's wire format: {error}") from None
 
     def _require_registry(self, error: Exception) -> None:
         """Raises KafkaUnavailableError for an error of the registry, unless it says that there is no such schema."""
@@ -101,7 +116,7 @@ class AvroRecords:
         for pause in [0.0, *[TRY_SECONDS] * (tries - 1)]:
             time.sleep(pause)
             try:
-                self._client.get_schema(schema, subject)
+                self._client.get_schema(schema, subject, *self.schema_form)
             except Exception as error:  # noqa: BLE001
                 self._require_registry(error)
                 if not isinstance(error, self._refused):
@@ -121,9 +136,19 @@ class AvroRecords:
         )
 
 
-def _schema_id(value: bytes) -> int | None:
+class AvroRecords(RegistryRecords):
+    """Reads Avro records."""
+
+    format = "Avro"
+
+    def _reader(self) -> Callable[[bytes, Any], Any]:
+        read = library("confluent_kafka.schema_registry.avro").AvroDeserializer(self._client)
+        return lambda value, where: _with_texts(read(value, where))
+
+
+def schema_id(value: bytes) -> int | None:
     """The id of a message's schema; None if the message does not begin with one."""
-    return int(_HEADER.unpack_from(value)[1]) if len(value) > _HEADER.size and value[0] == 0 else None
+    return int(HEADER.unpack_from(value)[1]) if len(value) > HEADER.size and value[0] == 0 else None
 
 
 def _says_missing(error: Any) -> bool:

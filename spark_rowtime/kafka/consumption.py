@@ -7,6 +7,7 @@ from operator import methodcaller
 from typing import Any
 
 from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, RowtimeError
+from spark_rowtime.kafka.alignment import Alignment
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, PASSING, ConnectionErrors, library, new_client, unavailable
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
@@ -23,6 +24,8 @@ UNREAD_POLL_SECONDS = 0.5
 """The same where no messages are read: the wait for what Kafka says about the partitions."""
 TOPIC_LOOK_SECONDS = 30.0
 """Seconds between two looks whether the topics are still those that they were."""
+GROUP_SECONDS = 5.0
+"""Seconds between two commits of offsets to the consumer group."""
 SETTLE_SECONDS = 15.0
 """How long a host that was fenced waits for Kafka to take the partition from it. Longer than a session's timeout."""
 CONTEST_SECONDS = 120.0
@@ -42,6 +45,8 @@ class Consumption:
     """The loop of a host. ``open_feed`` opens a partition's producer; ``skips_lost``: see KafkaFeed's ``lost``.
 
     ``reads``: whether messages are read. Otherwise Kafka shares out the partitions, and the brokers' ends are enough.
+    ``alignment`` says which partitions are not read for a while; None: all are.
+    ``discover`` returns topics that came since and are to be read, too; ``attach`` is called before they are.
     """
 
     def __init__(
@@ -55,9 +60,13 @@ class Consumption:
         skips_lost: bool,
         until_end: bool,
         reads: bool = True,
+        discover: Callable[[], dict[str, TopicState]] = dict,
+        attach: Callable[[dict[str, TopicState]], object] = len,
+        alignment: Alignment | None = None,
         ask: Callable[[Callable[[], Any]], Inquiry[Any]] = in_background,
     ) -> None:
-        self._ask, self._reads = ask, reads
+        self._ask, self._reads, self._discover, self._attach = ask, reads, discover, attach
+        self._alignment = alignment
         self._poll_seconds = POLL_SECONDS if reads else UNREAD_POLL_SECONDS
         self._topics, self._known, self._open, self._quiet = topics, known, open_feed, quiet
         self._skips_lost, self._until_end = skips_lost, until_end
@@ -80,24 +89,30 @@ class Consumption:
         """When the client first told that all brokers are away, and last; None: not since the last message."""
         self._errors = ConnectionErrors()
         self._looked_at_topics = time.monotonic()
-        self._topics_now: Inquiry[dict[str, TopicState | None]] | None = None
-        """The question whether the topics are still those that they were, until it is answered."""
+        self._topics_now: Inquiry[tuple[dict[str, TopicState | None], dict[str, TopicState]]] | None = None
+        """The question whether the topics are still those that they were, and for new ones, until it is answered."""
+        self._told_group_at = 0.0
+        self._told_group: dict[Part, int] = {}
+        """The offsets that the consumer group was told last."""
         self._kafka = library()
         self._consumer = new_client("consumer", {**options, "error_cb": self._client_failed})
 
     def run(self) -> None:
         """Reads until an error, or with ``until_end`` until all that was there has been read."""
         try:
-            self._consumer.subscribe(
-                list(self._known), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose
-            )
+            self._subscribe()
             while not self._ended():
                 self._step()
+            self._tell_group(self._feeds, wait=True)
         except BaseException as error:
             self._failure = self._failure or (error if isinstance(error, Exception) else RuntimeError("ended"))
             raise
         finally:
             self._consumer.close()
+
+    def _subscribe(self) -> None:
+        """Tells Kafka which topics this host reads; a second call adds topics, and takes no partition away."""
+        self._consumer.subscribe(list(self._known), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose)
 
     def _step(self) -> None:
         batches: dict[Part, list[Any]] = {}
@@ -124,9 +139,28 @@ class Consumption:
         self._learn_ends()
         self._quiet.look(list(self._feeds.values()), self._guarded)
         self._flush(feed for feed in self._feeds.values() if feed.due(now))
+        if now - self._told_group_at >= GROUP_SECONDS:
+            self._told_group_at = now
+            self._tell_group(self._feeds)
         self._look_at_topics(now)
         self._settle(now)
         self._go_on(now)
+        self._align()
+
+    def _tell_group(self, parts: Iterable[Part], *, wait: bool = False) -> None:
+        """Commits the offsets that the stream has to the consumer group, where Kafka's tools show them.
+
+        They are never read: a group that does not take them, or loses them, changes nothing.
+        """
+        stored = {part: self._feeds[part].stored for part in parts if part in self._feeds}
+        new = {part: offset for part, offset in stored.items() if self._told_group.get(part) != offset}
+        if new:
+            self._told_group |= new
+            offsets = [self._kafka.TopicPartition(*part, offset) for part, offset in new.items()]
+            try:
+                self._consumer.commit(offsets=offsets, asynchronous=not wait)
+            except self._kafka.KafkaException as error:
+                LOG.debug("The consumer group was not told the offsets: %s", error)
 
     def _is_read(self, message: Any) -> bool:
         """Whether the client reads the partition: it has a message, or has met the end."""
@@ -191,6 +225,18 @@ class Consumption:
             self._consumer.resume([self._kafka.TopicPartition(*part)])
             self._read_on(self._feeds[part])
 
+    def _align(self) -> None:
+        """Pauses the partitions that are far ahead, and goes on with those that no longer are."""
+        if self._alignment is not None:
+            readers = [feed for part, feed in self._feeds.items() if part not in self._waits]
+            self._alignment.look(readers, self._pause, self._resume, ends=self._until_end)
+
+    def _pause(self, parts: list[Part]) -> None:
+        self._consumer.pause([self._kafka.TopicPartition(*part) for part in parts])
+
+    def _resume(self, parts: list[Part]) -> None:
+        self._consumer.resume([self._kafka.TopicPartition(*part) for part in parts if part in self._feeds])
+
     def _ended(self) -> bool:
         """Whether all that was there is committed. The last commit may find that another host has taken over."""
         if not self._done():
@@ -237,6 +283,7 @@ class Consumption:
                     self._guarded(part, methodcaller("flush"))
                 except Exception as error:  # noqa: BLE001
                     self._failure = error
+            self._tell_group([part])
             self._let_go(part)
 
     def _lose(self, _: Any, partitions: list[Any]) -> None:
@@ -249,6 +296,9 @@ class Consumption:
         for asked in (self._unchecked, self._checking):
             asked.discard(part)
         self._waits.forget(part)
+        self._told_group.pop(part, None)
+        if self._alignment is not None:
+            self._alignment.forget(part)
         feed = self._feeds.pop(part, None)
         if feed is not None:
             self._left_at[part] = feed.next
@@ -332,11 +382,17 @@ class Consumption:
     def _look_at_topics(self, now: float) -> None:
         if self._topics_now is None and now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
             self._looked_at_topics = now
-            self._topics_now = self._ask(lambda: {name: self._topics.find(name) for name in self._known})
+            names = list(self._known)
+            self._topics_now = self._ask(lambda: ({name: self._topics.find(name) for name in names}, self._discover()))
         if self._topics_now is not None and self._topics_now.done:
-            found, self._topics_now = self._topics_now.result, None
+            (found, new), self._topics_now = self._topics_now.result, None
             for name, state in found.items():
                 self._require_same(name, state)
+            if new:
+                LOG.info("New topics are read, too: %s", ", ".join(new))
+                self._attach(new)
+                self._known |= new
+                self._subscribe()
 
     def _require_same(self, name: str, state: TopicState | None) -> None:
         """Raises KafkaTopicError if a topic was deleted, or deleted and created again."""

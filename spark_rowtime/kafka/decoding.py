@@ -1,8 +1,8 @@
 """Decoders: what a message of a topic says: rows, a bound, or nothing. They raise MalformedError."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -31,8 +31,13 @@ _JSON = json.JSONDecoder(parse_float=JsonNumber)
 
 def json_record(message: Any) -> Any:
     """The JSON value of a message, in UTF-8."""
+    return json_of(message.value())
+
+
+def json_of(value: bytes) -> Any:
+    """The JSON value of bytes, in UTF-8; MalformedError if they are none."""
     try:
-        text = str(message.value(), "utf-8")
+        text = str(value, "utf-8")
         if text[:1] == "{":  # this way is twice as fast
             record, end = _JSON.raw_decode(text)
             if end == len(text):
@@ -48,8 +53,8 @@ class RecordDecoder:
 
     ``record`` reads the record from a message. ``rowtime`` is the path of the field with the time, its parts separated
     by points, or ``kafka.timestamp``. ``row`` is the path of the record, or list of records, that has the columns;
-    empty: the record itself. ``skips``: whether tombstones, and records without a row, are left out; otherwise they are
-    malformed.
+    empty: the record itself. ``columns`` reads those columns that are a part of the message. ``skips``: whether
+    tombstones, and records without a row, are left out; otherwise they are malformed.
     """
 
     schema: pa.Schema
@@ -59,11 +64,13 @@ class RecordDecoder:
     unit: str | None = None
     watermark: Watermark | None = None
     skips: bool = False
+    columns: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def made(self) -> Decoder:
         """Returns the function that decodes a message."""
         read, watermark, row_at = self.record, self.watermark, _field(self.row)
-        time_of, row_of = time_of_record(self.rowtime, self.unit), _row_reader(self.schema)
+        time_of, row_of = time_of_record(self.rowtime, self.unit), _row_reader(self.schema, self.columns)
+        own = self.columns
 
         def decode(message: Any) -> Any:
             if message.value() is None:
@@ -77,7 +84,8 @@ class RecordDecoder:
             if found is None:
                 return self._no_row(f"it has no {self.row!r}, as where a row was deleted")
             time = time_of(message, record)
-            return [row_of(one, time) for one in found] if type(found) is list else row_of(found, time)
+            rows = [row_of(one, time) for one in found] if type(found) is list else row_of(found, time)
+            return _filled(rows, {name: part(message) for name, part in own.items()}) if own else rows
 
         return decode
 
@@ -217,11 +225,21 @@ def _field(path: str) -> Callable[[Any], Any]:
     return field
 
 
-def _row_reader(schema: pa.Schema) -> Callable[[Any, Any], dict[str, Any]]:
-    """Returns the function that makes a row of a record and a time. Fields that are no columns are left out."""
-    names = [name for name in schema.names if name != ROWTIME]
+def _filled(rows: Any, values: Mapping[str, Any]) -> Any:
+    """A row, or a list of rows, with the values of more columns."""
+    for row in rows if type(rows) is list else [rows]:
+        row.update(values)
+    return rows
+
+
+def _row_reader(schema: pa.Schema, others: Container[str]) -> Callable[[Any, Any], dict[str, Any]]:
+    """Returns the function that makes a row of a record and a time; ``others``: the columns that are not in records.
+
+    Fields that are no columns are left out.
+    """
+    names = [name for name in schema.names if name != ROWTIME and name not in others]
     times = [name for name in names if pa.types.is_timestamp(schema.field(name).type)]
-    others = [(name, read) for name in names if (read := value_reader(schema.field(name).type)) is not None]
+    readers = [(name, read) for name in names if (read := value_reader(schema.field(name).type)) is not None]
 
     def row(record: Any, time: Any) -> dict[str, Any]:
         if type(record) is not dict:
@@ -230,7 +248,7 @@ def _row_reader(schema: pa.Schema) -> Callable[[Any, Any], dict[str, Any]]:
         for name in times:
             if isinstance(text := found[name], str):
                 found[name] = _column_time(text, name)
-        for name, read in others:
+        for name, read in readers:
             if isinstance(value := found[name], str | list | dict | JsonNumber):
                 found[name] = read(value)
         found[ROWTIME] = time

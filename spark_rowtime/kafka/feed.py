@@ -6,19 +6,24 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.kafka.avro import REGISTRY, avro_records, registry_settings
+from spark_rowtime.kafka.address import KAFKA, topic_address
+from spark_rowtime.kafka.avro import REGISTRY, registry_settings
+from spark_rowtime.kafka.dead_letters import DeadLetters
 from spark_rowtime.kafka.decoding import (
     MESSAGE_TIME,
     Decoder,
     RecordDecoder,
     called,
     function_named,
-    json_record,
     stamped_by_broker,
     with_bounds,
 )
 from spark_rowtime.kafka.malformed import MalformedMessages
+from spark_rowtime.kafka.message_columns import column_places, message_columns
 from spark_rowtime.kafka.partition_feed import PartitionFeed
+from spark_rowtime.kafka.records import FORMATS as RECORD_FORMATS
+from spark_rowtime.kafka.records import records_of
+from spark_rowtime.kafka.settings import settings_in_file
 from spark_rowtime.kafka.topic_adapter import (
     APPEND_TIME,
     ROWS,
@@ -33,7 +38,7 @@ from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store.base import Store
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import ROWTIME
-from spark_rowtime.types.timestamps import to_required_interval
+from spark_rowtime.types.timestamps import to_interval, to_required_interval
 
 
 class KafkaFeed(TopicAdapter):
@@ -49,16 +54,21 @@ class KafkaFeed(TopicAdapter):
 
     Args:
         servers: The addresses of the brokers, such as "broker:9092", with commas.
-        topics: The names of the topics, with commas.
-        decoder: "json"; "avro", in the wire format of a schema registry; or a function, also as ``module:function``,
-            that takes the message (of confluent-kafka) and returns a row, a list of rows, a RowtimeBound, or None for
-            no row.
+        topics: The names of the topics, with commas. Or a pattern that begins with ``^`` and matches whole names, as
+            "^orders-.*" does: topics that come later are read, too, from their start.
+        decoder: "json"; "avro", "protobuf" or "json-schema", in the wire format of a schema registry; or a function,
+            also as ``module:function``, that takes the message (of confluent-kafka) and returns a row, a list of rows,
+            a RowtimeBound, or None for no row.
         rowtime: The field with the time, in a nested record with points ("source.ts_ms"); "kafka.timestamp": the time
             of the message. None: "rowtime", or the time of the message with ``bounds="append-time"``.
         timeUnit: None: the field is an ISO 8601 text. "s", "ms", "us", "ns": a number since 1970. "hlc": CockroachDB's
             "updated". "tso": TiDB's commit timestamp.
         row: The field that has the columns, such as "after", or a list of such records. None: the value itself.
             Fields that are no columns are left out.
+        columns: The columns of the stream that are a part of the message: a dict such as {"shop": "kafka.key"}, or the
+            text "shop=kafka.key,n=kafka.offset". The parts are kafka.key and kafka.header.NAME (BINARY, or STRING for
+            UTF-8), kafka.topic, kafka.partition, kafka.offset, kafka.timestamp, and kafka.headers
+            (ARRAY<STRUCT<key STRING, value BINARY>>). A decoder of your own has the message itself.
         bounds: Where bounds come from. "rows": from rows in order per partition, or from ``lateness``. "append-time":
             from the brokers' clock; the topics must have LogAppendTime, and a partition where nothing comes goes on
             with it. "resolved", "ticdc": from messages that are bounds, as CockroachDB and TiCDC send them to each
@@ -71,14 +81,21 @@ class KafkaFeed(TopicAdapter):
         idle: An interval: the stream does not wait for a partition whose end was reached for so long, until its next
             message. It promises nothing by that: where all are idle, the bound stays. Rows below what the others have
             promised are late then. None: it waits. With ``bounds="append-time"`` no partition becomes idle.
+        alignment: An interval: a partition whose bound is further ahead of the stream's bound is paused until it no
+            longer is, so that the rows of others do not pile up in the stream while one is filled from its past. A
+            partition that is silent holds them, too, unless it has ``idle``. None: no partition is paused.
         start: Where a topic begins that the stream does not know: "earliest" or "latest". A partition that is added
             later begins at its start.
         malformed: What happens to a message that is no row. None: MessageDecodeError. A path: it is kept in the stream
-            there, which is created, and the feed goes on.
+            there, which is created, once, and the feed goes on. ``kafka://HOST:PORT/TOPIC``: it is sent into that
+            topic, which must exist, with its key, value and headers, and in more headers the cause, its topic,
+            partition, offset and timestamp; after a crash it may come again.
         tombstones: "malformed", or "skip" to leave out messages without a value, or without what ``row`` names.
         lost: What happens if retention has removed offsets that the stream does not have. "fail": DataLostError.
             "skip": the feed goes on behind them, with a warning in the log.
         untilEnd: If True, the feed ends once it has read what its partitions had when they were assigned.
+        config: A properties file with options of the client, and with ``registry.url`` and others; those given
+            otherwise are stronger. None: no file.
         options: Options of the client under their own names, such as {"security.protocol": "SSL"}. ``{env:NAME}`` in a
             value stands for an environment variable.
         more: The same as keywords, with ``kafka.`` before their names, as ``rowtime run --set
@@ -104,19 +121,25 @@ class KafkaFeed(TopicAdapter):
         rowtime: str | None = None,
         timeUnit: str | None = None,
         row: str | None = None,
+        columns: Mapping[str, str] | str | None = None,
         bounds: Any = ROWS,
         lateness: str | None = None,
         appendDelay: str = "1 minute",
         idle: str | None = None,
+        alignment: str | None = None,
         start: str = "earliest",
         malformed: str | None = None,
         tombstones: str = "malformed",
         lost: str = "fail",
         untilEnd: bool = False,
+        config: str | None = None,
         options: Mapping[str, Any] | None = None,
         **more: str,
     ) -> None:
-        client = client_settings(KafkaFeed, options, more, REGISTRY)
+        in_file = {} if config is None else settings_in_file(config)
+        more = {**{name: text for name, text in in_file.items() if name.startswith(REGISTRY)}, **more}
+        given = {**{name: text for name, text in in_file.items() if not name.startswith(REGISTRY)}, **(options or {})}
+        client = client_settings(KafkaFeed, given, more, REGISTRY)
         super().__init__(
             servers=servers, topics=topics, start=start, lost=lost, idle=idle, untilEnd=untilEnd, client=client
         )
@@ -124,7 +147,17 @@ class KafkaFeed(TopicAdapter):
         self._bounds = bounds if bounds in (ROWS, APPEND_TIME, *FORMATS) else function_named(bounds, "bounds")
         self._rowtime = rowtime or (MESSAGE_TIME if bounds == APPEND_TIME else ROWTIME)
         self._delay = to_required_interval(appendDelay, "appendDelay") if bounds == APPEND_TIME else None
+        self._most_ahead = to_interval(alignment, "alignment")
         self._malformed = malformed
+        self._letters = (
+            DeadLetters(topic_address(malformed), self._client) if malformed and malformed.startswith(KAFKA) else None
+        )
+        self._places = column_places(columns)
+        if self._places and decoder not in RECORD_FORMATS:
+            raise InvalidOptionError(
+                "columns is for messages that this feed decodes: a function has the message itself. Leave it out.",
+                option="columns",
+            )
         self._skips = to_choice(tombstones, "tombstones", "malformed", "skip") == "skip"
         self._registry = registry_settings(more)
         self.sinkOptions = self._sink_options(lateness)
@@ -153,20 +186,24 @@ class KafkaFeed(TopicAdapter):
         decode = self._decode(store.schema)
 
         def reader(part: Part, open_sink: Callable[[], StreamSink], topic_id: str) -> PartitionFeed:
-            kept = None if self._malformed is None else MalformedMessages(self._malformed, part.producer, topic_id)
-            return PartitionFeed(part, open_sink, decode, kept)
+            return PartitionFeed(part, open_sink, decode, self._kept(part, topic_id))
 
         return reader
 
+    def _kept(self, part: Part, topic_id: str) -> MalformedMessages | DeadLetters | None:
+        """What keeps the messages of a partition that are no rows; None if such a message is an error."""
+        if self._malformed is None or self._letters is not None:
+            return self._letters
+        return MalformedMessages(self._malformed, part.producer, topic_id)
+
     def _decode(self, schema: pa.Schema) -> Decoder:
-        if self._decoder not in ("json", "avro"):
+        if self._decoder not in RECORD_FORMATS:
             decode = called(function_named(self._decoder, "decoder"))
         else:
             watermark = FORMATS.get(self._bounds) if isinstance(self._bounds, str) else None
-            records = json_record if self._decoder == "json" else avro_records(self._registry)
-            decode = RecordDecoder(
-                schema, records, self._rowtime, self._row, self._unit, watermark, skips=self._skips
-            ).made()
+            records = records_of(self._decoder, self._registry)
+            own, skips = message_columns(self._places, schema), self._skips
+            decode = RecordDecoder(schema, records, self._rowtime, self._row, self._unit, watermark, skips, own).made()
         if self._bounds == APPEND_TIME:
             return stamped_by_broker(decode)
         return decode if isinstance(self._bounds, str) else with_bounds(self._bounds, decode)

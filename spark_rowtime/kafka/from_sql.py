@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.client import PREFIX
+from spark_rowtime.kafka.records import FORMATS as RECORD_FORMATS
 from spark_rowtime.kafka.settings import variables
 from spark_rowtime.kafka.watermarks import FORMATS
 
@@ -23,7 +24,7 @@ CLIENT_OPTIONS = frozenset(
 """The options of the client. Others load libraries (``plugin.library.paths``), start programs
 (``sasl.kerberos.kinit.cmd``), open files (``ssl.ca.location``) or addresses, or write to the log."""
 REGISTRY_OPTIONS = frozenset({"registry.url", "registry.basic.auth.user.info"})
-_FUNCTIONS = {"decoder": ("json", "avro"), "bounds": ("rows", "append-time", *FORMATS)}
+_FUNCTIONS = {"decoder": RECORD_FORMATS, "bounds": ("rows", "append-time", *FORMATS)}
 """The arguments that may name functions, and what they have that is none."""
 
 
@@ -36,6 +37,8 @@ def require_allowed(texts: Mapping[str, str], allowed: Collection[str]) -> None:
     for name, text in texts.items():
         if name in _FUNCTIONS and text not in _FUNCTIONS[name]:
             _require(text, allowed, name, f"names the function {text!r}, which would be imported")
+        if name == "config":
+            raise _not_for_sql(name, f"of Kafka's client are: {', '.join(sorted(CLIENT_OPTIONS))}")
         if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in CLIENT_OPTIONS:
             raise _not_for_sql(name, f"of Kafka's client are: {', '.join(sorted(CLIENT_OPTIONS))}")
         if name.startswith("registry.") and name not in REGISTRY_OPTIONS:

@@ -45,6 +45,9 @@ class MalformedMessages:
         self._next = message.offset() + 1
         self._sink.flush(checkpoint=Checkpoint(self._topic_id, self._next).text())
 
+    def flush(self) -> None:
+        """Nothing: each message is stored at once."""
+
     def close(self) -> None:
         """Ends the sink."""
         self._sink.close()
@@ -62,8 +65,8 @@ def undecodable(message: Any, cause: str) -> MessageDecodeError:
     """The error for a message that is no row."""
     return MessageDecodeError(
         f"The message at offset {message.offset()} of partition {message.partition()} of topic {message.topic()!r} is "
-        f"not a row: {cause}. Mend the decoder or the stream's schema, or give malformed='PATH' to keep such messages "
-        "in a stream of their own and to go on.",
+        f"not a row: {cause}. Mend the decoder or the stream's schema, or give malformed='PATH' or "
+        "malformed='kafka://HOST:PORT/TOPIC' to keep such messages in a stream or a topic of their own and to go on.",
         topic=message.topic(),
         partition=message.partition(),
         offset=message.offset(),

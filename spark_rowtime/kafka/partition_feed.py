@@ -7,6 +7,7 @@ from typing import Any
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import MessageNotReadyError, SchemaMismatchError
 from spark_rowtime.kafka.client import LOG
+from spark_rowtime.kafka.dead_letters import DeadLetters
 from spark_rowtime.kafka.decoding import Bounded, Decoder
 from spark_rowtime.kafka.malformed import MalformedError, MalformedMessages, undecodable
 from spark_rowtime.kafka.partition_reader import PartitionReader
@@ -21,7 +22,11 @@ class PartitionFeed(PartitionReader):
     """Sends the rows and the bounds of the messages of one partition."""
 
     def __init__(
-        self, part: Part, open_sink: Callable[[], StreamSink], decode: Decoder, malformed: MalformedMessages | None
+        self,
+        part: Part,
+        open_sink: Callable[[], StreamSink],
+        decode: Decoder,
+        malformed: MalformedMessages | DeadLetters | None,
     ) -> None:
         self._decode, self._malformed = decode, malformed
         super().__init__(part, open_sink)
@@ -57,6 +62,8 @@ class PartitionFeed(PartitionReader):
 
     def flush(self) -> None:
         """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
+        if self._malformed is not None:
+            self._malformed.flush()
         super().flush()
         self._rows = 0
 

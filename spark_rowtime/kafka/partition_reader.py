@@ -47,6 +47,11 @@ class PartitionReader:
         return self._checkpoint.topic_id
 
     @property
+    def stored(self) -> int:
+        """The offset that the stream has."""
+        return self._checkpoint.offset
+
+    @property
     def at_end(self) -> bool:
         """Whether all messages that the consumer may see have been taken."""
         return self.end is not None and self.end >= self.next

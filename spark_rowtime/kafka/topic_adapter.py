@@ -1,14 +1,16 @@
 """TopicAdapter: the part of an adapter that follows topics, whatever it keeps of their messages."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import Any, ClassVar
 
 from spark_rowtime.adapter.sinks import Sinks
 from spark_rowtime.bounds.members import Status
-from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, ProducerFencedError
+from spark_rowtime.errors import InvalidOptionError, KafkaTopicError, KafkaUnavailableError, ProducerFencedError
+from spark_rowtime.kafka.alignment import Alignment
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.client import (
     PREFIX,
@@ -24,7 +26,7 @@ from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.store import open_store
+from spark_rowtime.store import open_shared_store, open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.types.arguments import to_choice, to_flag, to_text, unknown_option
 from spark_rowtime.types.timestamps import to_interval
@@ -70,12 +72,15 @@ class TopicAdapter:
         client: Mapping[str, Any],
     ) -> None:
         self._servers = _without_users(to_text(servers, "servers"))
-        self._topics = _names(to_text(topics, "topics"))
+        self._pattern = _pattern(to_text(topics, "topics"))
+        self._topics = _names(topics) if self._pattern is None else []
         self._latest = to_choice(start, "start", "earliest", "latest") == "latest"
         self._skips_lost = to_choice(lost, "lost", "fail", "skip") == "skip"
         self._idle = to_interval(idle, "idle")
         self._until_end = to_flag(untilEnd, "untilEnd")
         self._client = client_options(client, REFUSED)
+        self._most_ahead: int | None = None
+        """How many microseconds a partition may be ahead of the stream before it is paused; None: without a limit."""
         self._delay: int | None = None
         """By how many microseconds a message may be seen after its time; None: that is not known."""
 
@@ -92,8 +97,10 @@ class TopicAdapter:
             stream, readers = store.stream, self._readers(store)
         base = {"bootstrap.servers": self._servers, **self._client}
         topics = _topics(self._servers, base)
+        if self._pattern is not None:
+            self._topics = self._matching(topics)
         known = {name: topics.describe(name) for name in self._topics}
-        stamped = self._stamped(topics)
+        stamped = {*self._stamped(topics)}
         self._store_starts(sinks, topics, known)
         consumption = Consumption(
             {"group.id": f"rowtime-{stream}", **_CONSUMER_DEFAULTS, **base, **_CONSUMER},
@@ -104,8 +111,35 @@ class TopicAdapter:
             skips_lost=self._skips_lost,
             until_end=self._until_end,
             reads=self.reads,
+            discover=partial(self._discovered, topics, known),
+            attach=partial(self._attach, sinks, topics, stamped),
+            alignment=None if self._most_ahead is None else Alignment(self._most_ahead, partial(_floor, sinks)),
         )
         consumption.run()
+
+    def _matching(self, topics: Topics) -> list[str]:
+        """The topics that the pattern matches; KafkaTopicError if there is none."""
+        assert self._pattern is not None
+        if found := topics.matching(self._pattern):
+            return found
+        raise KafkaTopicError(
+            f"No topic at Kafka's brokers {self._servers} has a name that {self._pattern.pattern!r} matches as a "
+            "whole. Look at the pattern, and at what this client may see.",
+            topic=self._pattern.pattern,
+            servers=self._servers,
+        )
+
+    def _discovered(self, topics: Topics, known: Mapping[str, TopicState]) -> dict[str, TopicState]:
+        """The topics that the pattern matches and that came since; none without a pattern."""
+        names = [] if self._pattern is None else topics.matching(self._pattern)
+        found = {name: topics.find(name) for name in names if name not in known}
+        return {name: state for name, state in found.items() if state is not None}
+
+    def _attach(self, sinks: Sinks, topics: Topics, stamped: set[str], new: dict[str, TopicState]) -> None:
+        """Attaches the partitions of topics that came while others were read; each begins at its start."""
+        self._topics, self._latest = [*self._topics, *new], False
+        stamped.update(self._stamped(topics))
+        self._store_starts(sinks, topics, new)
 
     def _store_starts(self, sinks: Sinks, topics: Topics, known: dict[str, TopicState]) -> None:
         """Attaches all partitions before the first row, each with the offset where it begins.
@@ -123,9 +157,12 @@ class TopicAdapter:
     def _first_offsets(self, sinks: Sinks, topics: Topics, new: list[Part]) -> dict[Part, int]:
         """Where these partitions begin. One of a topic that the stream knows begins at its start.
 
+        So does a topic that has come to others which a pattern matches.
+
         They keep their order, in which partition 0 is the last one of its topic.
         """
-        late = [part for part in new if self._latest and not self._knows(sinks, part.topic)]
+        latest = self._latest and not (self._pattern and any(self._knows(sinks, topic) for topic in self._topics))
+        late = [part for part in new if latest and not self._knows(sinks, part.topic)]
         found = {**topics.starts(set(new).difference(late)), **topics.ends(late, committed=True)}
         return {part: found[part] for part in new}
 
@@ -185,6 +222,12 @@ _CONSUMER = {
 }
 
 
+def _floor(sinks: Sinks) -> int | None:
+    """The stream's floor. The sinks have the stream open."""
+    with closing(open_shared_store(sinks.path)) as store:
+        return store.head().floor
+
+
 def _without_users(servers: str) -> str:
     if "@" not in servers:
         return servers
@@ -195,12 +238,26 @@ def _without_users(servers: str) -> str:
     )
 
 
+def _pattern(topics: str) -> "re.Pattern[str] | None":
+    """The pattern of topics that a text is; None for names. As for Kafka's clients, one begins with ``^``."""
+    text = topics.strip()
+    if not text.startswith("^"):
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise InvalidOptionError(f"topics={topics!r} is no pattern: {error}.", option="topics", value=topics) from None
+
+
 def _names(topics: str) -> list[str]:
     names = [name.strip() for name in topics.split(",") if name.strip()]
     if names:
         return names
     raise InvalidOptionError(
-        f"topics={topics!r} names no topic. Write their names, with commas between them.", option="topics", value=topics
+        f"topics={topics!r} names no topic. Write their names, with commas between them, or a pattern that begins with "
+        "'^'.",
+        option="topics",
+        value=topics,
     )
 
 

@@ -1,5 +1,6 @@
 """Topics: what the brokers say about topics: their ids, partitions, offsets and settings."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -70,6 +71,14 @@ class Topics:
         found = self._result(future, name, "state")
         return TopicState(name, str(found.topic_id), len(found.partitions))
 
+    def matching(self, pattern: "re.Pattern[str]") -> list[str]:
+        """The names of the topics that a pattern matches as a whole, in order; Kafka's own topics are none of them."""
+        try:
+            names = self._admin.list_topics(timeout=self._seconds).topics
+        except library().KafkaException as error:
+            raise self._failed(error, "The look at the topics") from error
+        return sorted(name for name in names if pattern.fullmatch(name) and not name.startswith("__"))
+
     def ends(self, parts: Iterable[Part], *, committed: bool) -> dict[Part, int]:
         """The offset behind the last message of each partition.
 
@@ -132,7 +141,7 @@ class Topics:
     def _no_name(self, name: str) -> KafkaTopicError:
         return KafkaTopicError(
             f"{short_repr(name)} cannot be the name of a topic: that has letters, digits, '.', '_' and '-', at most "
-            "249. Patterns are not taken. Name each topic.",
+            "249. A pattern begins with '^': '^orders-.*'.",
             topic=short_repr(name),
             servers=self.servers or None,
         )

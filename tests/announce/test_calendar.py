@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spark_rowtime as rt
-from spark_rowtime.announce.calendar import Calendar, Span
+from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.periods import to_unit
 from spark_rowtime.types.timestamps import END, LARGEST, from_micros, to_micros
 

@@ -35,7 +35,8 @@ def message(n: int, seconds: float | None = None, partition: int = 0, **more: An
 
 def read(kafka: Any, path: Path | str, topics: str, **arguments: Any) -> list[int]:
     """Reads what the topics have now, in this process; returns the numbers of all rows of the stream."""
-    rt.createStream(str(path), SCHEMA, existOk=True)
+    if not Path(path).exists():
+        rt.createStream(str(path), SCHEMA)
     given = {"servers": kafka.bootstrap, "topics": topics, "untilEnd": True, **arguments}
     try:
         rt.runAdapter(KafkaFeed, str(path), arguments=given, producer="feed", restarts=0)

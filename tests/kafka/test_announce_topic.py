@@ -7,8 +7,8 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.drain.kafka import topic_bounds
-from spark_rowtime.drain.kafka.address import topic_address
 from spark_rowtime.drain.kafka.topic_bounds import TopicBounds
+from spark_rowtime.kafka.address import topic_address
 from tests.kafka.test_out import DAY, more
 from tests.kafka.topics import drain
 

@@ -37,9 +37,9 @@ def test_no_topic(kafka: Any, tmp_path: Path) -> None:
         read(kafka, tmp_path / "s", "nowhere")
 
 
-@pytest.mark.parametrize("name", ["^orders.*", "a b", "x" * 250])
+@pytest.mark.parametrize("name", ["a b", "x" * 250])
 def test_what_is_no_name_of_a_topic(kafka: Any, tmp_path: Path, name: str) -> None:
-    with pytest.raises(rt.KafkaTopicError, match=r"cannot be the name of a topic.*Patterns are not taken"):
+    with pytest.raises(rt.KafkaTopicError, match=r"cannot be the name of a topic.*A pattern begins with '\^'"):
         read(kafka, tmp_path / "s", name)
 
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
-from spark_rowtime.drain.kafka.address import topic_address
 from spark_rowtime.drain.kafka.json_rows import json_rows
 from spark_rowtime.drain.kafka.messages import RowMessages, key_bytes, resolved_message
 from spark_rowtime.drain.kafka.sink import openTopicSink
+from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.kafka.client import client_options
 from spark_rowtime.kafka.settings import redacted, settings_in_file
 from spark_rowtime.types.schema import rows_to_batch, stream_schema

@@ -19,7 +19,7 @@ CORE = """
 import json, subprocess, sys
 import spark_rowtime as rt
 import spark_rowtime.adapter.process, spark_rowtime.announce.announcer, spark_rowtime.cli, spark_rowtime.testing
-import spark_rowtime.drain.kafka.address, spark_rowtime.drain.tables.open
+import spark_rowtime.kafka.address, spark_rowtime.drain.tables.open
 import spark_rowtime.serve, spark_rowtime.diagnosis.why
 
 rt.createStream("orders.rowtime", "rowtime TIMESTAMP NOT NULL, n INT")

@@ -268,3 +268,24 @@ def test_a_delta_table_lists_the_feature_of_not_null_columns_where_it_lists_feat
     protocol = DeltaTable(f"{lake.folder}/delta").protocol()
     assert ("invariants" in (protocol.writer_features or [])) == bool(local)
     assert (protocol.min_reader_version, protocol.min_writer_version) == ((3, 7) if local else (1, 2))
+
+
+def test_folders_of_parquet_by_the_clocks_of_a_zone(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    times = ["2026-10-24T23:30:00Z", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"]
+    with rt.openSink(lake.stream, rowsImplyBounds=False) as sink:
+        sink.sendRows([(time, n) for n, time in enumerate(times)])
+        sink.sendRowtimeBound("2026-10-25T02:00:00Z")
+    target = lake.target("parquet")
+    done = CliRunner().invoke(main, ["drain", lake.stream, target, "--tz", "Europe/Berlin"])
+    assert done.exit_code == 0, done.output
+    folders = {
+        str(file.parent.relative_to(lake.folder / "parquet")): file for file in lake.folder.rglob("rows-*.parquet")
+    }
+    assert sorted(folders) == ["date=2026-10-25/hour=01", "date=2026-10-25/hour=02"], "02:00 comes twice"
+    assert lake.numbers("parquet") == [0, 1, 2]
+    assert rt.readTableBound(target) == rt.RowtimeBound("2026-10-25T02:00:00Z")
+    again = CliRunner().invoke(main, ["drain", lake.stream, target])
+    assert "in the time zone Europe/Berlin, not" in " ".join(again.output.split())
+    with pytest.raises(rt.InvalidOptionError, match="tz is for folders of Parquet"):
+        lake.drain("delta", tz="Europe/Berlin")

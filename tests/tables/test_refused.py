@@ -288,7 +288,9 @@ def few_bytes() -> None:
 def test_folders_of_another_pattern_are_refused(orders: Lake) -> None:
     orders.drain("parquet")
     days = f"parquet:{orders.folder}/parquet/date=%Y-%m-%d"
-    with pytest.raises(rt.InvalidOptionError, match=r"the pattern 'date=%Y-%m-%d/hour=%H', not 'date=%Y-%m-%d'"):
+    with pytest.raises(
+        rt.InvalidOptionError, match=r"the pattern 'date=%Y-%m-%d/hour=%H' in the time zone UTC, not 'date=%Y-%m-%d'"
+    ):
         rt.openTableSink(days, opened(orders, "delta")._schema)
     orders.drain("parquet")
     assert rt.readTableBound(days) == rt.readTableBound(orders.target("parquet"))

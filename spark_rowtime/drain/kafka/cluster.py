@@ -4,13 +4,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from spark_rowtime.drain.kafka.address import TopicAddress
 from spark_rowtime.errors import (
     KafkaUnavailableError,
     ProducerFencedError,
     RowtimeError,
     SchemaMismatchError,
 )
+from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import REQUEST_SECONDS, ConnectionErrors, library, new_client
 from spark_rowtime.kafka.settings import of_connections, redacted
 from spark_rowtime.kafka.topics import Topics, TopicState

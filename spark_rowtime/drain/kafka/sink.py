@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from spark_rowtime.drain.kafka.address import topic_address
 from spark_rowtime.drain.kafka.cluster import Cluster
 from spark_rowtime.drain.kafka.messages import RowMessages, Value
 from spark_rowtime.drain.kafka.positions import POSITIONS
 from spark_rowtime.drain.kafka.topic import Topic
 from spark_rowtime.drain.sink import TableSink
+from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.kafka.client import client_options
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
 from spark_rowtime.types.schema import stream_schema

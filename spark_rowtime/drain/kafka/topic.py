@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from spark_rowtime.drain.kafka.address import TopicAddress
 from spark_rowtime.drain.kafka.cluster import Cluster
 from spark_rowtime.drain.kafka.earlier_drain import has_bounds
 from spark_rowtime.drain.kafka.messages import RowMessages, bound_headers, resolved_message
@@ -12,6 +11,7 @@ from spark_rowtime.drain.kafka.positions import CLEANUP, KeptPosition, Positions
 from spark_rowtime.drain.kafka.transactions import Transactions
 from spark_rowtime.drain.properties import bound_in, extent_properties
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
+from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.topics import TopicState
 
 

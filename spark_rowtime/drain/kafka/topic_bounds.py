@@ -5,10 +5,10 @@ from contextlib import suppress
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.drain.kafka.address import TopicAddress
 from spark_rowtime.drain.kafka.cluster import Cluster
 from spark_rowtime.drain.properties import BOUND, FIRST, LAST, STRICT, bound_in, bound_properties
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
+from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import REQUEST_SECONDS
 from spark_rowtime.kafka.decoding import json_record
 from spark_rowtime.kafka.malformed import MalformedError

@@ -1,7 +1,7 @@
 """openTableSink and readTableBound: a table by its name, whatever its format."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from typing import Any, cast
 
 from spark_rowtime.bounds.bound import RowtimeBound
@@ -13,7 +13,7 @@ from spark_rowtime.types.arguments import known_keywords, to_count
 from spark_rowtime.types.plugins import plugin
 from spark_rowtime.types.schema import columns_of, stream_schema
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import to_required_interval
+from spark_rowtime.types.timestamps import to_required_interval, zone_named
 
 
 @known_keywords
@@ -24,6 +24,7 @@ def openTableSink(
     every: str | timedelta = EVERY,
     boundsEvery: str | timedelta = BOUNDS_EVERY,
     maxRows: int = MAX_ROWS,
+    tz: str | tzinfo | None = None,
 ) -> GatheringSink:
     """Opens a table as a sink for ``drainTo``, and makes it if there is none.
 
@@ -32,13 +33,14 @@ def openTableSink(
 
     Args:
         target: ``delta:PATH``, ``iceberg:CATALOG.NAMESPACE.TABLE`` with a catalog of PyIceberg's configuration, or
-            ``parquet:FOLDER/date=%Y-%m-%d/hour=%H``, a pattern of folders by event time in UTC.
+            ``parquet:FOLDER/date=%Y-%m-%d/hour=%H``, a pattern of folders by event time.
         schema: The stream's schema, ``reader.schema``. A table that exists must have the same columns.
         every: An interval: what has come is committed when so much time has passed since the first of it. "0 s": after
             each train. For Parquet a period is written when it is complete.
         boundsEvery: An interval: a bound without rows is committed when, besides, so much time has passed since the
             commit before. Where a drain ends, it is committed at once. Of no account for Parquet.
         maxRows: The number of rows after which a commit is made before that; for Parquet, the rows of a row group.
+        tz: For Parquet, the time zone of the folders, as a name or a tzinfo. None: UTC.
 
     Returns:
         The sink; it is a context manager that closes itself.
@@ -67,7 +69,11 @@ def openTableSink(
     interval, bounds = to_required_interval(every, "every"), to_required_interval(boundsEvery, "boundsEvery")
     rows = to_count(maxRows, "maxRows", 1)
     columns = stream_schema(schema)
-    return _format(target).open_sink(target, columns, interval, rows, bounds)
+    found: Any = _format(target)
+    if tz is not None and not target.startswith("parquet:"):
+        raise InvalidOptionError(f"tz is for folders of Parquet, and {target!r} has none. Leave it out.", option="tz")
+    zone = {} if tz is None else {"zone": zone_named(tz)}
+    return cast("GatheringSink", found.open_sink(target, columns, interval, rows, bounds, **zone))
 
 
 def readTableBound(target: str) -> RowtimeBound | None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from spark_rowtime.reader.release import position_before
 from spark_rowtime.store.forks import keep_for_ever
 from spark_rowtime.types.timestamps import END
 
-_SCHEMA, _PATTERN = "schema", "pattern"
+_SCHEMA, _PATTERN, _ZONE = "schema", "pattern", "zone"
 
 
 class ParquetSink(GatheringSink):
@@ -34,11 +35,13 @@ class ParquetSink(GatheringSink):
     between the file and the position, the next one replaces the file with the same rows.
     """
 
-    def __init__(self, target: str, schema: pa.Schema, every: int, max_rows: int, **options: Any) -> None:
+    def __init__(
+        self, target: str, schema: pa.Schema, every: int, max_rows: int, zone: tzinfo = UTC, **options: Any
+    ) -> None:
         self._file: pq.ParquetWriter | None = None
         super().__init__(target, schema, every, max_rows, **options)
         root, folders = split_pattern(target.removeprefix("parquet:"))
-        self._root, self._pattern = Path(root), Pattern(folders)
+        self._root, self._pattern = Path(root), Pattern(folders, zone)
         self._require_other_names(schema)
         self._work = self._root / FOLDER
         self._lock = locked(self._work, target)
@@ -56,9 +59,17 @@ class ParquetSink(GatheringSink):
             left.unlink()
 
     @classmethod
-    def open_sink(cls, target: str, schema: pa.Schema, every: int, max_rows: int, bounds_every: int) -> "ParquetSink":  # noqa: ARG003
-        """A sink into the folders. A bound without rows costs nothing there."""
-        return cls(target, schema, every, max_rows)
+    def open_sink(
+        cls,
+        target: str,
+        schema: pa.Schema,
+        every: int,
+        max_rows: int,
+        bounds_every: int,  # noqa: ARG003
+        zone: tzinfo = UTC,
+    ) -> "ParquetSink":
+        """A sink into the folders, by the clocks of a zone. A bound without rows costs nothing there."""
+        return cls(target, schema, every, max_rows, zone)
 
     @staticmethod
     def read_bound(target: str) -> RowtimeBound | None:
@@ -168,7 +179,7 @@ class ParquetSink(GatheringSink):
             self._publish(period)
         self._done = []
         schema = self._schema.serialize().to_pybytes().hex()
-        kept = {POSITION: str(self._kept), _SCHEMA: schema, _PATTERN: self._pattern.text}
+        kept = {POSITION: str(self._kept), _SCHEMA: schema, _PATTERN: self._pattern.text, _ZONE: self._pattern.zone}
         self._state = {**bound_properties(self._complete), **self._extent, **kept}
         write_whole(self._work / STATE, json.dumps(self._state))
 
@@ -217,12 +228,12 @@ class ParquetSink(GatheringSink):
 
     def _require_same_pattern(self, state: dict[str, str]) -> None:
         """Raises InvalidOptionError if the folders have periods of another kind, whose files the rest would miss."""
-        before = state.get(_PATTERN, self._pattern.text)
-        if before != self._pattern.text:
+        before, zone = state.get(_PATTERN, self._pattern.text), state.get(_ZONE, str(UTC))
+        if (before, zone) != (self._pattern.text, self._pattern.zone):
             raise InvalidOptionError(
-                f"{self._root} has folders of the pattern {before!r}, not {self._pattern.text!r}. The position is "
-                "within them, so periods of both kinds would be mixed. Drain with that pattern, or into another "
-                "folder.",
+                f"{self._root} has folders of the pattern {before!r} in the time zone {zone}, not "
+                f"{self._pattern.text!r} in {self._pattern.zone}. The position is within them, so periods of both "
+                "kinds would be mixed. Drain with that pattern and zone, or into another folder.",
                 option="target",
                 value=self._pattern.text,
             )

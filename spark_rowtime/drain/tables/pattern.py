@@ -1,12 +1,12 @@
 """Pattern: the folders of a pattern such as ``date=%Y-%m-%d/hour=%H``, and the interval of event time of each."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, tzinfo
 from typing import NamedTuple
 
+from spark_rowtime.calendar import Calendar
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.periods import DAY_MICROS, HOUR_MICROS, MINUTE_MICROS, Unit, to_unit
-from spark_rowtime.types.timestamps import END, EPOCH, from_micros
 
 _DIRECTIVE = re.compile("%(.?)")
 _LETTERS = {"Y": "year", "m": "month", "d": "day", "j": "day", "H": "hour", "M": "minute"}
@@ -31,14 +31,14 @@ class Period(NamedTuple):
 
 
 class Pattern:
-    """A pattern of folders by event time in UTC. Its finest unit is the length of a period.
+    """A pattern of folders by event time in a time zone. Its finest unit is the length of a period.
 
     Laws (tests/unit/test_table_periods.py): each time is in one period; the periods of a pattern follow each other
-    without a gap, and no two have the same folder.
+    without a gap, and no two have the same folder. So an hour that comes twice, where clocks are put back, is one.
     """
 
-    def __init__(self, pattern: str) -> None:
-        self.text = pattern
+    def __init__(self, pattern: str, zone: tzinfo = UTC) -> None:
+        self.text, self.zone = pattern, str(zone)
         units = {self._named(letter) for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
         if "j" in _DIRECTIVE.findall(pattern):
             units |= {"month"}
@@ -49,7 +49,7 @@ class Pattern:
         for unit in units:
             if (coarser := _COARSER.get(unit)) is not None and coarser not in units:
                 raise _wrong(pattern, f"it has the {unit}, but not the {coarser}")
-        self._unit = next(unit for name, unit in _UNITS.items() if name in units)
+        self._calendar = Calendar(next(unit for name, unit in _UNITS.items() if name in units), zone, merges=True)
 
     def _named(self, letter: str) -> str:
         if letter not in _LETTERS:
@@ -63,14 +63,8 @@ class Pattern:
 
     def period(self, micros: int) -> Period:
         """The period of a time in microseconds."""
-        start = self._unit.floor(from_micros(micros))
-        return Period(start.strftime(self.text), _micros(start), self._end(start))
-
-    def _end(self, start: datetime) -> int:
-        try:
-            return _micros(self._unit.after(start))
-        except (OverflowError, ValueError):  # the last period, in the year 9999
-            return END
+        span = self._calendar.holding(micros)
+        return Period(span.clock.strftime(self.text), span.start, span.end)
 
 
 def split_pattern(pattern: str) -> tuple[str, str]:
@@ -78,10 +72,6 @@ def split_pattern(pattern: str) -> tuple[str, str]:
     parts = pattern.split("/")
     first = next((at for at, part in enumerate(parts) if "%" in part), len(parts))
     return "/".join(parts[:first]), "/".join(parts[first:])
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def _wrong(pattern: str, why: str) -> InvalidOptionError:

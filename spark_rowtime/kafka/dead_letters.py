@@ -1,0 +1,68 @@
+"""DeadLetters: a topic that keeps messages which are no rows, as they were, with the cause in headers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_rowtime.errors import KafkaUnavailableError
+from spark_rowtime.kafka.address import TopicAddress
+from spark_rowtime.kafka.client import REQUEST_SECONDS, new_client
+from spark_rowtime.kafka.settings import of_connections
+
+CAUSE = "rowtime.cause"
+"""The header with what is wrong; ``rowtime.topic``, ``.partition``, ``.offset`` and ``.timestamp`` say where it was."""
+_SETTINGS = {"enable.idempotence": True, "linger.ms": 5}
+
+
+class DeadLetters:
+    """Sends messages into a topic. ``settings`` are those of the feed's client.
+
+    Law (*kept*): after ``flush`` the brokers have each message that was given before. A feed flushes before it commits,
+    so a message may come again after a crash, and is never lost.
+    """
+
+    def __init__(self, address: TopicAddress, settings: Mapping[str, Any]) -> None:
+        self._address = address
+        options = {**of_connections(settings), "bootstrap.servers": address.servers, **_SETTINGS}
+        self._producer: Any = new_client("producer", options)
+        self._failed: Any = None
+
+    def keep(self, message: Any, cause: str) -> None:
+        """Sends a message, with its own key, value and headers."""
+        own = {
+            CAUSE: cause,
+            "rowtime.topic": message.topic(),
+            "rowtime.partition": message.partition(),
+            "rowtime.offset": message.offset(),
+            "rowtime.timestamp": message.timestamp()[1],
+        }
+        headers = [*(message.headers() or []), *((name, str(value).encode()) for name, value in own.items())]
+        while not self._produced(message.value(), message.key(), headers):
+            self.flush()
+
+    def _produced(self, value: Any, key: Any, headers: Any) -> bool:
+        """Sends a message; False if the client's buffer is full."""
+        try:
+            self._producer.produce(self._address.topic, value, key, headers=headers, on_delivery=self._note)
+        except BufferError:
+            return False
+        return True
+
+    def flush(self) -> None:
+        """Returns when the brokers have all messages; KafkaUnavailableError if they do not take one."""
+        left = self._producer.flush(REQUEST_SECONDS)
+        failed, self._failed = self._failed, None
+        if left or failed is not None:
+            code = "no answer" if failed is None else failed.name()
+            raise KafkaUnavailableError(
+                f"The topic {self._address} for messages that are no rows does not take them: {code}. Create it if it "
+                "is not there, and look at what this client may do. The feed continues before them.",
+                servers=self._address.servers,
+                topic=self._address.topic,
+                code=code,
+            )
+
+    def close(self) -> None:
+        """Nothing: the partitions of a feed share it."""
+
+    def _note(self, error: Any, _: Any) -> None:
+        self._failed = self._failed or error

@@ -1,0 +1,212 @@
+"""What people expect of a connector: parts of a message as columns, patterns, offsets in the group, dead letters."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.kafka import KafkaFeed, alignment, consumption, waits
+from spark_rowtime.store import open_store
+from tests.kafka.broker import CERTIFICATE, PASSWORD
+from tests.kafka.feeds import Host, eventually, hosts, message, numbers, read, rows
+from tests.kafka.topics import messages
+
+WHOLE = (
+    "rowtime TIMESTAMP NOT NULL, n BIGINT, shop STRING, raw BINARY, part INT, at BIGINT, topic STRING, sent TIMESTAMP, "
+    "trace STRING, headers ARRAY<STRUCT<key STRING, value BINARY>>"
+)
+COLUMNS = (
+    "shop=kafka.key, raw=kafka.key, part=kafka.partition, at=kafka.offset, topic=kafka.topic, sent=kafka.timestamp, "
+    "trace=kafka.header.trace, headers=kafka.headers"
+)
+
+
+def test_parts_of_a_message_are_columns(kafka: Any, tmp_path: Path) -> None:
+    path, topic = str(tmp_path / "s"), kafka.topic(retention_ms=-1)
+    rt.createStream(path, WHOLE)
+    headers = [("trace", b"a"), ("other", None), ("trace", "é".encode())]
+    kafka.send(topic, [{**message(1, partition=2), "key": "Köln", "headers": headers, "timestamp": 1767621600123}])
+    kafka.send(topic, [{**message(2, partition=2, shop="not this"), "timestamp": 1767621600124}])
+    kafka.send(topic, [{**message(3, partition=1), "key": b"\xff"}])
+    bad = str(tmp_path / "bad")
+    assert read(kafka, path, topic, columns=COLUMNS, malformed=bad) == [1, 2]
+    first, second = sorted(rows(path).to_pylist(), key=lambda row: row["n"])
+    assert (first["shop"], first["raw"], first["trace"]) == ("Köln", "Köln".encode(), "é")
+    assert (first["part"], first["at"], first["topic"]) == (2, 0, topic)
+    assert first["sent"].isoformat() == "2026-01-05T14:00:00.123000+00:00"
+    assert [(one["key"], one["value"]) for one in first["headers"]] == headers
+    assert (second["shop"], second["trace"], second["headers"], second["at"]) == (None, None, [], 1)
+    with rt.openReader(bad, order="arrival") as reader:
+        assert "its kafka.key is no text in UTF-8" in next(iter(reader)).rows.to_pylist()[0]["cause"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("shop=kafka.kee", "'kafka.kee' is no part of a message. Give kafka.key"),
+        ({"shop": 3}, "3 is no part of a message"),
+        (3, "is no dict, and no text such as"),
+        ("rowtime=kafka.timestamp", "the time of a row is named by rowtime"),
+        ("shap=kafka.key", "the stream has no such column"),
+        ("n=kafka.key", "kafka.key needs a column of the type BINARY or STRING, and it is int64"),
+        ("raw=kafka.headers", "needs a column of the type ARRAY<STRUCT<key STRING, value BINARY>>"),
+        ("part=kafka.offset", "needs a column of the type BIGINT"),
+    ],
+)
+def test_columns_that_cannot_be_filled_are_refused(tmp_path: Path, columns: Any, said: str) -> None:
+    path = str(tmp_path / "s")
+    rt.createStream(path, WHOLE)
+    with pytest.raises(rt.InvalidOptionError) as caught, open_store(path) as store:
+        KafkaFeed(servers="nowhere:1", topics="t", columns=columns)._readers(store)
+    assert said in str(caught.value)
+
+
+def test_topics_by_a_pattern_also_those_that_come(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic is made while the feed runs; the test ends the feed once its row is there."""
+    monkeypatch.setattr(consumption, "TOPIC_LOOK_SECONDS", 0.2)
+    path, name = str(tmp_path / "s"), kafka.topic(partitions=1)
+    for n in (1, 2):
+        kafka.send(kafka.topic(f"{name}-shop-{n}", partitions=1), [message(n)])
+    kafka.send(kafka.topic(f"{name}-shap-1", partitions=1), [message(9)])
+    topics = f"^{name}-shop-[0-9]+"
+    assert read(kafka, path, topics) == [1, 2]
+
+    def later() -> None:
+        eventually(lambda: rt.describeStream(path).producers[0].epoch > 1, True)
+        kafka.send(kafka.topic(f"{name}-shop-10", partitions=2), [message(10), message(11, partition=1)])
+
+    whole = consumption.Consumption._step
+
+    def step(one: consumption.Consumption) -> None:
+        whole(one)
+        if numbers(path) == [1, 2, 10, 11]:
+            raise rt.KafkaUnavailableError("the test has seen it")
+
+    monkeypatch.setattr(consumption.Consumption, "_step", step)
+    thread = threading.Thread(target=later)
+    thread.start()
+    with pytest.raises(rt.KafkaUnavailableError, match="has seen it"):
+        read(kafka, path, topics, start="latest", untilEnd=False)
+    thread.join()
+    with pytest.raises(rt.KafkaTopicError, match=r"has a name that '\^nothing' matches as a whole"):
+        read(kafka, path, "^nothing")
+    with pytest.raises(rt.InvalidOptionError, match="is no pattern"):
+        read(kafka, path, "^(")
+
+
+def test_the_group_is_told_the_offsets_and_they_are_never_read(kafka: Any, tmp_path: Path) -> None:
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+    path, topic = str(tmp_path / "s"), kafka.topic()
+    kafka.send(topic, [message(n, partition=n % 3) for n in range(10)])
+    assert read(kafka, path, topic) == [*range(10)]
+    with open_store(path) as store:
+        group = f"rowtime-{store.stream}"
+
+    def told() -> dict[int, int]:
+        asked = kafka.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        return {at.partition: at.offset for at in asked[group].result(30).topic_partitions}
+
+    assert told() == {0: 4, 1: 3, 2: 3}
+    for wrong in (0, 2):
+        places = [TopicPartition(topic, partition, wrong) for partition in range(3)]
+        changed = kafka.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        changed[group].result(30)
+        kafka.send(topic, [message(10 + wrong, partition=1)])
+        read(kafka, path, topic)
+    assert numbers(path) == [*range(11), 12]
+    assert rt.describeStream(path).rejected == 0
+    assert told() == {0: 4, 1: 5, 2: 3}
+
+
+def test_a_topic_of_dead_letters_has_each_with_its_cause(kafka: Any, tmp_path: Path) -> None:
+    path, topic, letters = str(tmp_path / "s"), kafka.topic(retention_ms=-1), kafka.topic(partitions=1)
+    bad = {"value": b"{", "partition": 1, "key": b"k", "headers": [("trace", b"a")], "timestamp": 1767621600123}
+    kafka.send(topic, [message(1, partition=1), bad, {"value": None, "partition": 2}, message(2, partition=1)])
+    target = f"kafka://{kafka.bootstrap}/{letters}"
+    assert read(kafka, path, topic, malformed=target) == [1, 2]
+    assert read(kafka, path, topic, malformed=target) == [1, 2]
+    found = sorted(messages(kafka.bootstrap, letters, 1)[0], key=lambda one: one.headers["rowtime.partition"])
+    assert [one.value for one in found] == [b"{", None]
+    assert found[0].key == b"k"
+    assert found[0].headers.pop("rowtime.cause").startswith(b"it is not JSON")
+    assert found[0].headers == {
+        "trace": b"a",
+        "rowtime.topic": topic.encode(),
+        "rowtime.partition": b"1",
+        "rowtime.offset": b"1",
+        "rowtime.timestamp": b"1767621600123",
+    }
+    kafka.send(topic, [{"value": b"[", "partition": 0}])
+    with pytest.raises(rt.KafkaUnavailableError, match="does not take them"):
+        read(kafka, path, topic, malformed=f"kafka://{kafka.bootstrap}/nowhere", options={"message.timeout.ms": "500"})
+    assert json.loads(rt.describeStream(path).producers[0].checkpoint or "")["offset"] == 0
+
+
+def test_settings_of_the_client_in_a_file(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, topic, file = str(tmp_path / "s"), kafka.topic(), tmp_path / "client.properties"
+    kafka.send(topic, [message(1)])
+    lines = ["security.protocol=SASL_SSL", f"ssl.ca.location={CERTIFICATE}", "sasl.mechanism=PLAIN"]
+    lines += [
+        "sasl.username=rowtime",
+        "sasl.password={env:ROWTIME_TEST_PASSWORD}",
+        "ssl.endpoint.identification.algorithm=none",
+    ]
+    file.write_text("\n".join(lines))
+    with pytest.raises(rt.InvalidOptionError, match="ROWTIME_TEST_PASSWORD"):
+        read(kafka, path, topic, servers=kafka.secure, config=str(file))
+    monkeypatch.setenv("ROWTIME_TEST_PASSWORD", PASSWORD)
+    assert read(kafka, path, topic, servers=kafka.secure, config=str(file)) == [1]
+
+
+@pytest.mark.long
+def test_a_feed_that_is_killed_sends_each_dead_letter_at_least_once(kafka: Any, tmp_path: Path) -> None:
+    path, topic, letters = str(tmp_path / "s"), kafka.topic(partitions=1), kafka.topic(partitions=1)
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
+    target = f"malformed=kafka://{kafka.bootstrap}/{letters}"
+    kafka.send(topic, [{"value": f"bad {n}"} if n % 2 else message(n) for n in range(2000)])
+    with hosts(Host(kafka, path, topic, "one", target)) as started:
+        eventually(lambda: rt.describeStream(path).rows > 0, True)
+        started[0].end(9)
+        started.append(Host(kafka, path, topic, "one", target))
+        eventually(lambda: rt.describeStream(path).rows, 1000)
+        eventually(lambda: len({one.value for one in messages(kafka.bootstrap, letters, 1)[0]}), 1000)
+
+
+def test_a_partition_far_ahead_waits_for_the_one_that_is_behind(
+    kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partition 1 stands at its fifth row until the test has seen that partition 0 reads no further."""
+    monkeypatch.setattr(consumption, "BATCH_MESSAGES", 10)
+    monkeypatch.setattr(alignment, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(waits, "FIRST_PAUSE_SECONDS", 0.01)
+    path, topic = str(tmp_path / "s"), kafka.topic(partitions=2)
+    kafka.send(topic, [message(n, n, partition=n % 2) for n in range(10)])
+    assert read(kafka, path, topic) == [*range(10)], "each partition has a bound, and so the stream"
+    kafka.send(topic, [message(n, n, partition=n % 2) for n in range(10, 2000)])
+    first: list[int] = []
+    released = threading.Event()
+
+    def decode(found: Any) -> Any:
+        row = json.loads(found.value())
+        if row["n"] == 11 and not released.is_set():
+            raise rt.MessageNotReadyError("The test has not seen it yet.")
+        return row
+
+    def step(one: consumption.Consumption) -> None:
+        whole(one)
+        paused = one._alignment is not None and one._alignment.paused
+        if paused and not released.is_set():
+            assert paused == {(topic, 0)}
+            first.append(len(numbers(path)))
+            if len(first) > 20 and len(set(first[-20:])) == 1:
+                released.set()
+
+    whole = consumption.Consumption._step
+    monkeypatch.setattr(consumption.Consumption, "_step", step)
+    assert read(kafka, path, topic, decoder=decode, alignment="1 minute") == [*range(2000)]
+    assert released.is_set()
+    assert first[-1] < 150, "a minute of a row in two seconds, and a batch or some"
