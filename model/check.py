@@ -60,7 +60,7 @@ def results(model: Path) -> list[Result]:
     [jar] = fetched(f"alloy-{VERSION}", _ALLOY).glob("*.jar")
     with tempfile.TemporaryDirectory() as folder:
         where = ["-f", "-q", "-c", "*", "-s", "glucose", "-t", "none", "-o", folder, str(model)]
-        command = ["java", "-XX:+UseSerialGC", "-jar", str(jar), "exec", *where]
+        command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", str(jar), "exec", *where]
         subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
         commands = json.loads((Path(folder) / "receipt.json").read_text())["commands"]
     return [Result(name, "solution" in said, said["maxprefix"]) for name, said in commands.items()]

@@ -25,6 +25,14 @@ def test_bounds_beside_a_topic() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
+def test_folding() -> None:
+    found = checked("folding.als")
+    assert len(found) == 2
+    assert [str(line) for line in found if not line.is_right] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_commits_leases_takeover_and_a_standby() -> None:
     found = checked("commits.als")
     assert len(found) == 8
