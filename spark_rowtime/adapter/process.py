@@ -76,6 +76,16 @@ class AdapterProcess:
                 code=code,
             )
 
+    def ended(self, seconds: float) -> bool:
+        """Whether the process has come to the end of its feed, or does within so many seconds.
+
+        Raises what ``check`` raises.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        self.check()
+        return self._process.poll() is not None
+
     def stop(self, grace: float = 10) -> None:
         """Ends the adapter, whose producer stays attached; kills the process after ``grace`` seconds."""
         assert self._process.stdin is not None

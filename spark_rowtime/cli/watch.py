@@ -29,6 +29,7 @@ from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
     help="The field with the time, or kafka.timestamp.  [default: rowtime; with append-time kafka.timestamp]",
 )
 @click.option("--time-unit", help="The unit of the field: s, ms, us, ns, hlc or tso.  [default: an ISO 8601 text]")
+@click.option("--tz", help="The time zone of texts that name none, such as Europe/Berlin.  [default: UTC]")
 @click.option("--decoder", type=click.Choice(["json", "avro"]), default="json", show_default=True)
 @click.option("--lateness", help="How far a message may lie below the largest one of its partition.  [default: 0 s]")
 @click.option(

@@ -1,4 +1,4 @@
-"""What the author of a SQL text may say to a KafkaFeed: nothing that loads code, opens a file, or tells a secret."""
+"""What the author of a SQL text may say to an adapter of Kafka: nothing that loads code, opens files, tells secrets."""
 
 from collections.abc import Collection, Mapping
 
@@ -18,7 +18,8 @@ CLIENT_OPTIONS = frozenset(
         *("retry.backoff.max.ms", "retry.backoff.ms", "sasl.mechanism", "sasl.mechanisms", "sasl.password"),
         *("sasl.username", "security.protocol", "session.timeout.ms", "socket.connection.setup.timeout.ms"),
         *("socket.keepalive.enable", "socket.nagle.disable", "socket.timeout.ms", "ssl.ca.pem", "ssl.certificate.pem"),
-        *("ssl.key.password", "ssl.key.pem", "topic.metadata.refresh.interval.ms"),
+        *("ssl.endpoint.identification.algorithm", "ssl.key.password", "ssl.key.pem"),
+        "topic.metadata.refresh.interval.ms",
     }
 )
 """The options of the client. Others load libraries (``plugin.library.paths``), start programs

@@ -1,6 +1,7 @@
 """What a message of a watched topic says of later ones: the least time that they may have."""
 
 from collections.abc import Callable
+from datetime import tzinfo
 from typing import Any
 
 from spark_rowtime.kafka.decoding import MESSAGE_TIME, Decoder, bound_function, time_of_record
@@ -14,10 +15,13 @@ Floor = Callable[[Any], int | None]
 """Takes a message; returns the floor of later ones in microseconds, None if it says nothing. Raises MalformedError."""
 
 
-def message_floor(bounds: Any, records: Decoder, rowtime: str, unit: str | None, lateness: int) -> Floor:
-    """Returns the function that says what a message promises. ``lateness`` is in microseconds, for "rows"."""
+def message_floor(bounds: Any, records: Decoder, rowtime: str, unit: str | None, zone: tzinfo, lateness: int) -> Floor:
+    """Returns the function that says what a message promises.
+
+    ``zone`` is that of texts without one; ``lateness`` is in microseconds. Both are for "rows".
+    """
     if bounds == ROWS:
-        return _of_time(records, rowtime, unit, lateness)
+        return _of_time(records, rowtime, unit, zone, lateness)
     bound_of = _of_format(records, bounds) if isinstance(bounds, str) else bound_function(bounds)
 
     def floor(message: Any) -> int | None:
@@ -27,7 +31,7 @@ def message_floor(bounds: Any, records: Decoder, rowtime: str, unit: str | None,
     return floor
 
 
-def _of_time(records: Decoder, rowtime: str, unit: str | None, lateness: int) -> Floor:
+def _of_time(records: Decoder, rowtime: str, unit: str | None, zone: tzinfo, lateness: int) -> Floor:
     """A message at a time says that later ones are not further than ``lateness`` below it. A tombstone says nothing."""
     time_of = time_of_record(rowtime, unit)
     if rowtime == MESSAGE_TIME:
@@ -36,7 +40,7 @@ def _of_time(records: Decoder, rowtime: str, unit: str | None, lateness: int) ->
     def floor(message: Any) -> int | None:
         if message.value() is None:
             return None
-        return to_micros(time_of(message, _record(records, message))) - lateness
+        return to_micros(time_of(message, _record(records, message)), zone) - lateness
 
     return floor
 

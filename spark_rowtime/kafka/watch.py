@@ -26,7 +26,7 @@ from spark_rowtime.store.base import Store
 from spark_rowtime.stream import createStream
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import ROWTIME
-from spark_rowtime.types.timestamps import to_interval, to_required_interval, wall_clock
+from spark_rowtime.types.timestamps import to_interval, to_required_interval, wall_clock, zone_named
 
 EVERY = "10 seconds"
 WATCHED_SCHEMA = (
@@ -65,6 +65,7 @@ class KafkaWatch(TopicAdapter):
         rowtime: The field with the time, in a nested record with points; "kafka.timestamp": the time of the message.
             None: "rowtime", or the time of the message with ``bounds="append-time"``.
         timeUnit: The unit of the field, as for ``KafkaFeed``.
+        tz: The time zone of texts that name none, such as "Europe/Berlin". None: UTC.
         decoder: "json" or "avro".
         lateness: With ``bounds="rows"``, an interval: how far a message may lie below the largest one of its partition.
         delay: An interval: how long after its time a message may be seen in the topic, with the difference of the
@@ -100,6 +101,7 @@ class KafkaWatch(TopicAdapter):
         bounds: Any = ROWS,
         rowtime: str | None = None,
         timeUnit: str | None = None,
+        tz: str | None = None,
         decoder: str = "json",
         lateness: str | None = None,
         delay: str | None = None,
@@ -122,7 +124,8 @@ class KafkaWatch(TopicAdapter):
                 "one of the two out.",
                 option="lateness",
             )
-        self._rowtime, self._unit = rowtime or (MESSAGE_TIME if bounds == APPEND_TIME else ROWTIME), timeUnit
+        self._rowtime = rowtime or (MESSAGE_TIME if bounds == APPEND_TIME else ROWTIME)
+        self._unit, self._zone = timeUnit, zone_named(tz)
         time_reader(timeUnit)  # raises an error for a unit that is not known
         self._lateness = to_interval(lateness, "lateness") or 0
         self._delay, self._every = to_interval(delay, "delay"), to_required_interval(every, "every") / 1e6
@@ -134,7 +137,7 @@ class KafkaWatch(TopicAdapter):
         max_ahead = store.settings.maxAhead
         records = avro_records(self._registry) if self._avro else json_record
         bounds = self._bounds if self.reads else ROWS
-        floor = message_floor(bounds, records, self._rowtime, self._unit, self._lateness)
+        floor = message_floor(bounds, records, self._rowtime, self._unit, self._zone, self._lateness)
         kind = PartitionWatch if self.reads else UnreadPartition
 
         def ceiling() -> int | None:

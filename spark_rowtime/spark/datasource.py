@@ -15,8 +15,9 @@ from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.spark.batch_reader import RowtimeBatchReader, view_schema
 from spark_rowtime.spark.batch_writer import RowtimeBatchWriter
 from spark_rowtime.spark.hosted_adapter import ensure_stream
+from spark_rowtime.spark.hosted_watch import ensure_watched
 from spark_rowtime.spark.marked_source import MarkedStreamReader, packed_type, rows_type
-from spark_rowtime.spark.options import READ, VIEWS, WRITE, WRITE_BATCH, Options
+from spark_rowtime.spark.options import READ, VIEWS, WATCH, WRITE, WRITE_BATCH, Options
 from spark_rowtime.spark.rejected_source import RejectedStreamReader
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.source import RowtimeStreamReader
@@ -82,6 +83,8 @@ class RowtimeDataSource(VersionedPickle, DataSource):
 def _own_schema(options: Options) -> StructType:
     if adapter := options.get("adapter"):
         ensure_stream(adapter, options.path, options.adapter_arguments)
+    elif watch := options.get(WATCH):
+        ensure_watched(options.path, watch)
     return from_arrow_schema(_arrow_schema(options))
 
 

@@ -40,7 +40,7 @@ def require_allowed(adapter: str) -> set[str]:
     learns neither who set them nor the session's configuration. The environment of its process is that of the JVM,
     which no SQL can change.
     """
-    allowed = {name.strip() for name in os.environ.get(ADAPTERS_VARIABLE, "").split(",")} - {""}
+    allowed = allowed_names()
     if adapter in allowed:
         return allowed
     raise InvalidOptionError(
@@ -52,3 +52,8 @@ def require_allowed(adapter: str) -> set[str]:
         option="adapter",
         adapter=adapter,
     )
+
+
+def allowed_names() -> set[str]:
+    """What the driver's environment allows beside its queries: adapters, functions, and variables as ``env:NAME``."""
+    return {name.strip() for name in os.environ.get(ADAPTERS_VARIABLE, "").split(",")} - {""}

@@ -12,6 +12,8 @@ LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
 """Options of which there is one for each column, or for each argument of the adapter."""
 BESIDE = "beside"
 """The option with which ``punctuate`` reads a stream of bounds: the time column of the rows beside it."""
+WATCH = "watch"
+"""The option with which ``punctuate`` has the bounds derived from the topic: a JSON object, arguments of KafkaWatch."""
 READ = (
     "path",
     "order",
@@ -27,6 +29,7 @@ READ = (
     "bounds",
     "view",
     BESIDE,
+    WATCH,
 )
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")
 WRITE_BATCH = (*WRITE, "producer", "complete")

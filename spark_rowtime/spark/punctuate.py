@@ -1,15 +1,18 @@
 """punctuate: the rows of a Kafka topic get the watermark of the bounds of a stream beside it."""
 
+import json
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructField, TimestampType
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.spark.options import BESIDE
+from spark_rowtime.spark.options import BESIDE, WATCH
 from spark_rowtime.types.schema import ROWTIME
 
 
-def punctuate(df: DataFrame, column: str, *, bounds: str) -> DataFrame:
+def punctuate(df: DataFrame, column: str, *, bounds: str, watch: Mapping[str, str] | None = None) -> DataFrame:
     """Gives a time column of a Kafka topic the watermark of the bounds of a rowtime stream beside it.
 
     Spark's own Kafka source reads the rows, and they stay where they are. The stream has the bounds, each with a
@@ -25,15 +28,21 @@ def punctuate(df: DataFrame, column: str, *, bounds: str) -> DataFrame:
         df: A streaming DataFrame of ``format("kafka")``, with projections and filters alone: ``select``,
             ``withColumn``, ``from_json``, ``where``. Joins, aggregations and all else come after this call.
         column: The time column of type TIMESTAMP. It must not be NULL: parse, then
-            ``.where("ts IS NOT NULL")``.
+            ``.where("ts IS NOT NULL")``. With ``watch``, rows without a time are left out, as ``window`` does.
         bounds: The path of the rowtime stream with the bounds.
+        watch: The bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra ``kafka``)
+            while the query runs, and fails with it. The stream at ``bounds`` is created if there is none. These are
+            arguments of ``KafkaWatch`` as texts, above all "lateness" and "delay". Servers, topics and security come
+            from the Kafka source, and the field with the time from the expression of ``column``; where that is not
+            known, "rowtime" names it. {}: each partition is in order. None: others send the bounds.
 
     Returns:
         The DataFrame with the same columns, of which ``column`` has the watermark.
 
     Raises:
-        InvalidOptionError: ``df`` is not streaming, or has no such column.
-        StreamNotFoundError: There is no stream at ``bounds``.
+        InvalidOptionError: ``df`` is not streaming, or has no such column; or ``watch`` is no mapping of texts. What is
+            wrong in it, Spark raises as AnalysisException, or as the error of the query when it starts.
+        StreamNotFoundError: There is no stream at ``bounds``, and no ``watch``.
 
     Example:
         ```python
@@ -42,11 +51,21 @@ def punctuate(df: DataFrame, column: str, *, bounds: str) -> DataFrame:
         rows = rt.punctuate(parsed.select("o.*").where("ts IS NOT NULL"), "ts", bounds="orders-bounds.rowtime")
         rows.groupBy(f.window("ts", "1 hour"), "shop").count()
         ```
+
+        Without any change of the producers, in the place of ``withWatermark("ts", "1 minute")``:
+
+        ```python
+        declared = {"lateness": "1 minute", "delay": "5 minutes"}
+        rows = rt.punctuate(parsed, "ts", bounds="orders-bounds.rowtime", watch=declared)
+        ```
     """
     _check(df, column)
     reader = df.sparkSession.readStream.format("rowtime").option(BESIDE, column).option("watermark", "none")
+    if watch is not None:
+        reader = reader.option(WATCH, json.dumps(_texts(watch)))
     fields = [_of_bounds(field, column) for field in df.schema]
-    rows = df.where(f.lit(True))  # Spark makes one union of two that follow each other; a filter keeps them apart
+    timed = f.lit(True) if watch is None else f.col(f"`{column}`").isNotNull()
+    rows = df.where(timed)  # Spark makes one union of two that follow each other; a filter keeps them apart
     punctuated: DataFrame = reader.load(bounds).where(f.lit(False)).select(*fields).unionAll(rows)
     return punctuated.where(f.lit(True))
 
@@ -57,6 +76,16 @@ def _of_bounds(field: StructField, column: str) -> Column:
         return f.col(ROWTIME).alias(column, metadata=field.metadata)
     kind: DataType = field.dataType
     return f.lit(None).cast(kind).alias(field.name, metadata=field.metadata)
+
+
+def _texts(watch: Mapping[str, str]) -> dict[str, str]:
+    if isinstance(watch, Mapping) and all(isinstance(part, str) for pair in watch.items() for part in pair):
+        return dict(watch)
+    raise InvalidOptionError(
+        "watch must have names and texts, such as {'lateness': '1 minute', 'delay': '5 minutes'}. (Its values are not "
+        "shown: they may be secret.)",
+        option="watch",
+    )
 
 
 def _check(df: DataFrame, column: str) -> None:

@@ -65,7 +65,7 @@ class RejectedStreamReader(AskedReader):
             "next": lambda start, *, unlimited, **_: self.next(start, unlimited=unlimited),
             "news": self._has_news,
             "latest": lambda _: self.latest(),
-            "target": lambda _: self.prepareForTriggerAvailableNow(),
+            "target": lambda _, **__: self.prepareForTriggerAvailableNow(),
             "plan": lambda _, **__: {},  # only Python can read rejections
             "ended": lambda _, **__: None,
         }

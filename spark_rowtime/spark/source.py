@@ -22,10 +22,12 @@ from spark_rowtime.kafka.cuts import CutFloors, offsets_of
 from spark_rowtime.reader.release import Release, dump_position, least_left, least_sent, load_position
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
+from spark_rowtime.spark.hosted_watch import ADAPTER as WATCHER
+from spark_rowtime.spark.hosted_watch import host_name, hosted_watch, watched
 from spark_rowtime.spark.join_needs import JoinNeeds
 from spark_rowtime.spark.late_beside import keep_late
 from spark_rowtime.spark.news import NewsOfStreams
-from spark_rowtime.spark.options import Options
+from spark_rowtime.spark.options import WATCH, Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.spark.query_report import QueryReport
 from spark_rowtime.spark.questions import AskedReader, Offset
@@ -36,6 +38,8 @@ from spark_rowtime.store.retention import is_temporary
 from spark_rowtime.stream import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
 
+_STOP_SECONDS = 0.5
+"""How long a question may wait for the end of an adapter: a query that is stopped waits for the answer."""
 SINCE = "since"
 """Key in each offset: the startingPosition of the query's first run in microseconds, if it was a time."""
 
@@ -53,7 +57,7 @@ class RowtimeStreamReader(AskedReader):
         self._path, self._release = options.path, options.release()
         self._from_latest = options.from_latest
         self._adapter_spec, self._adapter_arguments = options.get("adapter"), options.adapter_arguments
-        self._adapter_producer = options.adapter_producer
+        self._adapter_producer, self._watch = options.adapter_producer, options.get(WATCH)
         self._require = options.bounds == "require"
         self._target: int | None = None
         self._seen = 0
@@ -68,7 +72,7 @@ class RowtimeStreamReader(AskedReader):
 
     def __getstate__(self) -> dict[str, Any]:
         """The tasks get no arguments of the adapter, which may be secret."""
-        ours = {"_report": None, "_news": None, "_registration": None, "_joins": None}
+        ours = {"_report": None, "_news": None, "_registration": None, "_joins": None, "_watch": None}
         return {**self.__dict__, "_adapter_arguments": {}, **ours}
 
     @cached_property
@@ -90,7 +94,7 @@ class RowtimeStreamReader(AskedReader):
             "next": self._next,
             "news": self._has_news,
             "latest": lambda _: self.latest(),
-            "target": lambda _: self.prepareForTriggerAvailableNow(),
+            "target": self._reach_target,
             "plan": self._plan,
             "leastSent": self._least_sent,
             "floorAt": self._floor_at,
@@ -99,9 +103,15 @@ class RowtimeStreamReader(AskedReader):
             "ended": self._ended,
         }
 
-    def _next(self, start: Offset, *, unlimited: bool, reader: str, account: str | None) -> Offset:
-        """The end of the next batch. ``account`` is what the query tells about its last batch, where that is new."""
+    def _next(
+        self, start: Offset, *, unlimited: bool, reader: str, account: str | None, topic: Mapping[str, Any] | None
+    ) -> Offset:
+        """The end of the next batch. ``account`` is what the query tells about its last batch, where that is new.
+
+        ``topic`` is what the extension knows of topics from which the bounds of this stream are derived.
+        """
         self._load(start)
+        self._host_watch(reader, topic, until_end=False)
         if account is not None:
             self._reporting().running(account)
         self.register(reader, start)
@@ -139,6 +149,15 @@ class RowtimeStreamReader(AskedReader):
     def prepareForTriggerAvailableNow(self) -> None:
         """The query reads exactly what is committed now."""
         self._target = self._store.head().seq
+
+    def _reach_target(self, _: Offset, *, reader: str, topic: Mapping[str, Any] | None) -> bool:
+        """The query reads exactly what is committed now. False: a watch has not reached the end of its topics yet."""
+        self._host_watch(reader, topic, until_end=True)
+        self._tend_adapter()
+        if topic is not None and self._adapter is not None and not self._adapter.ended(_STOP_SECONDS):
+            return False
+        self.prepareForTriggerAvailableNow()
+        return True
 
     def _plan(self, start: Offset, *, end: Offset, parallelism: int) -> dict[str, Any]:
         """Which trains the batch between two offsets reads, for tasks in Java."""
@@ -236,6 +255,12 @@ class RowtimeStreamReader(AskedReader):
             self._report = QueryReport(self._store)
         return self._report
 
+    def _host_watch(self, reader: str, topic: Mapping[str, Any] | None, *, until_end: bool) -> None:
+        """The bounds come from these topics: the adapter is a watch of them, one for each query."""
+        if topic is not None and self._watch is not None and self._adapter_spec is None:
+            self._adapter_arguments = hosted_watch(self._watch, topic, until_end=until_end)
+            self._adapter_spec, self._adapter_producer = WATCHER, host_name(reader)
+
     def _tend_adapter(self) -> None:
         if self._adapter_spec is None:
             return
@@ -271,6 +296,7 @@ class RowtimeStreamReader(AskedReader):
             "clockHeldBy": self._clock_held_by(now),
             "rowsHeldBack": self._held_back.rows(self._store, latest),
             "rowsRejected": now.rejected,
+            **({} if self._watch is None else watched(self._store.snapshot().producers.values())),
         }
 
     def _clock_held_by(self, now: Summary) -> str:

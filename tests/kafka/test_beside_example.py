@@ -1,4 +1,4 @@
-"""The example with bounds beside a topic runs as it stands, and prints what it says that it prints."""
+"""The examples with bounds beside a topic run as they stand, and print what they say that they print."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,3 +10,7 @@ __all__ = ["printed"]
 
 def test_13_beside_kafka(kafka: Any, spark_kafka_jars: str, printed: Callable[..., str]) -> None:
     assert printed("13_beside_kafka.py", kafka.bootstrap, spark_kafka_jars) == promised("13_beside_kafka.py")
+
+
+def test_17_one_line(kafka: Any, spark_kafka_jars: str, printed: Callable[..., str]) -> None:
+    assert printed("17_one_line.py", kafka.bootstrap, spark_kafka_jars) == promised("17_one_line.py")

@@ -5,11 +5,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql.functions import col, from_json, window
 
+import spark_rowtime as rt
 from tests.documents.blocks import ROOT
-from tests.kafka.test_bounds_beside import client
 from tests.spark.observed_query import Observed
+from tests.sparksession import wait_for
 from tests.streams import clock_of
 
 CHANGES = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -23,17 +25,16 @@ def changed(block: str, names: dict[str, str]) -> str:
     return program
 
 
-def test_an_hour_closes_by_the_bound_of_the_producer(spark: Any, kafka: Any, tmp_path: Path) -> None:
-    feed, query = CHANGES.findall((ROOT / "README.md").read_text())
-    own = {"orders": kafka.topic(), "orders-bounds.rowtime": str(tmp_path / "bounds.rowtime")}
-    value = b'{"ts": "2026-01-05T09:58:00Z", "shop": "Berlin"}'
-    sent: dict[str, Any] = {"producer": client(kafka), "value": value, "key": "Berlin"}
-    exec(changed(feed, own), sent)
+@pytest.mark.parametrize("page", ["README.md", "docs/kafka.md"])
+def test_an_hour_closes_by_one_changed_line(spark: Any, kafka: Any, tmp_path: Path, page: str) -> None:
+    """Partitions 1 and 2 have no message, and none comes after that hour."""
+    [change] = CHANGES.findall((ROOT / page).read_text())
+    topic = kafka.topic()
+    kafka.send(topic, [{"value": b'{"ts": "2026-01-05T09:58:00Z", "shop": "Berlin"}', "partition": 0}])
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap)
-    topic = reader.option("subscribe", own["orders"]).option("startingOffsets", "earliest").load()
-    read = {**sent, "topic": topic, "from_json": from_json, "col": col, "window": window}
-    exec(changed(query, own), read)
+    read = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
+    job = {"rt": rt, "topic": read, "from_json": from_json, "col": col, "window": window}
+    exec(changed(change, {"orders-bounds.rowtime": str(tmp_path / "bounds.rowtime")}), job)
     hour = tuple(clock_of(datetime(2026, 1, 5, end)) for end in (9, 10))
-    with Observed(read["hourly"], tmp_path) as hours:
-        assert hours.step() == [(hour, "Berlin", 1)]
-    sent["orders"].close()
+    with Observed(job["hourly"], tmp_path) as hours:
+        wait_for(lambda: [row for rows in hours.batches.copy().values() for row in rows] == [(hour, "Berlin", 1)], "it")

@@ -85,7 +85,7 @@ final class BesideUnion {
   private LogicalPlan over(LogicalPlan branch, StreamingRelationV2 topic) {
     String id = UUID.randomUUID().toString();
     List<Attribute> hidden = hidden(topic);
-    LogicalPlan marked = marked(branch, id);
+    LogicalPlan marked = marked(branch, id, topic);
     List<NamedExpression> columns = new ArrayList<>(Scala.list(marked.output()));
     hidden.forEach(a -> columns.add(none(a)));
     List<NamedExpression> all = new ArrayList<>(Scala.list(rows.output()));
@@ -130,14 +130,19 @@ final class BesideUnion {
         Option.empty(), Scala.seq(List.of()));
   }
 
-  /** The branch of the bounds, whose relation has the id. */
-  private LogicalPlan marked(LogicalPlan branch, String id) {
-    return branch.transformUp(Scala.rewriting(node -> node == bounds || node.fastEquals(bounds) ? withId(id) : node));
+  /** The branch of the bounds, whose relation has the id and, if its bounds are derived, says from which topic. */
+  private LogicalPlan marked(LogicalPlan branch, String id, StreamingRelationV2 topic) {
+    StreamingRelationV2 relation = withId(id, topic);
+    return branch.transformUp(Scala.rewriting(node -> node == bounds || node.fastEquals(bounds) ? relation : node));
   }
 
-  private StreamingRelationV2 withId(String id) {
+  private StreamingRelationV2 withId(String id, StreamingRelationV2 topic) {
     Map<String, String> options = new HashMap<>(bounds.extraOptions().asCaseSensitiveMap());
     options.put(RowtimeStream.BESIDE_ID, id);
+    if (options.containsKey(WatchedTopic.OPTION)) {
+      Attribute time = Scala.list(rows.output()).get(place(bounds.extraOptions().get(Beside.OPTION)));
+      options.put(RowtimeStream.WATCHED, new WatchedTopic(rows, topic).described(time));
+    }
     return Scala.copy(bounds, CaseInsensitiveStringMap.class, new CaseInsensitiveStringMap(options));
   }
 

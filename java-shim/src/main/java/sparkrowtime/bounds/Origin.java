@@ -56,7 +56,8 @@ public final class Origin {
         || node instanceof Join join && join.left().isStreaming() && join.right().isStreaming();
   }
 
-  private static Alias alias(Attribute column, LogicalPlan plan) {
+  /** Where the plan defines the column; null if it is a source's, or is produced by an operator. */
+  public static Alias alias(Attribute column, LogicalPlan plan) {
     List<LogicalPlan> nodes = Scala.list(plan.collect(Scala.only(LogicalPlan.class)));
     return (Alias)
         nodes.stream()

@@ -25,16 +25,19 @@ public final class Questions {
   private final Offset anywhere;
   private final MicroBatchStream stream;
   private final String reader;
+  private final JsonNode topic;
   private final Map<String, Long> answers = new HashMap<>();
 
   /**
    * @param reader the source's part of the checkpoint, which names this reader in the stream's retention
+   * @param topic the topics from which the bounds of the stream are derived, as a text of JSON; null if they are not
    */
-  public Questions(MicroBatchStream stream, String reader) {
+  public Questions(MicroBatchStream stream, String reader, String topic) {
     this.stream = stream;
     this.planner = new Planner(stream);
     this.anywhere = stream.deserializeOffset("{}");
     this.reader = reader;
+    this.topic = topic == null ? null : parse(topic);
   }
 
   /** By what Spark knows the source in the checkpoint: its number, or its name. */
@@ -50,7 +53,7 @@ public final class Questions {
    */
   public Offset next(Offset start, boolean unlimited, String account) {
     ObjectNode question = Planner.question("next");
-    question.put("unlimited", unlimited).put("reader", reader).put("account", account);
+    question.put("unlimited", unlimited).put("reader", reader).put("account", account).set("topic", topic);
     return stream.deserializeOffset(planner.ask(start, question));
   }
 
@@ -77,9 +80,14 @@ public final class Questions {
     return texts;
   }
 
-  /** With Trigger.AvailableNow: the query reads what is there now. */
-  public void target() {
-    planner.ask(anywhere, Planner.question("target"));
+  /**
+   * With Trigger.AvailableNow: the query reads what is there now. False: not all of that is there yet, so this is to be
+   * asked again.
+   */
+  public boolean target() {
+    ObjectNode question = Planner.question("target").put("reader", reader);
+    question.set("topic", topic);
+    return parse(planner.ask(anywhere, question)).asBoolean(true);
   }
 
   /** Which trains a batch reads, as a text of JSON; an object without keys if only Python can read them. */

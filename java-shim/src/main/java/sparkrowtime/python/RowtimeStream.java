@@ -9,6 +9,9 @@ public abstract class RowtimeStream implements MicroBatchStream {
   /** The option that {@link sparkrowtime.analysis.BesideUnion} adds: the id of this use of a stream of bounds. */
   public static final String BESIDE_ID = "besideId";
 
+  /** The option that it adds where bounds are derived from the topics: what the Python side has to know of these. */
+  public static final String WATCHED = "watched";
+
   private final Questions questions;
   private final Map<String, String> described;
   private final boolean punctuates;

@@ -1,5 +1,7 @@
 package sparkrowtime.source;
 
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -60,7 +62,7 @@ final class BoundedStream extends RowtimeStream
    */
   static BoundedStream over(
       MicroBatchStream stream, StructType schema, CaseInsensitiveStringMap options, String location) {
-    return new BoundedStream(stream, new Questions(stream, location), schema, options);
+    return new BoundedStream(stream, new Questions(stream, location, options.get(WATCHED)), schema, options);
   }
 
   @Override
@@ -69,9 +71,14 @@ final class BoundedStream extends RowtimeStream
     ShimMismatch.guarded(() -> BoundedQuery.running().install());
   }
 
+  /** Spark asks the sources in the order of the plan, so the ends of topics beside this stream are taken after this. */
   @Override
   public void prepareForTriggerAvailableNow() {
-    questions().target();
+    while (!questions().target()) {
+      if (Thread.currentThread().isInterrupted()) {
+        throw new UncheckedIOException(new InterruptedIOException("The query is stopped."));
+      }
+    }
   }
 
   @Override
