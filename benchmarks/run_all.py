@@ -26,6 +26,7 @@ PROGRAMS = (
     "drain_rate",
     "kafka_out",
     "kafka_in",
+    "kafka_watch",
     "kafka_beside",
     "growth",
     "page",

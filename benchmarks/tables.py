@@ -29,6 +29,8 @@ CPU = ", by CPU time"
 TOPIC, TOPIC_ALONE = "drain into a topic of Kafka", "transactional producer alone"
 KAFKA_IN = ("a topic into a stream, one process", "a topic into a stream, two processes")
 BARE_CONSUMER = "bare Kafka consumer that decodes the same"
+KAFKA_WATCH, READING_CONSUMER = "a topic watched", "bare Kafka consumer that reads the same times"
+WATCH_CORE = "core of a watch by append-time, 10,000 messages a second"
 RECORD = "withWatermark, heartbeat record"
 BESIDE, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
 PAGE = (
@@ -72,6 +74,8 @@ LINES = (
     *(Line(f"{what}{by}", base, "0.8", "") for by in ("", CPU) for what, base in DRAINS.items()),
     Line(TOPIC, TOPIC_ALONE, "0.7", ""),
     *(Line(what, BARE_CONSUMER, "0.5", "") for what in KAFKA_IN),
+    Line(KAFKA_WATCH, READING_CONSUMER, "1.2", ""),
+    Line(WATCH_CORE, None, "1 %", ""),
     Line("bound to result over Kafka", RECORD, "0.5", ""),
     Line("rows per second over Kafka", RECORD, "0.95", ""),
     *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),

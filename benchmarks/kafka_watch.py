@@ -1,0 +1,121 @@
+"""CPU seconds of a watch that derives bounds from a topic, by those of a consumer that reads the same times.
+
+The CPU is that of the whole process, whatever else the machine does. With ``append-time`` no message is read: it is the
+part of a core that a watch takes beside 10,000 messages a second.
+"""
+
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kafka_in import EMPTY_POLLS, PARTITIONS, fill
+from tables import KAFKA_WATCH, READING_CONSUMER, WATCH_CORE
+
+import spark_rowtime as rt
+from harness import figure, folder, report
+from spark_rowtime.kafka import KafkaWatch
+from spark_rowtime.kafka.watch import create_watched
+
+sys.path.append(str(Path(__file__).parent.parent))
+from tests.kafka.broker import KafkaBroker
+from tests.kafka.jars import broker_jars
+
+ROWS, TURNS, A_SECOND, SECONDS = 1_000_000, 5, 10_000, 20
+
+
+def consume(servers: str, topic: str, group: str) -> None:
+    """A bare consumer that reads the time of each message."""
+    from confluent_kafka import Consumer  # noqa: PLC0415
+
+    options = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**options, "enable.auto.commit": False, "partition.assignment.strategy": "cooperative-sticky"})
+    consumer.subscribe([topic])
+    largest, quiet = None, 0
+    while largest is None or quiet < EMPTY_POLLS:
+        found = consumer.consume(20_000, 0.05)
+        for message in found:
+            at = datetime.fromisoformat(json.loads(message.value())["rowtime"])
+            largest = at if largest is None or at > largest else largest
+        quiet = 0 if found else quiet + 1
+    consumer.close()
+
+
+def watch(servers: str, topic: str, path: str) -> None:
+    """KafkaWatch, which ends at the end of its partitions."""
+    arguments = {"servers": servers, "topics": topic, "untilEnd": True, "lateness": "1 minute"}
+    rt.runAdapter(KafkaWatch, path, arguments=arguments, producer="watch")
+
+
+def watch_ends(servers: str, topic: str, path: str) -> None:
+    """KafkaWatch by the time of appending, until the process is ended; its CPU is looked at meanwhile."""
+    arguments = {"servers": servers, "topics": topic, "bounds": "append-time", "delay": "1 minute"}
+    rt.runAdapter(KafkaWatch, path, arguments=arguments, producer="watch")
+
+
+def timed(work: Callable[..., None], result: Any, *arguments: str) -> None:
+    began = time.process_time()
+    work(*arguments)
+    result.put(time.process_time() - began)
+
+
+def cpu(work: Callable[..., None], *arguments: str) -> float:
+    """CPU seconds of the work in a process of its own, without its start."""
+    context = multiprocessing.get_context("spawn")
+    result = context.Queue()
+    process = context.Process(target=timed, args=(work, result, *arguments))
+    process.start()
+    found: float = result.get()
+    process.join()
+    return found
+
+
+def used(pid: int) -> float:
+    """The CPU seconds that a process has used so far."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / 100
+
+
+def core_beside(broker: KafkaBroker, path: str, seconds: int) -> float:
+    """The part of a core, in percent, that a watch takes while messages come."""
+    topic = broker.topic(partitions=PARTITIONS)
+    create_watched(path)
+    process = multiprocessing.get_context("spawn").Process(target=watch_ends, args=(broker.bootstrap, topic, path))
+    process.start()
+    assert process.pid is not None
+    while rt.describeStream(path).bound is None:
+        time.sleep(0.1)
+    began, before = time.monotonic(), used(process.pid)
+    for second in range(seconds):
+        broker.send(topic, [{"value": b"{}", "partition": n % PARTITIONS} for n in range(A_SECOND)])
+        time.sleep(max(0.0, began + second + 1 - time.monotonic()))
+    part = 100 * (used(process.pid) - before) / (time.monotonic() - began)
+    process.terminate()
+    process.join()
+    return part
+
+
+def main(rows: int, turns: int, seconds: int) -> None:
+    broker = KafkaBroker(broker_jars())
+    try:
+        topic = broker.topic(partitions=PARTITIONS)
+        fill(broker, topic, rows)
+        ours, bare = [], []
+        for turn in range(turns):
+            bare.append(cpu(consume, broker.bootstrap, topic, f"bare-{turn}"))
+            with folder() as root:
+                create_watched(str(root / "s"))
+                ours.append(cpu(watch, broker.bootstrap, topic, str(root / "s")))
+        report(KAFKA_WATCH, ours, bare, "CPU s", READING_CONSUMER)
+        with folder() as root:
+            figure(WATCH_CORE, [core_beside(broker, str(root / f"s{turn}"), seconds) for turn in range(turns)], "%")
+    finally:
+        broker.remove()
+
+
+if __name__ == "__main__":
+    main(*([int(argument) for argument in sys.argv[1:]] or (ROWS, TURNS, SECONDS)))
