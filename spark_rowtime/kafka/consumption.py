@@ -1,6 +1,7 @@
 """Consumption: reads the partitions that Kafka assigns to this host, and hands them over when Kafka takes them."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from operator import methodcaller
@@ -115,18 +116,20 @@ class Consumption:
         self._consumer.subscribe(list(self._known), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose)
 
     def _step(self) -> None:
-        batches: dict[Part, list[Any]] = {}
-        checked = set[Part]()
+        batches: defaultdict[Part, list[Any]] = defaultdict(list)
+        checked, part = set[Part](), Part("", -1)
         for message in self._consumer.consume(BATCH_MESSAGES, self._poll_seconds):
-            part = Part(message.topic(), message.partition())
-            if part in self._unchecked and self._is_read(message):
+            if message.partition() != part.number or message.topic() != part.topic:  # most are of the last one's
+                part = Part(message.topic(), message.partition())
+            if self._unchecked and part in self._unchecked and self._is_read(message):
                 self._check(part)
                 checked.add(part)
-            if part in checked:  # it comes again
+            if checked and part in checked:  # it comes again
                 continue
-            self._checking.discard(part)
+            if self._checking:
+                self._checking.discard(part)
             if message.error() is None:
-                batches.setdefault(part, []).append(message)
+                batches[part].append(message)
             else:
                 self._take(part, batches.get(part, []))  # what came before the error is there, whatever it says
                 self._event(part, message)
@@ -249,7 +252,13 @@ class Consumption:
             return False
         if not self._feeds:  # other hosts have all partitions
             return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
-        return all(f.at_end or f.next >= self._ends.get(p, 0) for p, f in self._feeds.items())
+        return all(self._has_all(feed, self._ends.get(part, 0)) for part, feed in self._feeds.items())
+
+    def _has_all(self, feed: PartitionReader, end: int) -> bool:
+        """Whether a partition was read up to ``end``, and it is known whether it is quiet there, where that counts."""
+        if not self._quiet.promises:
+            return feed.at_end or feed.next >= end
+        return self._quiet.has_answered(feed, end) if feed.at_end else feed.next > end
 
     def _assign(self, _: Any, partitions: list[Any]) -> None:
         """Kafka's client calls it, within ``consume``. What it raises there would be lost."""

@@ -29,10 +29,14 @@ class Ends(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """A question for the ends of partitions. ``clock``: when it was asked; what is appended later has a later time."""
+    """A question for the ends of partitions. ``clock``: when it was asked; what is appended later has a later time.
+
+    ``positions``: those of the partitions at that time.
+    """
 
     clock: int
     answer: Inquiry[Ends]
+    positions: dict[Part, int]
 
 
 class QuietPartitions:
@@ -59,6 +63,8 @@ class QuietPartitions:
         self._clock = BrokerClock()
         self._looked = 0.0
         self._look: _Look | None = None
+        self._answered: dict[Part, int] = {}
+        """The position of each partition when the last question that was answered was asked."""
         self._waits: dict[PartitionReader, tuple[int, float]] = {}
         """Of partitions that do not go on although there is more: their positions, and since when."""
 
@@ -70,14 +76,25 @@ class QuietPartitions:
         now, ended = time.monotonic(), {feed.part: feed for feed in feeds if feed.may_be_quiet}
         if self._look is None and now - self._looked >= LOOK_SECONDS and ended:
             self._looked = now
-            self._look = _Look(wall_clock(), self._ask(partial(self._ends, list(ended))))
+            positions = {part: feed.position for part, feed in ended.items()}
+            self._look = _Look(wall_clock(), self._ask(partial(self._ends, list(ended))), positions)
         if self._look is not None and self._look.answer.done:
             look, self._look = self._look, None
             (ends, newest), answered = look.answer.result, wall_clock()
+            self._answered |= look.positions
             for feed in sorted((ended[part] for part in ended if part in ends), key=_bound, reverse=True):
                 part, end = feed.part, ends[feed.part]
                 clock = self._clock.at(part, end, newest.get(part), look.clock, answered)
                 self._see(feed, end, now, clock, guarded)
+
+    @property
+    def promises(self) -> bool:
+        """Whether a quiet partition promises something."""
+        return self._delay is not None
+
+    def has_answered(self, feed: PartitionReader, end: int) -> bool:
+        """Whether the brokers have said what there was behind a partition that had been read up to ``end``."""
+        return self._answered.get(feed.part, -1) >= end
 
     def _ends(self, parts: list[Part]) -> Ends:
         ends = self._topics.known_ends(parts)

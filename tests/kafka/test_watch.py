@@ -74,6 +74,15 @@ def test_a_partition_where_nothing_comes_goes_on_by_its_delay(kafka: Any, tmp_pa
     assert floor_at(path, topic, 1, 0, 0) is None, "the message of the transaction is still to come"
 
 
+def test_a_watch_that_ends_has_what_the_delay_promises(kafka: Any, tmp_path: Path) -> None:
+    """Of a partition that was read to its end, and of one that has never had a message."""
+    topic, path = kafka.topic(partitions=2), tmp_path / "bounds"
+    kafka.send(topic, [message(0, 100)])
+    began = datetime.now(UTC)
+    watch(kafka, path, topic, delay="1 hour")
+    assert past(str(path), began - timedelta(hours=1)) == {f"{topic}-0", f"{topic}-1"}
+
+
 def test_append_time_reads_no_message(kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The messages are none that could be read."""
     topic, path = kafka.topic(partitions=2), tmp_path / "bounds"
