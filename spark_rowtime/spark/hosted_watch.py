@@ -1,7 +1,8 @@
 """The watch that the driver of a query hosts: ``punctuate(watch={...})``.
 
 Anyone who may write SQL may write these options, too. The class is fixed; servers, topics and security come from
-Spark's Kafka source in the same query, all else from a closed list. So no adapter has to be allowed for it.
+Spark's Kafka source in the same query, all else from a closed list. So no adapter has to be allowed for it, unless a
+schema registry is named, which is another server.
 """
 
 import hashlib
@@ -12,11 +13,12 @@ from typing import Any
 
 from spark_rowtime.adapter.arguments import from_texts
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.avro import REGISTRY
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.client import library
 from spark_rowtime.kafka.spark_source import watch_arguments
 from spark_rowtime.kafka.watch import KafkaWatch, create_watched
-from spark_rowtime.spark.hosted_adapter import allowed_names
+from spark_rowtime.spark.hosted_adapter import allowed_names, require_allowed
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.timestamps import show_micros
 
@@ -50,6 +52,8 @@ def watch_options(text: str) -> dict[str, str]:
 def ensure_watched(path: str, text: str) -> None:
     """Creates a stream of bounds at ``path``, if there is none; checks what the user has said first."""
     given = watch_options(text)
+    if any(name.startswith(REGISTRY) for name in given):
+        require_allowed(ADAPTER)
     library()
     _made({"servers": "-", "topics": "-", **given})
     create_watched(path)

@@ -1,6 +1,7 @@
 """A Spark driver that a test kills: it counts the rows of a topic by the bounds beside it, into a stream.
 
-``python -m tests.kafka.beside_driver FOLDER BROKER TOPIC [end]``; with ``end`` it ends when all data is processed.
+``python -m tests.kafka.beside_driver FOLDER BROKER TOPIC [end] [watch]``; with ``end`` it ends when all is processed,
+with ``watch`` it derives the bounds itself.
 """
 
 import sys
@@ -17,13 +18,17 @@ PER_BATCH = "30"
 """Small batches: there are many moments to kill it."""
 
 
-def main(folder: Path, broker: str, topic: str, end: bool) -> None:
+WATCH = {"lateness": "5 minutes", "every": "0 seconds", "kafka.session.timeout.ms": "6000"}
+
+
+def main(folder: Path, broker: str, topic: str, *, end: bool, watch: bool) -> None:
     spark = make_session(**SETTINGS, **{"spark.jars": spark_jars()})
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", topic)
     read = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", PER_BATCH).load()
     value = f.from_json(f.col("value").cast("string"), "ts TIMESTAMP, k STRING")
     rows = read.select(value.alias("o")).select("o.*").where("ts IS NOT NULL")
-    windows = rt.punctuate(rows, "ts", bounds=str(folder / "bounds.rowtime")).groupBy(f.window("ts", "10 minutes"), "k")
+    punctuated = rt.punctuate(rows, "ts", bounds=str(folder / "bounds.rowtime"), watch=WATCH if watch else None)
+    windows = punctuated.groupBy(f.window("ts", "10 minutes"), "k")
     counts = windows.count().select(f.col("window.end").alias("rowtime"), "k", "count")
     sink = counts.writeStream.format("rowtime").option("checkpointLocation", str(folder / "checkpoint"))
     query = (sink.trigger(availableNow=True) if end else sink).start(str(folder / "counts.rowtime"))
@@ -32,4 +37,4 @@ def main(folder: Path, broker: str, topic: str, end: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:] == ["end"])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], end="end" in sys.argv[4:], watch="watch" in sys.argv[4:])

@@ -69,11 +69,11 @@ def driver(beside: Beside, folder: Path, *how: str) -> subprocess.Popen[bytes]:
         )
 
 
-def killed(beside: Beside, folder: Path, dice: random.Random) -> None:
+def killed(beside: Beside, folder: Path, dice: random.Random, *how: str) -> None:
     """Runs a driver, and kills it with its JVM and its Python processes a few batches later, somewhere in a batch."""
     measure = dice.choice(MEASURES)
     wanted = measure(folder) + dice.randint(1, 3)
-    process = driver(beside, folder)
+    process = driver(beside, folder, *how)
     try:
         wait_for(lambda: measure(folder) >= wanted or process.poll() is not None, "batches", 240)
         assert process.poll() is None, (folder / "driver.log").read_text()[-5000:]
@@ -108,3 +108,44 @@ def test_each_row_of_a_topic_counts_once_or_is_rejected_once(
     there = Counter({(clock_of(row["rowtime"]), row["k"]): row["count"] for row in found})
     line.account(there.elements(), counted.elements(), [*counted.elements()])
     assert len(found) == len(counted), "none is output twice"
+
+
+def drift(beside: Beside, dice: random.Random, rounds: range) -> dict[tuple[int, int], tuple[str, str]]:
+    """Sends ten minutes a round into each partition, a tenth of the rows later than the watch allows."""
+    sent = {}
+    for number in rounds:
+        for partition in (0, 1, 2):
+            first = beside.ends[beside.topics[0]][partition]
+            minutes = [number * 10 + place // 2 - 15 * (dice.random() < 0.1) + 20 for place in range(20)]
+            rows = [(clock(minute), dice.choice("ab")) for minute in minutes]
+            beside.put(partition, *rows)
+            sent |= {(partition, first + place): row for place, row in enumerate(rows)}
+    return sent
+
+
+@pytest.mark.long
+def test_a_driver_that_derives_the_bounds_is_killed(kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    """Its watch dies with it. The next one goes on; no row is lost or counted twice, and no window opens again."""
+    line = tally("kill -9 of a Spark driver that hosts a watch")
+    dice = random.Random(int(os.environ.get("ROWTIME_SEED", "1")))
+    beside, sent, rounds = Beside(None, kafka, tmp_path), {}, 4
+    for kill in range(how_many(1)):
+        sent |= drift(beside, dice, range(kill * rounds, (kill + 1) * rounds))
+        killed(beside, tmp_path, dice, "watch")
+        line.fault()
+    sent |= drift(beside, dice, range(how_many(1) * rounds, (how_many(1) + 1) * rounds))
+    assert driver(beside, tmp_path, "watch", "end").wait(240) == 0, (tmp_path / "driver.log").read_text()[-5000:]
+    rejected = {(partition, offset): (time, key) for partition, offset, time, key, _ in beside.rejected}
+    assert len(rejected) == len(beside.rejected), "none is kept twice"
+    assert 0 < len(rejected) < len(sent) / 5
+    assert rejected.items() <= sent.items()
+    with rt.openReader(str(tmp_path / "counts.rowtime")) as reader:
+        found = [row for train in reader for row in train.rows.to_pylist()]
+    last = rt.describeStream(beside.bounds).bound.time.replace(tzinfo=None)
+    counted = Counter((end_of(time), key) for place, (time, key) in sent.items() if place not in rejected)
+    closed = Counter(
+        {(end, key): n for (end, key), n in counted.items() if datetime.fromisoformat(at(end)[:-1]) <= last}
+    )
+    there = Counter({(clock_of(row["rowtime"]), row["k"]): row["count"] for row in found})
+    line.account(there.elements(), closed.elements(), [*closed.elements()])
+    assert len(found) == len(closed) > 6, "none is output twice"

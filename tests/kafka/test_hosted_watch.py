@@ -198,6 +198,7 @@ def test_a_watch_that_cannot_be_is_refused(job: Job, tmp_path: Path) -> None:
         ({"bounds": "os:system"}, "names the function 'os:system'"),
         ({"kafka.ssl.ca.location": "/etc/shadow"}, "cannot be given beside a query"),
         ({"kafka.sasl.password": "{env:HOME}"}, "add 'env:HOME'"),
+        ({"decoder": "avro", "registry.url": "http://evil"}, "is not allowed to run beside"),
     ):
         with pytest.raises(Exception, match=r"InvalidOptionError|UnknownOptionError") as error:
             job.hours(**watch)
