@@ -87,6 +87,11 @@ class _Chain:
         stretches = [cut, *(u.cuts for u in counting if u.cuts < bisect_right(self.seqs, seq))]
         return min(max([self.holds[at], *(u.floor for u in counting if u.cuts > at)]) for at in stretches)
 
+    def passed(self, seq: int, offsets: Offsets) -> int:
+        """Returns the event up to which, at most ``seq``, ``offsets`` have reached all cuts."""
+        cut = self.first_unreached(seq, offsets)
+        return seq if cut is None else self.seqs[cut] - 1
+
     def missing(self, cut: int, offsets: Offsets) -> TopicCut:
         """Returns the part of ``cut`` that ``offsets`` have not reached."""
         found: dict[str, dict[int, int]] = {}
@@ -114,6 +119,10 @@ class CutHolds:
         self.last = 0
         """The last event whose cut was added."""
 
+    def misses(self, logged: LoggedCut) -> bool:
+        """Whether a cut stands in the place of cuts of which these have some, and not all."""
+        return logged.cut is not None and logged.cut.folded and logged.producer in self._chains
+
     def add(self, logged: LoggedCut) -> None:
         """Adds the next cut. Raises KafkaTopicError if a topic has another id than in an earlier cut."""
         if logged.cut is not None:
@@ -121,6 +130,13 @@ class CutHolds:
             self.ids.update(logged.cut.ids)
         self._chains.setdefault(logged.producer, _Chain()).add(logged)
         self.last = logged.seq
+
+    def passed(self, seq: int, offsets: Offsets) -> int:
+        """Returns the event up to which, at most ``seq``, ``offsets`` have reached the cuts of all producers."""
+        return min((chain.passed(seq, offsets) for chain in self._chains.values()), default=seq)
+
+    def __len__(self) -> int:
+        return sum(len(chain.seqs) for chain in self._chains.values())
 
     def weakest(self, seq: int, offsets: Offsets) -> Hold | None:
         """Returns the producer that holds the bound furthest back at ``offsets``, by its cuts up to the event ``seq``.

@@ -22,7 +22,7 @@ class TopicCut:
 
     ``ids`` has the ids of topics, as far as they are known: a topic that is deleted and created again has another id.
     ``whole``: the cut names every partition that an earlier cut of its producer has named. Otherwise it adds to them:
-    a partition that it does not name stays where it was.
+    a partition that it does not name stays where it was. ``folded``: it stands in the place of earlier cuts, too.
 
     Laws, each a property test of the same name in tests/unit/test_topic_cut.py:
 
@@ -34,6 +34,7 @@ class TopicCut:
     offsets: Offsets
     ids: Mapping[str, str] = field(default_factory=dict)
     whole: bool = True
+    folded: bool = False
 
     def reached(self, offsets: Offsets) -> bool:
         """Returns whether ``offsets`` are at or beyond the cut in every partition that it names."""
@@ -70,13 +71,19 @@ class TopicCut:
     def text(self) -> str:
         """The cut as JSON, in the form of Spark's offsets, with the ids of topics beside them."""
         ids = {"topicIds": dict(self.ids)} if self.ids else {}
-        return json.dumps({"offsets": self.offsets, **ids, **({} if self.whole else {"whole": False})}, sort_keys=True)
+        marks = {**({} if self.whole else {"whole": False}), **({"folded": True} if self.folded else {})}
+        return json.dumps({"offsets": self.offsets, **ids, **marks}, sort_keys=True)
 
     @classmethod
     def of_text(cls, text: str) -> "TopicCut":
         """Reads what ``text`` gave."""
         found = json.loads(text)
-        return cls(offsets_of(found["offsets"]), found.get("topicIds", {}), found.get("whole", True))
+        return cls(
+            offsets_of(found["offsets"]),
+            found.get("topicIds", {}),
+            found.get("whole", True),
+            found.get("folded", False),
+        )
 
     def __str__(self) -> str:
         return ", ".join(f"{t}[{p}] at {end}" for t, ends in self.offsets.items() for p, end in sorted(ends.items()))

@@ -6,6 +6,7 @@ from typing import Any
 from spark_rowtime.bounds.bound import weaker
 from spark_rowtime.bounds.cut_holds import CutHolds, Hold
 from spark_rowtime.bounds.topic_cut import Offsets, offsets_of, require_same_topics
+from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.base import Position, Store
 
 __all__ = ["CutFloors", "Hold", "Offsets", "offsets_of"]
@@ -24,6 +25,7 @@ class CutFloors:
 
     - *function*: the result follows from the log up to the position and the offsets, however the log was read.
     - *weakest*: it is what a scan of all events gives.
+    - *folded*: where retention has folded cuts that ``offsets`` have not reached, it is not above that.
     - *monotone*: at a later position, or at larger offsets, it is never lower.
     - *reached*: where all cuts are reached, it is the stream's own bound.
 
@@ -52,7 +54,8 @@ class CutFloors:
                 missing is read up to 0.
 
         Raises:
-            DataLostError: The stream does not have the log at that position any more.
+            DataLostError: The stream does not have the log at that position any more, or it has folded cuts that this
+                object has read in part.
             KafkaTopicError: Cuts name two topics of the same name.
         """
         seq = _seq(position)
@@ -69,12 +72,43 @@ class CutFloors:
         self._catch_up(seq)
         return self._holds.weakest(seq, offsets)
 
+    def passedAt(self, position: int | Position, offsets: Offsets) -> int:
+        """Returns the event up to which, at most ``position``, ``offsets`` have reached all cuts.
+
+        Whoever reads on from there needs no cut up to that event.
+        """
+        seq = _seq(position)
+        self._catch_up(seq)
+        return self._holds.passed(seq, offsets)
+
+    def __len__(self) -> int:
+        """The number of cuts in memory."""
+        return len(self._holds)
+
     def _catch_up(self, seq: int) -> None:
-        if seq > self._read:
+        """Reads the cuts up to ``seq``. Cuts that are folded while they are read for the first time are read again."""
+        while seq > self._read:
+            first = self._read == 0
             for logged in self._store.cuts(self._read, seq):
+                if self._holds.misses(logged):
+                    if not first:
+                        raise _folded(self._store.path, self._read)
+                    self._holds, self._read = CutHolds(), 0
+                    break
                 self._holds.add(logged)
                 self._read = logged.seq
-            self._read = seq
+            else:
+                self._read = seq
+
+
+def _folded(path: str, read: int) -> DataLostError:
+    return DataLostError(
+        f"Cuts in {path} behind event {read} were folded before this query has read them: it is not registered, since "
+        "its checkpoint is a temporary one or its user may not write, and registered queries have passed them. "
+        "Start the query again; with a checkpointLocation, and the right to register, it is waited for.",
+        path=path,
+        asked=read,
+    )
 
 
 def _seq(position: Any) -> int:

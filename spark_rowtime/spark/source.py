@@ -27,7 +27,7 @@ from spark_rowtime.spark.hosted_watch import host_name, hosted_watch, watched
 from spark_rowtime.spark.join_needs import JoinNeeds
 from spark_rowtime.spark.late_beside import keep_late
 from spark_rowtime.spark.news import NewsOfStreams
-from spark_rowtime.spark.options import WATCH, Options
+from spark_rowtime.spark.options import BESIDE, WATCH, Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.spark.query_report import QueryReport
 from spark_rowtime.spark.questions import AskedReader, Offset
@@ -40,6 +40,8 @@ from spark_rowtime.types.timestamps import END, show_micros
 
 _STOP_SECONDS = 0.5
 """How long a question may wait for the end of an adapter: a query that is stopped waits for the answer."""
+_MOST_CUTS = 100_000
+"""How many cuts a query has in memory before it lets go of those that the stream has folded since."""
 SINCE = "since"
 """Key in each offset: the startingPosition of the query's first run in microseconds, if it was a time."""
 
@@ -58,6 +60,8 @@ class RowtimeStreamReader(AskedReader):
         self._from_latest = options.from_latest
         self._adapter_spec, self._adapter_arguments = options.get("adapter"), options.adapter_arguments
         self._adapter_producer, self._watch = options.adapter_producer, options.get(WATCH)
+        self._beside = options.get(BESIDE) is not None
+        self._passed, self._most_cuts = 0, _MOST_CUTS
         self._require = options.bounds == "require"
         self._target: int | None = None
         self._seen = 0
@@ -98,6 +102,7 @@ class RowtimeStreamReader(AskedReader):
             "plan": self._plan,
             "leastSent": self._least_sent,
             "floorAt": self._floor_at,
+            "passed": self._passed_by,
             "topicIds": self._require_topics,
             "late": self._keep_late,
             "ended": self._ended,
@@ -185,6 +190,15 @@ class RowtimeStreamReader(AskedReader):
         """The floor of bounds beside topics, up to ``start``, where a batch of the topics ends at ``offsets``."""
         return self._cut_floors.floorAt(self._load(start), offsets_of(offsets))
 
+    def _passed_by(self, end: Offset, *, offsets: dict[str, dict[str, int]]) -> None:
+        """A batch up to ``end`` is committed that has read the topics up to ``offsets``: which cuts it still needs."""
+        self._passed = self._cut_floors.passedAt(self._load(end), offsets_of(offsets))
+        if self._registration is not None and len(self._cut_floors) > self._most_cuts:
+            self.__dict__.pop("_cut_floors")
+            kept = self._cut_floors
+            self._passed = kept.passedAt(self._load(end), offsets_of(offsets))
+            self._most_cuts = max(_MOST_CUTS, 2 * len(kept))
+
     def _require_topics(self, _: Offset, *, ids: dict[str, str]) -> None:
         """Raises an error if bounds are about topics with other ids."""
         self._cut_floors.requireTopics(self._store.head().seq, ids)
@@ -221,7 +235,7 @@ class RowtimeStreamReader(AskedReader):
     def commit(self, end: Offset) -> None:
         """Called after the batch up to ``end`` is committed: its rows need not be kept for this query any more."""
         if self._registration is not None and self._joins is not None:
-            self._kept = self._load(end)
+            self._kept = self._needed_after(self._load(end))
             self._registration.keep(self._kept)
             self._joins.batch_done(self._kept)
 
@@ -234,10 +248,21 @@ class RowtimeStreamReader(AskedReader):
         if is_temporary(reader):
             return
         if self._registration is None or self._joins is None:
-            self._registration, self._kept = Registration(self._store, reader), self._load(start)
+            self._registration, self._kept = Registration(self._store, reader), self._registered(reader, start)
             self._joins = JoinNeeds(self._store, reader)
         self._registration.keep(self._kept)
         self._joins.refresh()
+
+    def _registered(self, reader: str, start: Offset) -> Position:
+        """What the query needs when its run starts. Of bounds beside topics that is what its last run has needed."""
+        if not self._beside:
+            return self._load(start)
+        found = [one.position for one in self._store.snapshot().readers if one.name == reader]
+        return found[0] if found else Position(0, None, None)
+
+    def _needed_after(self, end: Position) -> Position:
+        """What the query needs after a batch. Of bounds beside topics these are the cuts that it has not reached."""
+        return Position(min(end.seq, self._passed), None, None) if self._beside else end
 
     def stop(self) -> None:
         """Called once, when the query ends."""

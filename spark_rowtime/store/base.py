@@ -539,8 +539,9 @@ class Store(ABC):
         An argument that is None takes its value from the stream's settings; if these have none either, the limit
         does not apply, and without any limit no train is removed. Clock, rejections and totals stay unchanged.
 
-        ``gc`` also forgets each producer that left at least ``FORGET_MICROS`` ago and has neither a checkpoint nor a
-        rejected row that is kept. Its rows stay counted, and its old holder stays fenced.
+        ``gc`` also folds the cuts up to the least event at which a reader is registered. And it forgets each producer
+        that left at least ``FORGET_MICROS`` ago and has neither a checkpoint nor a rejected row that is kept. Its rows
+        stay counted, and its old holder stays fenced.
 
         If the process is killed at any point, the stream stays consistent, and the next call finishes
         the work. ``gc`` removes a bounded portion at a time, so that other processes never wait for long.
@@ -569,7 +570,8 @@ class Store(ABC):
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
         """Yields the cuts of the events from ``after + 1`` to ``upto`` (None: the last), in their order.
 
-        ``gc`` removes no cuts, since offsets at any earlier place may still be asked for.
+        A removal of trains removes no cuts, since offsets at any earlier place may still be asked for. ``gc``, and now
+        and then a commit of bounds, fold those that no registered reader needs: see ``store/cut_folding.py``.
         """
 
     def has_cuts(self) -> bool:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, SinkClosedError
+from spark_rowtime.store import cut_folding
 from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import (
     FORGET_ACCOUNT_MICROS,
@@ -41,6 +43,7 @@ from spark_rowtime.store.base import (
     StreamSettings,
     Summary,
 )
+from spark_rowtime.store.cut_folding import fold_due, folded, passed
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
@@ -295,6 +298,9 @@ class MemoryStore(LedgerStore):
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
         with self.state.changed:
             made = super()._commit(commit, cuts)
+            if isinstance(made, Receipt) and fold_due(made.seq, len(commit.bounds)):
+                self._fold(cut_folding.FOLD_AGE_MICROS)
+                self._forget_bounds()
             if self.settings.retainAge is not None or self.settings.retainBytes is not None:
                 self._remove(None, None, False)
             return made
@@ -390,7 +396,22 @@ class MemoryStore(LedgerStore):
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
         with self.state.changed:
-            return replace(self._remove(age, size, force), forgotten=self._forget())
+            found = self._remove(age, size, force)
+            self._fold()
+            return replace(found, forgotten=self._forget())
+
+    def _fold(self, age: int | None = None) -> None:
+        upto, cuts, now = passed(at for at, _ in self.state.readers.values()), self.state.cuts, self._uptime()
+        if age is not None:
+            upto = max((e.head.seq for e in self.state.log[:upto] if e.time <= now - age), default=0)
+        self.state.cuts = [*folded(c for c in cuts if c.seq <= upto), *(c for c in cuts if c.seq > upto)]
+
+    def _forget_bounds(self) -> None:
+        before, upto = self._uptime() - cut_folding.KEPT_MICROS, passed(at for at, _ in self.state.readers.values())
+        later = self.state.log[self.state.horizon : upto]
+        gone = list(takewhile(lambda entry: entry.train is None and entry.time <= before, later))
+        if gone:
+            self.state.horizon = gone[-1].head.seq
 
     def _remove(self, age: int | None, size: int | None, force: bool) -> Collected:
         before, held, trains = self.horizon(), None, self._kept()

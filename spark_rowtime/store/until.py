@@ -152,7 +152,17 @@ class Until(History):
         return (part for part in self._history.key_floors() if part[0] in self._known)
 
     def cuts(self) -> Iterator[LoggedCut]:
-        return (cut for cut in self._history.cuts() if cut.seq <= self._end.seq)
+        """Yields the cuts up to the limit. Without one that a later one stands for, bounds would count too early."""
+        for logged in self._history.cuts():
+            if logged.seq <= self._end.seq:
+                yield logged
+            elif logged.cut is not None and logged.cut.folded:
+                raise DataLostError(
+                    f"Cuts of producer {logged.producer!r} up to event {logged.seq} were folded, since registered "
+                    f"queries had passed them, so the stream cannot be copied up to {self._limit}. Name event "
+                    f"{logged.seq} or a later one, or a later time.",
+                    horizon=logged.seq,
+                )
 
     def accounts(self) -> Iterator[KnownAccount]:
         return (one for one in self._history.accounts() if one.name in self._known)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.store import open_store
 from tests.kafka.beside import Beside, hourly, late, promise
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
@@ -61,6 +62,37 @@ def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(beside:
             assert query.step() == [(ONE, "b", 1)]
         assert sorted(beside.rejected) == kept
     assert rt.describeStream(beside.bounds).rejected == 2
+
+
+@pytest.mark.long
+def test_a_batch_runs_again_with_what_it_got_after_its_cuts_were_folded(beside: Beside, tmp_path: Path) -> None:
+    """Also with the late rows that it had. A query that begins then gets all windows that are complete, too."""
+    frame = hourly(beside.rows())
+    with closing(beside.sink()) as sink:
+        with Observed(frame, tmp_path) as query:
+            for hour in range(9, 15):
+                beside.put(0, (f"{hour}:30", "a"))
+                promise(sink, f"{hour + 1}:00", beside.cut())
+                query.step()
+            with open_store(beside.bounds) as store:
+                assert len(list(store.cuts())) == 6
+                store.gc()
+                assert len(list(store.cuts())) <= 2, "the batch before the last one, at least, is committed"
+            beside.put(1, ("14:10", "late"), ("15:10", "b"))
+            promise(sink, "16:00", beside.cut())
+            query.step()
+        rows, promises, kept = dict(query.batches), dict(query.promises), beside.rejected
+        assert len(kept) == 1
+        batch = query.lose_commit()
+        with query:
+            query.step()
+            assert (query.batches[batch], query.promises[batch]) == (rows[batch], promises[batch])
+            promise(sink, "17:00", beside.cut())
+            query.step()
+        assert beside.rejected == kept
+        with Observed(frame, tmp_path / "other") as other:
+            assert len(other.step()) == 8, "six hours of a, one of b, and the row that came late to the first query"
+    assert query.batches.items() >= rows.items()
 
 
 @pytest.mark.long

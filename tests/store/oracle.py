@@ -65,6 +65,8 @@ class Oracle:
     """Producer, bound and rowtime of each rejected row."""
     readers: dict[str, tuple[int, float]] = field(default_factory=dict)
     """The registered readers: all rows of the first ``seq`` events below a time are read."""
+    folded: int = 0
+    """The cuts up to this event may have been folded: all readers that were registered then had passed them."""
     horizon: int = 0
     """The last event whose train was removed."""
     forgotten: dict[str, int] = field(default_factory=dict)
@@ -122,6 +124,11 @@ class Oracle:
                     holds.append((event.who, self.in_force(event.who, at - 1)))
             found.append(max(found[-1], min([self.floor(at), *(floor for _, floor in holds)])))
         return found
+
+    def passed(self, offsets: dict[int, int]) -> bool:
+        """Whether ``offsets`` have reached all cuts that may have been folded."""
+        cuts = (event.cut or () for event in self.log[: self.folded])
+        return all(offsets.get(partition, 0) >= end for cut in cuts for partition, end in cut)
 
     def in_force(self, who: str, seq: int) -> float:
         """The floor that a row of ``who`` must respect after ``seq`` events."""
@@ -286,6 +293,7 @@ class Oracle:
         Returns how many rows and producers are gone.
         """
         end, before = len(self.log), len(self.rows_until(self.horizon))
+        self.folded = max(self.folded, min((seq for seq, _ in self.readers.values()), default=0))
         positions = [(end, self.floor(end) + 1), *([] if force else self.readers.values())]
         for seq, event in enumerate(self.log[self.horizon :], self.horizon + 1):
             if any(seq > read or time >= below for read, below in positions for time in event.rows):

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from spark_rowtime.bounds.topic_cut import TopicCut
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.errors import DataLostError, KafkaTopicError, StoreCorruptError
 from spark_rowtime.kafka.cuts import CutFloors
-from spark_rowtime.store import check_store, copy_store, create_store, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store import check_store, copy_store, create_store, cut_folding, open_store
+from spark_rowtime.store.base import Position, Store, StreamSettings
 from spark_rowtime.store.local import cuts as local_cuts
 from spark_rowtime.store.local.seal import seal
+from spark_rowtime.store.until import Limit
+from tests.sparksession import wait_for
 from tests.store.streams import SCHEMA, NewStream, Writer, at
 
 ANY_ORDER = '{"rowsImplyBounds": false}'
@@ -197,3 +199,139 @@ def test_a_producers_cut_that_is_gone_is_noticed(local_path: str) -> None:
             store.last_cuts("a")
         with pytest.raises(StoreCorruptError):
             list(store.cuts())
+
+
+def test_what_registered_queries_have_passed_is_folded(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For them nothing changes; a query that begins below gets its first bound at the last of these cuts."""
+    monkeypatch.setattr(local_cuts, "PORTION_CUTS", 5)
+    from spark_rowtime.store.postgres import cuts as postgres_cuts
+
+    monkeypatch.setattr(postgres_cuts, "PORTION_CUTS", 5)
+    store = new_stream()()
+    one, other = Writer(store, "a"), Writer(store, "b")
+    for number in range(1, 9):
+        one.promise((number, TopicCut({"orders": {0: number}})))
+        other.promise((number, TopicCut({"orders": {1: number}}, whole=number % 4 == 0)))
+    ends = [{"orders": {0: zero, 1: one}} for zero in range(9) for one in range(9)]
+    seq, before = store.head().seq, [CutFloors(store).floorAt(store.head().seq, offsets) for offsets in ends]
+    store.gc()
+    assert len(list(store.cuts())) == 16, "no query is registered"
+    reached = CutFloors(store).passedAt(seq, {"orders": {0: 4, 1: 3}})
+    first = next(c for c in store.cuts() if c.producer == "b" and c.cut == TopicCut({"orders": {1: 4}}))
+    assert reached == first.seq - 1
+    store.keep("query", Position(reached, None, None))
+    store.keep("other", Position(reached + 4, None, None))
+    store.gc()
+    now = [CutFloors(store).floorAt(seq, offsets) for offsets in ends]
+    assert [(c.producer, c.hold) for c in store.cuts()][:2] == [("b", None), ("a", None)]
+    assert len(list(store.cuts())) == 2 + 4 + 5
+    for offsets, was, is_now in zip(ends, before, now, strict=True):
+        passed = offsets["orders"][0] >= 4 and offsets["orders"][1] >= 3
+        assert is_now == was if passed else (is_now or 0) <= (was or 0)
+    assert now[0] is None
+    store.gc()
+    assert [CutFloors(store).floorAt(seq, offsets) for offsets in ends] == now
+    assert [c.cut.offsets["orders"] for c in store.last_cuts("b")] == [{1: 8}]
+    one.promise((20, TopicCut({"orders": {0: 20}})))
+    other.promise((20, TopicCut({"orders": {1: 20}}, whole=False)))
+    assert [c.cut.offsets["orders"] for c in store.last_cuts("b")] == [{1: 8}, {1: 20}]
+    for name in ("query", "other"):
+        store.keep(name, Position(store.head().seq, None, None))
+    store.gc()
+    assert [(c.producer, c.cut.offsets) for c in store.cuts()] == [
+        ("a", {"orders": {0: 20}}),
+        ("b", {"orders": {1: 20}}),
+    ]
+    assert [c.cut.offsets["orders"] for c in store.last_cuts("b")] == [{1: 20}]
+    other.promise((30, TopicCut({"orders": {1: 30}}, whole=False)))
+    assert len(store.last_cuts("b")) == 2
+    assert floors(store, 20) == [None]
+
+
+def test_commits_of_bounds_fold_cuts(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to call gc, whatever process commits: the cost is what the registered queries lag behind."""
+    monkeypatch.setattr(cut_folding, "FOLD_EVENTS", 10)
+    store = new_stream()()
+    store.gc()  # a store without retention is skipped
+    writer = Writer(store, "a")
+    writer.promise(*((number, cut(number)) for number in range(30)))
+    store.keep("query", Position(store.head().seq, None, None))
+    writer.promise((30, cut(30)))
+    assert len(list(store.cuts())) == 31, "they are not an hour old"
+    monkeypatch.setattr(cut_folding, "FOLD_AGE_MICROS", -1)
+    for number in range(31, 100):
+        writer.promise((number, cut(number)))
+        store.keep("query", Position(max(store.head().seq - 3, 0), None, None))
+        few = 60 if number < 45 else 20
+        wait_for(lambda few=few: len(list(store.cuts())) <= few, "the cuts to be folded, maybe in the background")
+    assert floors(store, 0, 98, 99) == [None, at(98), at(99)]
+
+
+def test_a_folded_stream_is_whole(new_place: Callable[[], str], tmp_path: Path) -> None:
+    """For the check, and for copies."""
+    path, copy = new_place(), str(tmp_path / "copy")
+    create_store(path, SCHEMA, StreamSettings())
+    with open_store(path) as store:
+        Writer(store, "a").promise((10, cut(5)), (11, cut(8)), (12, cut(9)))
+        store.keep("query", Position(3, None, None))
+        store.gc()
+        assert [c.seq for c in store.cuts()] == [3, 4]
+    assert not check_store(path).damage
+    copy_store(path, copy)
+    with open_store(copy) as copied, open_store(path) as store:
+        assert list(copied.cuts()) == list(store.cuts())
+        Writer(copied, "a", holder="x").promise((13, cut(10)))
+        assert len(list(copied.cuts())) == 3
+    assert not check_store(copy).damage
+    with pytest.raises(DataLostError, match="up to event 3 were folded"):
+        copy_store(path, str(tmp_path / "earlier"), until=Limit(seq=2))
+    copy_store(path, str(tmp_path / "later"), until=Limit(seq=3))
+
+
+def test_events_of_bounds_that_were_folded_go_too(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day later, up to the first rows and to what a registered reader needs. The clock goes on as it was."""
+    monkeypatch.setattr(cut_folding, "FOLD_EVENTS", 10)
+    monkeypatch.setattr(cut_folding, "FOLD_AGE_MICROS", -1)
+    store = new_stream()()
+    store.gc()  # a store without retention is skipped
+    writer = Writer(store, "a", declaration=ANY_ORDER)
+    for number in range(1, 40):
+        writer.promise((number, cut(number)))
+    store.keep("query", Position(30, None, None))
+    writer.promise((40, cut(40)))
+    assert store.horizon().seq == 0, "they are young"
+    monkeypatch.setattr(cut_folding, "KEPT_MICROS", -1)
+    for number in range(41, 50):
+        writer.promise((number, cut(number)))
+    wait_for(lambda: store.horizon().seq == 30, "the events of bounds to be removed, maybe in the background")
+    assert store.horizon() == (30, at(29), None, 0)
+    assert floors(store, 0, 29, 30, 48, 49) == [None, at(29), at(30), at(48), at(49)]
+    assert [c.seq for c in store.cuts()][:2] == [30, 31]
+    writer.send([60], floor=49)
+    store.keep("query", Position(store.head().seq, None, None))
+    writer.promise(*((number, cut(number)) for number in range(60, 90)))
+    wait_for(lambda: store.horizon().seq == 50, "the events before the first row")
+    store.keep("query", Position(store.head().seq, None, None))
+    writer.promise(*((number, cut(number)) for number in range(90, 120)))
+    assert store.horizon().seq == 50, "rows go by the stream's retention"
+    assert store.gc(age=0).rows == 1
+
+
+def test_who_has_read_cuts_in_part_does_not_go_on_with_what_they_became(new_stream: NewStream) -> None:
+    """Its bound would fall. A registered query never gets there; a reader that begins reads again."""
+    store = new_stream()()
+    writer = Writer(store, "a")
+    writer.promise((10, cut(1)), (11, cut(2)))
+    begun = CutFloors(store)
+    assert begun.floorAt(3, {"orders": {0: 2}}) == at(11)
+    writer.promise((12, cut(3)), (13, cut(4)))
+    store.keep("query", Position(4, None, None))
+    store.gc()
+    with pytest.raises(DataLostError, match="behind event 3 were folded"):
+        begun.floorAt(5, {"orders": {0: 2}})
+    assert floors(store, 2, 3, 4) == [None, at(12), at(13)]
+    begins = CutFloors(store)
+    cuts, folded_meanwhile = list(store.cuts()), [LoggedCut(2, "a", None, cut(1)), *store.cuts()]
+    answers = iter([folded_meanwhile, cuts])
+    store.cuts = lambda *_: iter(next(answers))  # type: ignore[method-assign]
+    assert begins.floorAt(5, {"orders": {0: 3}}) == at(12)

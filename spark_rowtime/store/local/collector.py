@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from spark_rowtime.errors import RowtimeError
+from spark_rowtime.store import cut_folding
 from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, Staged, Store, StreamSettings
-from spark_rowtime.store.local import producers, readers
+from spark_rowtime.store.cut_folding import fold_due, passed
+from spark_rowtime.store.local import cuts, producers, readers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.log import Log
@@ -16,6 +18,8 @@ from spark_rowtime.store.local.removal import (
     Limits,
     Look,
     cleaned,
+    last_before,
+    last_bound,
     least_needed,
     look,
     needed,
@@ -71,7 +75,17 @@ class Collector:
             settings.retainAge if age is None else age, settings.retainBytes if size is None else size
         )
         rows, found = self._remove(limits, force)
+        self.fold()
         return Collected(rows, *self._sweep(), found.held, self._forget_producers())
+
+    def fold(self, age: int | None = None) -> None:
+        """Folds the cuts that no registered reader needs: all, or those of events of this age."""
+        more = True
+        while more:
+            with self._transaction():
+                upto = passed(readers.positions(self._catalog).values())
+                upto = upto if age is None else last_before(self._catalog, upto, self._uptime() - age)
+                more = cuts.fold(self._catalog, upto)
 
     def _forget_producers(self) -> int:
         """Forgets producers that left long ago. Returns how many."""
@@ -83,6 +97,29 @@ class Collector:
                 return forgotten
             with self._transaction():
                 forgotten += sum(producers.forget(self._catalog, name, before) for name in names)
+
+    def _forget_bounds(self) -> None:
+        """Removes the events of bounds with which the log begins, where their cuts were folded a day ago."""
+        last = 1
+        while last:
+            with self._transaction():
+                before, upto = (
+                    self._uptime() - cut_folding.KEPT_MICROS,
+                    passed(readers.positions(self._catalog).values()),
+                )
+                last = last_bound(self._catalog, self._log.horizon().seq, upto, before)
+                if last:
+                    remove_events(self._catalog, last)
+
+    def after_bounds(self, last: int, bounds: int) -> None:
+        """Folds cuts now and then, behind a commit of so many bounds, the last of which is the event ``last``."""
+        if fold_due(last, bounds):
+            try:
+                self.fold(cut_folding.FOLD_AGE_MICROS)
+                self._forget_bounds()
+            except RowtimeError:
+                path = self._store.path
+                LOG.warning("Cuts of %s could not be folded; later commits will try again", path, exc_info=True)
 
     def after_commit(self, trains: Sequence[Staged]) -> None:
         """Removes old trains if the stream has a retention limit and a part of it has passed.

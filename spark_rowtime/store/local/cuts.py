@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.store.cut_folding import folded
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 
@@ -11,14 +12,17 @@ PORTION_CUTS = 10_000
 """How many cuts are read at a time."""
 _COLUMNS = "SELECT seq, producer, hold, cut, number, seal FROM topic_cuts"
 _END = "SELECT producer, whole, parts, last, seal FROM cut_ends WHERE producer = ?"
+_LEFT = "SELECT COUNT(*), MAX(number), MIN(seq) FROM topic_cuts WHERE producer = ?"
+_PARTS = "SELECT COUNT(*) FROM topic_cuts WHERE producer = ? AND seq >= ?"
+_FOLDED = "cutsFolded"
+"""The row of ``meta`` with the number of cuts before those that are there."""
 _GONE = "cuts are missing from the table topic_cuts"
 
 
 def add(catalog: Catalog, logged: LoggedCut) -> None:
     """Stores a cut. Call it in a transaction, with its event."""
     number = _newest(catalog) + 1
-    values = (logged.seq, logged.producer, logged.hold, logged.cut and logged.cut.text(), number)
-    catalog.execute("INSERT INTO topic_cuts VALUES (?, ?, ?, ?, ?, ?)", (*values, seal(values)))
+    _insert(catalog, logged, number)
     whole, parts = _end(catalog, logged.producer) or (None, 0)
     if logged.cut is not None and logged.cut.whole:
         whole, parts = logged.seq, 0
@@ -26,10 +30,55 @@ def add(catalog: Catalog, logged: LoggedCut) -> None:
     catalog.execute("INSERT OR REPLACE INTO cut_ends VALUES (?, ?, ?, ?, ?)", (*end, seal(end)))
 
 
+def _insert(catalog: Catalog, logged: LoggedCut, number: int) -> None:
+    values = (logged.seq, logged.producer, logged.hold, logged.cut and logged.cut.text(), number)
+    catalog.execute("INSERT INTO topic_cuts VALUES (?, ?, ?, ?, ?, ?)", (*values, seal(values)))
+
+
+def fold(catalog: Catalog, upto: int) -> bool:
+    """Folds the first cuts up to the event ``upto``, at most PORTION_CUTS. Returns whether there may be more of them.
+
+    Call it in a transaction. The numbers of the cuts behind them stay.
+    """
+    found = between(catalog, 0, upto)
+    kept = folded(found)
+    if len(kept) in (0, len(found)):
+        return False
+    last, number = found[-1].seq, _gone(catalog) + len(found)
+    catalog.execute("DELETE FROM topic_cuts WHERE seq <= ?", (last,))
+    values = (_FOLDED, number - len(kept))
+    catalog.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (*values, seal(values)))
+    for place, logged in enumerate(kept, number - len(kept) + 1):
+        _insert(catalog, logged, place)
+    for producer in {logged.producer for logged in found}:
+        _correct_end(catalog, producer, last)
+    return True
+
+
+def _correct_end(catalog: Catalog, producer: str, folded_upto: int) -> None:
+    """Corrects the end of a producer's cuts, of which those up to an event were folded."""
+    count, number, first = catalog.execute(_LEFT, (producer,)).fetchone()
+    whole, _ = _end(catalog, producer) or (None, 0)
+    if not count:
+        catalog.execute("DELETE FROM cut_ends WHERE producer = ?", (producer,))
+        return
+    if whole is None or whole <= folded_upto:
+        whole = first if first <= folded_upto else None
+    (parts,) = catalog.execute(_PARTS, (producer, whole or 0)).fetchone()
+    end = (producer, whole, parts, number)
+    catalog.execute("INSERT OR REPLACE INTO cut_ends VALUES (?, ?, ?, ?, ?)", (*end, seal(end)))
+
+
 def _newest(catalog: Catalog) -> int:
     """Returns the number of the newest cut."""
     row = catalog.execute(f"{_COLUMNS} ORDER BY seq DESC LIMIT 1").fetchone()
-    return 0 if row is None else int(intact(row, "topic_cuts")[4])
+    return _gone(catalog) if row is None else int(intact(row, "topic_cuts")[4])
+
+
+def _gone(catalog: Catalog) -> int:
+    """Returns how many cuts there were before those that are there."""
+    row = catalog.execute("SELECT name, value, seal FROM meta WHERE name = ?", (_FOLDED,)).fetchone()
+    return 0 if row is None else int(intact(row, "meta")[1])
 
 
 def _end(catalog: Catalog, producer: str) -> tuple[int | None, int] | None:
@@ -49,7 +98,7 @@ def between(catalog: Catalog, after: int, upto: int) -> list[LoggedCut]:
     Raises Damaged if one of them is missing.
     """
     earlier = catalog.execute(f"{_COLUMNS} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (after,)).fetchone()
-    number = 0 if earlier is None else int(intact(earlier, "topic_cuts")[4])
+    number = _gone(catalog) if earlier is None else int(intact(earlier, "topic_cuts")[4])
     rows = catalog.execute(f"{_COLUMNS} WHERE seq > ? ORDER BY seq LIMIT ?", (after, PORTION_CUTS + 1)).fetchall()
     _require_all(catalog, number, rows)
     return [logged for logged in _opened(rows[:PORTION_CUTS]) if logged.seq <= upto]

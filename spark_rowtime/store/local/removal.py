@@ -5,6 +5,7 @@ producer. The write transaction repeats only the check that may have changed mea
 """
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from spark_rowtime.store.base import Position
@@ -24,6 +25,8 @@ _COUNT_OUT = (
 _BEGINNING = (
     "UPDATE events SET (least, largest, width, segment, offset, length, checksum, seal) = (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_PLAIN = "SELECT seq, time, width FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+_BEFORE = "SELECT seq FROM events WHERE seq <= ? AND time <= ? ORDER BY seq DESC LIMIT 1"
 _EVER = 1 << 60
 _AFTER_ALL = Position(_EVER, None, None)
 
@@ -107,6 +110,19 @@ def remove_events(catalog: Catalog, last: int) -> None:
     gone = (None,) * 7
     catalog.execute(f"{_BEGINNING} WHERE seq = ?", (*gone, seal(row[: -len(gone)] + gone), last))
     catalog.execute("DELETE FROM events WHERE seq < ?", (last,))
+
+
+def last_before(catalog: Catalog, upto: int, before: int) -> int:
+    """Returns the last event up to ``upto`` and to the uptime ``before``; 0 if there is none."""
+    row = catalog.execute(_BEFORE, (upto, before)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def last_bound(catalog: Catalog, after: int, upto: int, before: int) -> int:
+    """Returns the last event of the next portion that are bounds, up to ``upto`` and to the uptime ``before``; or 0."""
+    rows = catalog.execute(_PLAIN, (after, upto, PORTION_EVENTS)).fetchall()
+    gone = takewhile(lambda row: row[2] is None and row[1] <= before, rows)
+    return max((seq for seq, _, _ in gone), default=0)
 
 
 def cleaned(catalog: Catalog) -> int | None:

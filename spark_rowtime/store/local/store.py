@@ -200,6 +200,8 @@ class LocalStore(LedgerStore):
             page = self._page()
             made = self._ledger(page).commit(commit, cuts)
         self._collector.after_commit(page.trains)
+        if isinstance(made, Receipt):
+            self._collector.after_bounds(made.seq, len(commit.bounds))
         return made
 
     def _require_segment(self) -> None:

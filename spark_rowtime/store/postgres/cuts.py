@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.store.cut_folding import folded
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.transaction import Transaction
 
@@ -14,6 +15,7 @@ _BETWEEN = (
     "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq "
     "LIMIT %s"
 )
+_DELETE = "DELETE FROM rowtime.topic_cuts WHERE stream = %s AND seq <= %s"
 THERE = "SELECT 1 FROM rowtime.topic_cuts WHERE stream = %s LIMIT 1"
 _LAST = (
     "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND producer = %s AND seq >= "
@@ -24,6 +26,18 @@ _LAST = (
 def add(transaction: Transaction, logged: LoggedCut) -> None:
     """Stores a cut with its event."""
     transaction.write(_INSERT, transaction.stream, *columns(logged))
+
+
+def fold(transaction: Transaction, upto: int) -> bool:
+    """Folds the first cuts up to the event ``upto``, at most PORTION_CUTS. Returns whether there may be more."""
+    found = opened(transaction.query(_BETWEEN, transaction.stream, 0, upto, PORTION_CUTS))
+    kept = folded(found)
+    if len(kept) in (0, len(found)):
+        return False
+    transaction.write(_DELETE, transaction.stream, found[-1].seq)
+    for logged in kept:
+        add(transaction, logged)
+    return True
 
 
 def columns(logged: LoggedCut) -> tuple[Any, ...]:

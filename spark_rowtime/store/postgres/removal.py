@@ -4,12 +4,15 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from spark_rowtime.errors import RowtimeError
+from spark_rowtime.store import cut_folding
 from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, Store
+from spark_rowtime.store.cut_folding import fold_due, passed
 from spark_rowtime.store.difference import between
-from spark_rowtime.store.postgres import named_objects
+from spark_rowtime.store.postgres import cuts, named_objects
 from spark_rowtime.store.postgres.background import Background
 from spark_rowtime.store.postgres.gate import unread, unregistering
 from spark_rowtime.store.postgres.heads import HeadRow
@@ -32,7 +35,7 @@ READ = "a copy or a check of the stream goes on"
 REGISTERING = "a session that registers a reader has not ended its transaction"
 MOST_MISSED = 20
 """How often a removal comes while a reader registers, which takes a millisecond, before it is left to the next one."""
-FAILED = "Old rows of %s could not be removed; the next commits will try again"
+FAILED = "Old rows or cuts of %s could not be removed; the next commits will try again"
 END_SECONDS = 5
 """How long the end of a store waits for the removal that goes on."""
 EVENTS = (
@@ -43,6 +46,11 @@ _CUT = (
     "SELECT seq, least, largest, length, stream_floor, stream_largest, stream_rows FROM rowtime.events "
     "WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq"
 )
+_PLAIN = (
+    "SELECT seq, length, time, stream_floor, stream_largest, stream_rows FROM rowtime.events WHERE stream = %s AND "
+    "seq > %s AND seq <= %s ORDER BY seq LIMIT %s"
+)
+_BEFORE = "SELECT seq FROM rowtime.events WHERE stream = %s AND seq <= %s AND time <= %s ORDER BY seq DESC LIMIT 1"
 _READERS = "SELECT name, seq, cut FROM rowtime.readers WHERE stream = %s ORDER BY name"
 _BEGINNING = (
     "UPDATE rowtime.events SET (least, largest, width, length, checksum) = (NULL, NULL, NULL, NULL, NULL) "
@@ -99,6 +107,8 @@ class Collector:
         removed = _Removal(self._access, self._stream, age, size, force=force, in_objects=objects is not None)
         while not removed.portion():
             pass
+        while self._access.transact(_fold):
+            pass
         files = 0 if objects is None else objects.outdated()
         forgotten = 0
         while some := self._access.transact(_forget):
@@ -112,9 +122,28 @@ class Collector:
         ``now`` is the uptime of the commit, ``cleaned`` and ``train_bytes`` are those of the head behind it.
         """
         if not self.background.busy and self._due(now, cleaned, train_bytes):
-            try:
-                self.background.start(partial(self._clean, train_bytes))
-            except RuntimeError:
+            self._begin(partial(self._clean, train_bytes))
+
+    def after_bounds(self, last: int, bounds: int) -> None:
+        """Folds cuts now and then, behind a commit of so many bounds, the last of which is the event ``last``."""
+        if fold_due(last, bounds) and not self.background.busy:
+            self._begin(self._fold)
+
+    def _begin(self, work: Callable[[], None]) -> None:
+        try:
+            self.background.start(work)
+        except RuntimeError:
+            LOG.warning(FAILED, self._path, exc_info=True)
+
+    def _fold(self) -> None:
+        """Folds the cuts that no registered reader needs. A failure is only logged: later commits try again."""
+        try:
+            with self._apart() as access:
+                for work in (partial(_fold, age=cut_folding.FOLD_AGE_MICROS), _forget_bounds):
+                    while not self.background.ending.is_set() and access.transact(work):
+                        pass
+        except RowtimeError:
+            if not self.background.ending.is_set():
                 LOG.warning(FAILED, self._path, exc_info=True)
 
     def end(self) -> None:
@@ -235,16 +264,22 @@ class _Removal:
 
     def _remove(self, transaction: Transaction, last: tuple[Any, ...], size: int) -> None:
         """Removes the log up to the event ``last``, whose own row stays as the log's beginning."""
-        head, stream, (seq, *_, floor, largest, rows) = transaction.head, transaction.stream, last
-        transaction.write("DELETE FROM rowtime.events WHERE stream = %s AND seq < %s", stream, seq)
+        head, stream, (seq, *_, rows) = transaction.head, transaction.stream, last
         transaction.write("DELETE FROM rowtime.trains WHERE stream = %s AND seq <= %s", stream, seq)
         if self._in_objects:
             named_objects.cut(transaction, seq)
-        transaction.write(_BEGINNING, stream, seq)
         self.rows, self.size = self.rows + rows - head.horizon_rows, self.size + size
-        head.horizon, head.horizon_floor, head.horizon_largest, head.horizon_rows = seq, floor, largest, rows
+        _begin_log(transaction, last)
         head.train_bytes -= size
         self._horizon = seq
+
+
+def _begin_log(transaction: Transaction, last: tuple[Any, ...]) -> None:
+    """Makes the event ``last`` the log's beginning."""
+    head, stream, (seq, *_, floor, largest, rows) = transaction.head, transaction.stream, last
+    transaction.write("DELETE FROM rowtime.events WHERE stream = %s AND seq < %s", stream, seq)
+    transaction.write(_BEGINNING, stream, seq)
+    head.horizon, head.horizon_floor, head.horizon_largest, head.horizon_rows = seq, floor, largest, rows
 
 
 def _note(transaction: Transaction, now: int) -> None:
@@ -263,6 +298,36 @@ def _readers(transaction: Transaction) -> list[tuple[str, Position]]:
 
 def _opened(rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, Position]]:
     return [(name, Position(seq, cut, None)) for name, seq, cut in rows]
+
+
+def _fold(transaction: Transaction, age: int | None = None) -> bool:
+    """Folds the next cuts that no registered reader needs: all, or those of events of this age.
+
+    Returns whether there may be more of them.
+    """
+    if not transaction.ask(unread(transaction.stream))[0][0]:
+        return False
+    upto = passed(at for _, at in _readers(transaction))
+    if age is not None:
+        found = transaction.query(_BEFORE, transaction.stream, upto, transaction.at.uptime - age)
+        upto = found[0][0] if found else 0
+    return cuts.fold(transaction, upto)
+
+
+def _forget_bounds(transaction: Transaction) -> bool:
+    """Removes the next events of bounds with which the log begins, where their cuts were folded a day ago.
+
+    Returns whether there may be more of them.
+    """
+    stream, before = transaction.stream, transaction.at.uptime - cut_folding.KEPT_MICROS
+    if not transaction.ask(unread(stream))[0][0] or not transaction.ask(unregistering(stream)):
+        return False
+    upto = passed(at for _, at in _readers(transaction))
+    rows = transaction.query(_PLAIN, stream, transaction.head.horizon, upto, PORTION_EVENTS)
+    gone = list(takewhile(lambda row: row[1] is None and row[2] <= before, rows))
+    if gone:
+        _begin_log(transaction, gone[-1])
+    return bool(gone)
 
 
 def _forget(transaction: Transaction) -> int:

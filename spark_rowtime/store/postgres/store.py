@@ -331,6 +331,7 @@ class PostgresStore(LedgerStore):
         made, now, head = self._on_page(act, commit.producer, ahead=Ahead(contents.of_commit(commit, cuts)))
         if isinstance(made, Receipt):
             self._collector.after_commit(now, head.cleaned, head.train_bytes)
+            self._collector.after_bounds(made.seq, len(commit.bounds))
         return made
 
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:

@@ -144,8 +144,17 @@ public final class Questions {
     planner.ask(anywhere, Planner.question("ended").put("account", account).put("error", error));
   }
 
-  /** A batch has been committed. */
-  public void commit(Offset end) {
+  /**
+   * A batch has been committed.
+   *
+   * @param ofTopics up to where it has read the topics beside this stream; null if there are none
+   */
+  public void commit(Offset end, String ofTopics) {
+    if (ofTopics != null) {
+      ObjectNode question = Planner.question("passed");
+      question.set("offsets", OffsetJson.topics(ofTopics));
+      planner.ask(end, question);
+    }
     planner.commit(end);
   }
 

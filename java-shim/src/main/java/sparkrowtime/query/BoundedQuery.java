@@ -120,6 +120,12 @@ public final class BoundedQuery {
     return Scala.orNull(execution.committedOffsets().get(stream));
   }
 
+  /** The same of the topics beside a stream of bounds; null also if there are none. */
+  public String committedBeside(RowtimeStream stream) {
+    Offset read = stream.beside() == null ? null : Scala.orNull(execution.committedOffsets().get(beside().topic(stream)));
+    return read == null ? null : read.json();
+  }
+
   /** Replaces Spark's tracker, which Spark creates again when it starts or restarts, by ours. */
   public void install() {
     if (execution.watermarkTracker() != null

@@ -164,7 +164,7 @@ final class BoundedStream extends RowtimeStream
 
   @Override
   public void commit(Offset end) {
-    questions().commit(end);
+    questions().commit(end, BoundedQuery.running().committedBeside(this));
   }
 
   /**
@@ -179,7 +179,7 @@ final class BoundedStream extends RowtimeStream
       Offset logged = query == null ? null : query.committed(this);
       if (logged != null) {
         // Before the first batch of a run it is still as the log has it, which Spark's stream does not take.
-        questions().commit(stream.deserializeOffset(logged.json()));
+        questions().commit(stream.deserializeOffset(logged.json()), query.committedBeside(this));
       }
       if (query != null) {
         ended(query);

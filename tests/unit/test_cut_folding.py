@@ -1,0 +1,100 @@
+"""Cuts that were folded: the laws of ``folded``, over random cuts of two producers."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_rowtime.bounds.cut_holds import CutHolds
+from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.store.base import Position
+from spark_rowtime.store.cut_folding import FOLD_EVENTS, fold_due, folded, passed
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from("ab"),
+        st.none() | st.dictionaries(st.integers(0, 1), st.integers(0, 2), min_size=1),
+        st.none() | st.integers(1, 4),
+        st.booleans(),
+    ),
+    max_size=10,
+)
+"""Of each bound: whose it is, by how much its cut is further (None: it has none), by how much the floor rises."""
+GRID = [{"orders": {0: one, 1: other}} for one in range(8) for other in range(8)]
+UNHELD = 1 << 40
+
+
+def logged(steps: Sequence[tuple[str, dict[int, int] | None, int | None, bool]]) -> list[LoggedCut]:
+    """A log as producers write it: cuts never go back, and the first one names all that it knows."""
+    ends: dict[str, dict[int, int]] = {}
+    floors: dict[str, int] = {}
+    found = []
+    for seq, (who, more, rise, whole) in enumerate(steps, 1):
+        hold = floors.get(who)
+        floors[who] = floors.get(who, 0) + (rise or 0)
+        if more is None:
+            found.append(LoggedCut(seq, who, floors[who], None))
+            continue
+        known = ends.setdefault(who, {})
+        known |= {p: known.get(p, 0) + by for p, by in more.items()}
+        cut = dict(known) if whole else {p: known[p] for p in more}
+        found.append(LoggedCut(seq, who, hold, TopicCut({"orders": cut}, {}, whole)))
+    return found
+
+
+def floors(cuts: Sequence[LoggedCut], seq: int) -> list[int]:
+    """Where the bound is held at each of the offsets."""
+    holds = CutHolds()
+    for one in cuts:
+        holds.add(one)
+    found = [holds.weakest(seq, offsets) for offsets in GRID]
+    return [UNHELD if hold is None else hold.floor or 0 for hold in found]
+
+
+@given(STEPS, st.integers(0, 10))
+def test_weaker(steps: list[tuple[str, dict[int, int] | None, int | None, bool]], first: int) -> None:
+    cuts = logged(steps)
+    one_each = [*folded(cuts[:first]), *cuts[first:]]
+    assert all(now <= before for now, before in zip(floors(one_each, 10), floors(cuts, 10), strict=True))
+
+
+@given(STEPS, st.integers(0, 10))
+def test_passed(steps: list[tuple[str, dict[int, int] | None, int | None, bool]], first: int) -> None:
+    cuts = logged(steps)
+    one_each = [*folded(cuts[:first]), *cuts[first:]]
+    reached = [all(c.cut is None or c.cut.reached(offsets) for c in cuts[:first]) for offsets in GRID]
+    for seq in range(first, 11):
+        pairs = zip(floors(one_each, seq), floors(cuts, seq), reached, strict=True)
+        assert all(now == before for now, before, all_reached in pairs if all_reached)
+
+
+@given(STEPS, st.integers(0, 10))
+def test_again(steps: list[tuple[str, dict[int, int] | None, int | None, bool]], first: int) -> None:
+    cuts = logged(steps)
+    assert folded([*folded(cuts[:first]), *cuts[first:]]) == folded(cuts)
+
+
+@given(STEPS, st.integers(0, 10))
+def test_what_a_query_has_passed_is_what_it_has_reached(
+    steps: list[tuple[str, dict[int, int] | None, int | None, bool]], seq: int
+) -> None:
+    """The event before the first cut that is not reached, whoever has sent it."""
+    holds, cuts = CutHolds(), logged(steps)
+    for one in cuts:
+        holds.add(one)
+    for offsets in GRID:
+        ends: dict[str, TopicCut] = {}
+        least = seq
+        for one in cuts:
+            if one.cut is not None:
+                ends[one.producer] = ends[one.producer].merged(one.cut) if one.producer in ends else one.cut
+                if one.seq <= seq and not ends[one.producer].reached(offsets):
+                    least = min(least, one.seq - 1)
+        assert holds.passed(seq, offsets) == least
+
+
+def test_when_and_up_to_where() -> None:
+    assert [last for last in range(1, 2 * FOLD_EVENTS + 2) if fold_due(last, 1)] == [FOLD_EVENTS, 2 * FOLD_EVENTS]
+    assert fold_due(FOLD_EVENTS + 1, 3)
+    assert not fold_due(FOLD_EVENTS, 0)
+    assert (passed([Position(7, None, None), Position(5, None, None)]), passed([])) == (5, 0)
