@@ -26,6 +26,9 @@ PAGES = {
 }
 """Where each page of the repository is in the site."""
 
+DOWNLOADS = "operations"
+"""The folder whose files are in the site as they are."""
+
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 LOADED = re.compile(
     r'<(?:script|img|iframe)[^>]*\bsrc="(?:https?:)?//|<link[^>]*rel="(?:stylesheet|preload|icon)"[^>]*href="(?:https?:)?//'
@@ -33,9 +36,11 @@ LOADED = re.compile(
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the repository's pages, and one page with all examples."""
+    """Adds the repository's pages, its files to download, and one page with all examples."""
     for source, target in PAGES.items():
         files.append(File.generated(config, target, abs_src_path=str(ROOT / source)))
+    for file in sorted((ROOT / DOWNLOADS).iterdir()):
+        files.append(File.generated(config, f"{DOWNLOADS}/{file.name}", abs_src_path=str(file)))
     files.append(File.generated(config, "examples.md", content=_examples()))
     return files
 
@@ -64,6 +69,8 @@ def _link(link: re.Match[str], source: str, target: str) -> str:
         page, anchor = "examples.md", f"#{_anchor(Path(path).name)}"
     elif path in PAGES:
         page = PAGES[path]
+    elif path.startswith(f"{DOWNLOADS}/"):
+        page = path
     elif path.startswith("docs/"):
         page = path.removeprefix("docs/")
     else:
