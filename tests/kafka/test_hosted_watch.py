@@ -112,6 +112,7 @@ def test_what_there_is_closes_what_it_can(job: Job) -> None:
     assert run() == [hour(10, 3)]
 
 
+@pytest.mark.long
 def test_a_partition_where_nothing_comes_holds_no_window_open(job: Job) -> None:
     """Nor does the last window wait for a message after it. The rows are of this hour two days ago."""
     day = datetime.now(UTC) - timedelta(days=2)
@@ -150,7 +151,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.each
+@pytest.mark.long
 @pytest.mark.parametrize("how", FIELDS)
 def test_the_field_with_the_time_is_known_or_asked_for(job: Job, how: str) -> None:
     job.put(0, "09:10")
@@ -166,6 +167,7 @@ def test_the_field_with_the_time_is_known_or_asked_for(job: Job, how: str) -> No
     assert rt.describeStream(job.bounds).bound.time >= least
 
 
+@pytest.mark.long
 def test_times_without_a_zone_are_in_that_of_the_session(job: Job) -> None:
     """As Spark reads them: otherwise the bound would be hours above the rows."""
     job.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
@@ -179,6 +181,7 @@ def test_times_without_a_zone_are_in_that_of_the_session(job: Job) -> None:
     assert rt.describeStream(job.bounds).bound == rt.RowtimeBound(at("07:09"))
 
 
+@pytest.mark.long
 def test_a_query_fails_with_its_watch(job: Job) -> None:
     """The stream has rows of a feed of the topic, so a watch is refused."""
     rt.createStream(job.bounds, "rowtime TIMESTAMP NOT NULL")

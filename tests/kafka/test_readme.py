@@ -25,7 +25,7 @@ def changed(block: str, names: dict[str, str]) -> str:
     return program
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/kafka.md"])
+@pytest.mark.parametrize("page", ["README.md", pytest.param("docs/kafka.md", marks=pytest.mark.long)])
 def test_an_hour_closes_by_one_changed_line(spark: Any, kafka: Any, tmp_path: Path, page: str) -> None:
     """Partitions 1 and 2 have no message, and none comes after that hour."""
     [change] = CHANGES.findall((ROOT / page).read_text())
