@@ -62,7 +62,10 @@ def _clean(spark: SparkSession, folder: Path) -> None:
 
 def main(outcome: str, *pages: str) -> None:
     logging.getLogger("spark_rowtime.laterow").setLevel(logging.ERROR)
-    spark, folder = make_session(), Path.cwd()
+    folder = Path.cwd()
+    if any(folder.iterdir()):
+        sys.exit(f"{folder} is not empty. Pages run in the current folder, and what is there is removed after each.")
+    spark = make_session()
     stop, SparkSession.stop = SparkSession.stop, lambda _: None  # type: ignore[method-assign]  # the next page needs it
     wrong = {}
     for page in pages:

@@ -251,7 +251,7 @@ def plain_message(message: Sent, last: int) -> Sent:
         pytest.param(Search("ab", FEW, 1, StreamSettings(boundsBeforeRows=False)), marks=pytest.mark.long),
         pytest.param(Search("ab", FEW, 1, StreamSettings(maxLag=1)), marks=pytest.mark.long),
     ],
-    ids=str,
+    ids=lambda search: f"{search.producers}-{len(search.contents)}-{search.copies}",
 )
 def test_every_state_of_commits(search: Search) -> None:
     states, transitions = search.run()
