@@ -24,7 +24,7 @@ class Host:
 
     def __init__(self, broker: Broker, path: str, *, skips_lost: bool = False, until_end: bool = True) -> None:
         self.broker, self.path = broker, path
-        quiet: Any = SimpleNamespace(look=lambda *_: None)
+        quiet: Any = SimpleNamespace(look=lambda *_: None, promises=False)
         self.loop = Consumption(
             {}, broker, {"orders": TopicState("orders", "abc", 2)}, self.open, quiet, skips_lost=skips_lost,
             until_end=until_end,
@@ -230,7 +230,7 @@ def test_partitions_that_are_not_read_are_not_checked_either(broker: Broker, pat
         read.flush(checkpoint=Checkpoint("abc", 2, LastRead(2, 5)).text())
         read.abandon()
     unread = UnreadPartition(P0, lambda: sink(path, P0), lambda _: None, 1.0, lambda: None)
-    quiet: Any = SimpleNamespace(look=lambda feeds, _: [feed.reaches(3) for feed in feeds])
+    quiet: Any = SimpleNamespace(look=lambda feeds, _: [feed.reaches(3) for feed in feeds], promises=False)
     topics = {"orders": TopicState("orders", "abc", 2)}
     loop = Consumption(
         {}, broker, topics, lambda _: unread, quiet, skips_lost=False, until_end=True, reads=False
