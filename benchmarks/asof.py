@@ -2,14 +2,15 @@
 
 Rows of both sides a CPU second, at few and at many keys. Both read the same rows at rest, at once: one batch of
 Trigger.AvailableNow, with bounds behind the rows. The rates of the join have the time of the next one, which asofJoin
-does not need. CPU seconds are of the whole process tree. Then the bytes of the state and the CPU seconds of a batch,
-as the same keys get new rates again and again.
+does not need. CPU seconds are of the whole process tree. DuckDB joins the same rows in memory, for comparison.
+Then the bytes of the state and the CPU seconds of a batch, as the same keys get new rates again and again.
 """
 
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -50,11 +51,27 @@ def send(path: str, rows: pa.Table, bound: datetime) -> None:
         sink.sendRowtimeBound(bound)
 
 
-def sent(path: Path, rows: dict[str, int], keys: int) -> None:
+def tables(rows: dict[str, int], keys: int) -> dict[str, pa.Table]:
     chance = np.random.default_rng(4711)
-    for name, columns in COLUMNS.items():
-        rt.createStream(str(path / name), f"rowtime TIMESTAMP NOT NULL, {columns}")
-        send(str(path / name), table(chance, rows[name], keys, timedelta(0), name), START + 2 * SPAN)
+    return {name: table(chance, rows[name], keys, timedelta(0), name) for name in COLUMNS}
+
+
+def sent(path: Path, rows: dict[str, int], keys: int) -> None:
+    for name, content in tables(rows, keys).items():
+        rt.createStream(str(path / name), f"rowtime TIMESTAMP NOT NULL, {COLUMNS[name]}")
+        send(str(path / name), content, START + 2 * SPAN)
+
+
+def in_duckdb(meter: CpuMeter, rows: dict[str, int], keys: int) -> float:
+    """Rows a CPU second of DuckDB's ASOF JOIN of the same rows, which are in memory."""
+    connection = duckdb.connect()
+    for name, content in tables(rows, keys).items():
+        connection.register(name, content)
+    before = meter.sample()
+    connection.sql(
+        "SELECT o.*, r.rate FROM orders o ASOF JOIN rates r ON o.product = r.product AND o.rowtime >= r.rowtime"
+    ).fetch_arrow_table()
+    return sum(rows.values()) / (meter.sample() - before)
 
 
 def ours(orders: DataFrame, rates: DataFrame) -> DataFrame:
@@ -102,7 +119,8 @@ def main(orders: int = 1_000_000, rates: int = 200_000, rounds: int = 3) -> floa
     ratios = []
     with folder() as path:
         for keys in (1_000, 100_000):
-            sent(path / f"{keys}", {"orders": orders, "rates": rates}, keys)
+            sides = {"orders": orders, "rates": rates}
+            sent(path / f"{keys}", sides, keys)
             rows, found = orders + rates, {"ours": [], "base": []}
             for turn in range(rounds + 1):
                 for name, query in (("ours", ours), ("base", joined)):
@@ -112,6 +130,7 @@ def main(orders: int = 1_000_000, rates: int = 200_000, rounds: int = 3) -> floa
             what = f"as of, {keys:,} keys"
             base = "Spark's join by the times of validity"
             ratios.append(report(what, found["ours"][1:], found["base"][1:], "rows/CPU s", base))
+            figure(f"{what}, DuckDB in memory", [in_duckdb(meter, sides, keys) for _ in range(rounds)], "rows/CPU s")
         growth(spark, meter, path / "growth", rates)
     spark.stop()
     return min(ratios)

@@ -4,28 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    IntegerType,
-    NumericType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from spark_rowtime.operators.aggregates import IN_SEQUENCE, Aggregate, aggregates
 from spark_rowtime.operators.checks import check_columns, check_streaming, keys_of
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
-from spark_rowtime.operators.columns import chunk_field, earlier, quoted, unpacked_fields
+from spark_rowtime.operators.columns import chunk_field, earlier, quoted, sequence_of, unpacked_fields
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
 from spark_rowtime.spark.versioned_pickle import versioned
-
-_SORTABLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
 
 
 def aggregated(
@@ -53,7 +40,7 @@ def _streaming(
     bucket = F.pmod(F.hash(*quoted(by)), F.lit(buckets)) if by else F.lit(0)
     packed = StructType([StructField(BUCKET, IntegerType(), False), chunk_field(rowtime)])
     chunks = df.select(*quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(versioned(pack), packed)
-    sequence = _sequence(df.schema, rowtime) if _needs_sequence(frame, what) else []
+    sequence = sequence_of(df.schema, rowtime) if _needs_sequence(frame, what) else []
     processor, complete = FrameProcessor(by, rowtime, frame, what, sequence), StructType([chunk_field(CHUNK)])
     finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, complete, "Append", "EventTime")
     schema = _output(df.schema, what, rowtime)
@@ -63,11 +50,6 @@ def _streaming(
 
 def _needs_sequence(frame: Frame, what: list[Aggregate]) -> bool:
     return frame.in_sequence or any(a.function in IN_SEQUENCE for a in what)
-
-
-def _sequence(schema: StructType, rowtime: str) -> list[str]:
-    """Returns the columns that order rows of one key and time. Any order will do, but it must always be the same."""
-    return [f.name for f in schema.fields if isinstance(f.dataType, _SORTABLE) and f.name != rowtime]
 
 
 def _output(rows: StructType, what: list[Aggregate], rowtime: str) -> StructType:
@@ -80,7 +62,7 @@ def _output(rows: StructType, what: list[Aggregate], rowtime: str) -> StructType
 def _in_batch(df: DataFrame, by: list[str], frame: Frame, what: list[Aggregate], rowtime: str) -> DataFrame:
     """Computes the same on a batch DataFrame, with SQL window functions."""
     time = F.unix_micros(F.col(f"`{rowtime}`"))
-    sequence = [time, *quoted(_sequence(df.schema, rowtime))]
+    sequence = [time, *quoted(sequence_of(df.schema, rowtime))]
     window = Window.partitionBy(*quoted(by))
     if isinstance(frame, Sliding):
         window = window.orderBy(time).rangeBetween(-frame.interval, frame.following)

@@ -29,20 +29,24 @@ def to_bytes(rows: pa.Table) -> bytes:
 def from_bytes(chunk: bytes) -> pa.Table:
     """Returns the rows of a chunk, with all times in UTC: a session in another time zone may have made the chunk."""
     with pa.ipc.open_stream(chunk) as reader:
-        rows = reader.read_all()
-    wanted = pa.schema([field.with_type(_in_utc(field.type)) for field in rows.schema], rows.schema.metadata)
+        return in_utc(reader.read_all())
+
+
+def in_utc(rows: pa.Table) -> pa.Table:
+    """Returns the rows with all times in UTC, not in the time zone of a session."""
+    wanted = pa.schema([field.with_type(_type_in_utc(field.type)) for field in rows.schema], rows.schema.metadata)
     return rows if rows.schema == wanted else rows.cast(wanted)
 
 
-def _in_utc(kind: pa.DataType) -> pa.DataType:
+def _type_in_utc(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind])
+        return pa.struct([field.with_type(_type_in_utc(field.type)) for field in kind])
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_in_utc(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_type_in_utc(kind.value_type)))
     if pa.types.is_map(kind):
-        return pa.map_(*(field.with_type(_in_utc(field.type)) for field in (kind.key_field, kind.item_field)))
+        return pa.map_(*(field.with_type(_type_in_utc(field.type)) for field in (kind.key_field, kind.item_field)))
     return kind
 
 

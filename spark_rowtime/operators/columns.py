@@ -4,7 +4,17 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from spark_rowtime.operators.chunks import CHUNK
 
@@ -14,11 +24,17 @@ FOLLOWS = "rowtime.follows"
 """A metadata key for a column that a Python function produces. It names a column of the function's input, and states
 that times in later batches are at or above that column's floor. The extension reads it, as it cannot analyse Python."""
 _DAY_MICROS = 86_400_000_000
+_SORTABLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
 
 
 def quoted(names: Sequence[str]) -> list[Column]:
     """Returns the columns of these names, which may contain any character but a backtick."""
     return [F.col(f"`{name}`") for name in names]
+
+
+def sequence_of(schema: StructType, rowtime: str) -> list[str]:
+    """Returns the columns that order rows of one key and time. Any order will do, but it must always be the same."""
+    return [f.name for f in schema.fields if isinstance(f.dataType, _SORTABLE) and f.name != rowtime]
 
 
 def chunk_field(follows: str) -> StructField:

@@ -27,6 +27,7 @@ from tests.law7.grammar import (
     Passed,
     Project,
     Query,
+    Recognized,
     Session,
     Sliding,
     Source,
@@ -74,6 +75,8 @@ WAYS = ("copy", "view", "with", "pipe")
 TABLE_JOINS = ("inner", "leftouter", "leftsemi", "leftanti", "rightouter")
 DIRECTIONS = (("backward", None), ("backward", "8 minutes"), ("forward", "8 minutes"), ("nearest", "5 minutes"))
 """How a row of an as-of join finds another. Rows of the last two come later than their time."""
+RUNS = ("A B+", "A B+?", "A B* C", "B{2,3} | B C", "A (B | C)* B")
+"""Patterns of rows. All have B, which is counted."""
 SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
 """The sides whose time is never null, by type of join."""
 
@@ -120,6 +123,7 @@ class Drawn:
             self.against,
             self.sliding,
             self.as_of,
+            self.recognized,
             self.copied,
             self.totals,
             self.again,
@@ -198,6 +202,12 @@ class Drawn:
         return AsOf(
             self.straight(), ByTime(self.straight(), "rowtime"), direction, tolerance, self.one(("left", "inner"))
         )
+
+    def recognized(self, below: int, carrying: bool) -> Query:
+        if carrying:  # the matches come later than their time
+            return self.as_of(below, carrying)
+        within, after = self.one(("5 minutes", "20 minutes")), self.one(("past last row", "to next row"))
+        return Recognized(self.straight(), self.one(RUNS), within, after)
 
     def copied(self, below: int, carrying: bool) -> Query:
         of = self.sliding(below, True) if self.one((True, False)) else self.carrying(below)

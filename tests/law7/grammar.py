@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_rowtime.operators import asofJoin, slidingAggregate
+from spark_rowtime.operators import asofJoin, matchRecognize, slidingAggregate
 from tests.spark.observed_query import micros
 
 Read = Callable[[str], DataFrame]
@@ -310,6 +310,31 @@ class AsOf(Query):
         one, other = self.one.frame(read), self.other.frame(read).withColumnRenamed("v", "bv")
         both = asofJoin(one, other, by="k", direction=self.direction, tolerance=self.tolerance, how=self.how)
         return both.selectExpr("rowtime", "k", "10 * v + coalesce(bv, -1) AS v")
+
+
+@dataclass(frozen=True)
+class Recognized(Query):
+    """The runs of rows of a key in which v does not fall, or falls again; or others of a pattern."""
+
+    of: Query
+    pattern: str
+    within: str
+    after: str
+
+    def frame(self, read: Read) -> DataFrame:
+        define = {"B": "v >= PREV(v)", "C": "C.v < LAST(B.v) OR C.v IS NULL"}
+        define = {name: text for name, text in define.items() if name in self.pattern}
+        measures = {"s": "CAST(10 * COALESCE(SUM(v), 0) + COUNT(B.*) AS BIGINT)"}
+        found = matchRecognize(
+            self.of.frame(read),
+            "k",
+            pattern=self.pattern,
+            define=define,
+            measures=measures,
+            within=self.within,
+            after=self.after,
+        )
+        return found.selectExpr("rowtime", "k", "s AS v")
 
 
 @dataclass(frozen=True)

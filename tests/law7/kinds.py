@@ -22,6 +22,7 @@ from tests.law7.grammar import (
     Passed,
     Project,
     Query,
+    Recognized,
     Sliding,
     Source,
     Totals,
@@ -107,6 +108,10 @@ def as_of(case: Any) -> bool:
     return bool(_parts(case, AsOf))
 
 
+def recognized(case: Any) -> bool:
+    return bool(_parts(case, Recognized))
+
+
 def times_in_values(case: Any) -> bool:
     return bool(_parts(case, Packed, InKey))
 
@@ -130,13 +135,14 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "copied marks": copied_marks,
     "sliding": sliding,
     "as of": as_of,
+    "recognized": recognized,
     "null times": null_times,
     "totals": totals,
     "times in values": times_in_values,
     "changed query": changed_query,
     "removed rows": removed_rows,
 }
-REFUSABLE = KINDS.keys() - {"sliding", "as of", "null times", "totals", "changed query", "removed rows"}
+REFUSABLE = KINDS.keys() - {"sliding", "as of", "recognized", "null times", "totals", "changed query", "removed rows"}
 """Kinds that the product may refuse."""
 ASKED = {name.strip() for name in os.environ.get("ROWTIME_LAW7_KINDS", "").split(",")} - {""}
 """The run is of these kinds alone."""
