@@ -25,7 +25,6 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(feed, "database", request.getfixturevalue("postgres").url())
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("number", numbers("8:9"))
 def test_bounds_never_change_a_result(spark, tmp_path: Path, figures: Counter[str], number: int) -> None:
     try_seed(spark, cases(), number, tmp_path, figures)
