@@ -85,17 +85,6 @@ def test_the_readme_runs_where_the_wheel_brings_spark(dist: Path, tmp_path: Path
     run_programs(made, tmp_path)
 
 
-@pytest.mark.parametrize("spark", [spark for spark in VERSIONS if "25" not in named("Java", spark)][-1:])
-def test_java_25_is_refused_by_the_hadoop_of_an_older_spark(tmp_path: Path, spark: str) -> None:
-    """Spark cannot start there, with or without this library."""
-    made = environment(tmp_path / "venv", "3.11", "25")
-    add_platform(made, spark)
-    program = "from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate()"
-    command = [made.program("python"), "-c", program]
-    done = subprocess.run(command, env=made.variables, capture_output=True, text=True, check=False, timeout=240)
-    assert "UnsupportedOperationException: getSubject is not supported" in done.stderr
-
-
 def run_programs(made: Environment, work: Path, hour: int = 9) -> None:
     """Feed, pipeline and consumer, each a process; the consumer prints what the README says, for this hour too."""
     (work / "feed.py").write_text(program("feed.py", hour))
