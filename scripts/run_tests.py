@@ -39,6 +39,8 @@ SMALL = {
 """How much the tests with the mark ``search`` try in `make test`."""
 SPARKS = ("4.2", "4.1", "4.0")
 """The other minor versions of Spark, on which `make test-long` runs the smoke tests."""
+OF_DELTA = "4.2"
+"""The newest Spark for which Delta Lake has a jar. The session with it is that of a process of its own."""
 HANGING_SECONDS = "300"
 NO_TESTS = 5
 """Pytest's exit code where nothing was selected."""
@@ -100,7 +102,7 @@ def jobs(kind: str) -> list[Job]:
     """The jobs of TESTS, in `make test` after what makes the classes; in `make test-long` with other PySparks."""
     tests = [_job(kind, name) for name in TESTS]
     if kind == "long":
-        return tests + [_smoke(version) for version in SPARKS]
+        return tests + [_smoke(version) for version in SPARKS] + [_lakehouse()]
     return [_made(kind, CLASSES), *tests, _made(kind, "lint"), _made(kind, "docs")]
 
 
@@ -153,6 +155,11 @@ def _smoke(version: str) -> Job:
     tests = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "-m", "smoke", "--durations=20", "tests"]
     faster = {} if version == SPARKS[-1] else _faster()
     return Job("long", f"spark-{version}", ["scripts/on-spark.sh", version, *tests], **faster)
+
+
+def _lakehouse() -> Job:
+    tests = [sys.executable, "-m", "pytest", "--durations=20", "tests/lakehouse"]
+    return Job("long", "lakehouse", ["scripts/on-spark.sh", OF_DELTA, *tests], **_faster())
 
 
 def _total(jobs: list[Job]) -> str:

@@ -1,48 +1,73 @@
-"""punctuate: the rows of a Kafka topic get the watermark of the bounds of a stream beside it."""
+"""punctuate: the rows of a Kafka topic or a Delta table get the watermark of bounds that are beside or in it."""
 
 import json
 from collections.abc import Mapping
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructField, TimestampType
 
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.options import BESIDE, WATCH
 from spark_rowtime.types.schema import ROWTIME
 
+DELTA = "delta:"
+"""What the name of a Delta table begins with, as ``InTable`` has it."""
+_IN_TIME = "rowtime_in_time"
+"""The extension's function that tells whether a row of a table is not late."""
 
-def punctuate(df: DataFrame, column: str, *, bounds: str, watch: Mapping[str, str] | None = None) -> DataFrame:
-    """Gives a time column of a Kafka topic the watermark of the bounds of a rowtime stream beside it.
 
-    Spark's own Kafka source reads the rows, and they stay where they are. The stream has the bounds, each with a
-    ``cut`` of offsets that it follows (``RowSink.sendRowtimeBound``). A bound counts in a batch whose end offsets have
-    reached its cut in every partition that it names, so a window closes in that batch.
+def punctuate(
+    df: DataFrame,
+    column: str,
+    *,
+    bounds: str | None = None,
+    watch: Mapping[str, str] | None = None,
+    rejected: str | None = None,
+) -> DataFrame:
+    """Gives a time column of a Kafka topic or a Delta table the watermark of bounds that are beside or in it.
+
+    **A topic.** Spark's own Kafka source reads the rows, and they stay where they are. A rowtime stream has the bounds,
+    each with a ``cut`` of offsets that it follows (``RowSink.sendRowtimeBound``). A bound counts in a batch whose end
+    offsets have reached its cut in every partition that it names, so a window closes in that batch.
 
     A row below the bound that was in force at the start of its batch is late. It does not reach the operators. The
     query's progress counts it (``rowsLate`` in the metrics of the source of the bounds), and the stream keeps it in
     ``view=rejected``: the columns of the stream, as far as the DataFrame or the topic has a column of that name and
     type.
 
+    **A table.** A drain or ``tableWriter`` has written bounds into the commits of a Delta table, and Delta's own source
+    reads the rows. A bound counts in a batch whose end offset has passed its commit entirely. There is no stream of
+    bounds. A row of another writer's commit that is below the bound in force at the start of its batch is late: it does
+    not reach the operators, the progress counts it (``rowsLate``), and the table ``rejected`` keeps it; without one the
+    query warns once.
+
     Args:
-        df: A streaming DataFrame of ``format("kafka")``, with projections and filters alone: ``select``,
-            ``withColumn``, ``from_json``, ``where``. Joins, aggregations and all else come after this call.
+        df: A streaming DataFrame of ``format("kafka")`` or of ``format("delta")``, with projections and filters alone:
+            ``select``, ``withColumn``, ``from_json``, ``where``. Joins, aggregations and all else come after this call.
         column: The time column of type TIMESTAMP. It must not be NULL: parse, then
             ``.where("ts IS NOT NULL")``. With ``watch``, rows without a time are left out, as ``window`` does.
-        bounds: The path of the rowtime stream with the bounds.
-        watch: The bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra ``kafka``)
-            while the query runs, and fails with it. The stream at ``bounds`` is created if there is none. These are
-            arguments of ``KafkaWatch`` as texts, above all "lateness" and "delay". Servers, topics and security come
-            from the Kafka source, and the field with the time from the expression of ``column``; where that is not
-            known, "rowtime" names it. {}: each partition is in order. None: others send the bounds.
+        bounds: Of a topic, the path of the rowtime stream with the bounds. Of a table nothing, or ``delta:PATH``, which
+            must be the table that is read.
+        watch: Of a topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra
+            ``kafka``) while the query runs, and fails with it. The stream at ``bounds`` is created if there is none.
+            These are arguments of ``KafkaWatch`` as texts, above all "lateness" and "delay". Servers, topics and
+            security come from the Kafka source, and the field with the time from the expression of ``column``; where
+            that is not known, "rowtime" names it. {}: each partition is in order. None: others send the bounds.
+        rejected: Of a table, ``delta:PATH`` of another one, which gets the late rows: the columns of ``df``, and
+            ``belowBound``, the bound that they lie below. It is made if there is none. The rows pass through the
+            driver. A topic's late rows are in the stream of bounds.
 
     Returns:
         The DataFrame with the same columns, of which ``column`` has the watermark.
 
     Raises:
-        InvalidOptionError: ``df`` is not streaming, or has no such column; or ``watch`` is no mapping of texts. What is
-            wrong in it, Spark raises as AnalysisException, or as the error of the query when it starts.
+        InvalidOptionError: ``df`` is not streaming, or has no such column; or an argument has a value that cannot be
+            used. What is wrong in ``watch``, Spark raises as AnalysisException, or as the error of the query when it
+            starts.
         StreamNotFoundError: There is no stream at ``bounds``, and no ``watch``.
+        ShimMissingError: The table is read in a session without the extension.
 
     Example:
         ```python
@@ -50,6 +75,9 @@ def punctuate(df: DataFrame, column: str, *, bounds: str, watch: Mapping[str, st
         parsed = orders.select(f.from_json(f.col("value").cast("string"), "ts TIMESTAMP, shop STRING").alias("o"))
         rows = rt.punctuate(parsed.select("o.*").where("ts IS NOT NULL"), "ts", bounds="orders-bounds.rowtime")
         rows.groupBy(f.window("ts", "1 hour"), "shop").count()
+
+        orders = spark.readStream.format("delta").load("/lake/orders")
+        rt.punctuate(orders, "rowtime").groupBy(f.window("rowtime", "1 hour"), "shop").count()
         ```
 
         Without any change of the producers, in the place of ``withWatermark("ts", "1 minute")``:
@@ -60,6 +88,16 @@ def punctuate(df: DataFrame, column: str, *, bounds: str, watch: Mapping[str, st
         ```
     """
     _check(df, column)
+    if bounds is None or bounds.startswith(DELTA):
+        if watch is not None:
+            raise InvalidOptionError("watch is for topics: name the stream that gets their bounds.", option="watch")
+        return _of_table(df, column, bounds, rejected)
+    if rejected is not None:
+        raise InvalidOptionError(
+            f"rejected={rejected!r} is for tables: the stream of bounds {bounds} keeps the late rows of a topic. Read "
+            "them with option('view', 'rejected').",
+            option="rejected",
+        )
     reader = df.sparkSession.readStream.format("rowtime").option(BESIDE, column).option("watermark", "none")
     if watch is not None:
         reader = reader.option(WATCH, json.dumps(_texts(watch)))
@@ -68,6 +106,22 @@ def punctuate(df: DataFrame, column: str, *, bounds: str, watch: Mapping[str, st
     rows = df.where(timed)  # Spark makes one union of two that follow each other; a filter keeps them apart
     punctuated: DataFrame = reader.load(bounds).where(f.lit(False)).select(*fields).unionAll(rows)
     return punctuated.where(f.lit(True))
+
+
+def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | None) -> DataFrame:
+    if rejected is not None and not rejected.startswith(DELTA):
+        raise InvalidOptionError(f"rejected={rejected!r} is no table. Give delta:PATH.", option="rejected")
+    time = f.col(f"`{column.replace('`', '``')}`")
+    try:
+        return df.where(f.call_function(_IN_TIME, time, f.lit(bounds), f.lit(rejected)))
+    except AnalysisException as error:
+        if error.getCondition() != "UNRESOLVED_ROUTINE":
+            raise
+        raise ShimMissingError(
+            "This Spark session does not have the extension that moves the watermark by a table's bounds. Build the "
+            "session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what `rowtime jar` "
+            "prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions."
+        ) from error
 
 
 def _of_bounds(field: StructField, column: str) -> Column:
@@ -91,7 +145,8 @@ def _texts(watch: Mapping[str, str]) -> dict[str, str]:
 def _check(df: DataFrame, column: str) -> None:
     if not df.isStreaming:
         raise InvalidOptionError(
-            "punctuate is for a streaming DataFrame of format('kafka') (spark.readStream): a batch has no watermark."
+            "punctuate is for a streaming DataFrame of format('kafka') or format('delta') (spark.readStream): a batch "
+            "has no watermark."
         )
     found = [field for field in df.schema if field.name == column]
     if len(found) != 1 or not isinstance(found[0].dataType, TimestampType):

@@ -18,7 +18,7 @@ HEADING = "## Keys that Python and Java share"
 OURS = ("rowtime.", "spark.rowtime.")
 """How the local properties, the metadata and the settings of this library begin."""
 DRAIN = "drain"
-"""The folder of the Python files that write tables, whose properties also begin so. Java has none of them."""
+"""The folder of the Python files that write tables, whose properties also begin so. Java reads two of them."""
 LETTERS = "dead_letters.py"
 """The file whose headers of Kafka's messages begin so."""
 FILES = "rowtime-"

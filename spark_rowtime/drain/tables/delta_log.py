@@ -1,5 +1,6 @@
 """Which commit of a Delta log the rows that a reader sees belong to, where the table was set back or replaced."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) ->
             continue
         if commit["version"] < wanted:
             break
-        if found := marked(commit):
+        if found := _properties(commit):
             _require_not_replaced(target, replaced)
             return InSight(found, None)
         if wanted > 0:
@@ -42,6 +43,15 @@ def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) ->
         else:
             return InSight({}, None)
     return InSight({}, wanted)
+
+
+def _properties(commit: Mapping[str, Any]) -> dict[str, str]:
+    """The properties of a commit. Those of a query with Delta's own sink are in its ``userMetadata``, else any text."""
+    try:
+        given = json.loads(commit.get("userMetadata") or "{}")
+    except ValueError:
+        given = {}
+    return marked({**(given if isinstance(given, dict) else {}), **commit})
 
 
 def _restored(target: str, commit: Mapping[str, Any]) -> int:

@@ -6,11 +6,13 @@ import scala.runtime.BoxedUnit;
 import sparkrowtime.analysis.QueryStart;
 import sparkrowtime.analysis.RefuseDelaylessDedup;
 import sparkrowtime.analysis.RowtimeRelations;
+import sparkrowtime.analysis.TableReads;
 import sparkrowtime.query.JoinEviction;
 import sparkrowtime.query.LateFilter;
 import sparkrowtime.query.StateTimeouts;
 import sparkrowtime.sink.SinkWriters;
 import sparkrowtime.source.BoundedTable;
+import sparkrowtime.source.TableDataSource;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
@@ -24,9 +26,10 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     ShimMismatch.refuseOtherSpark();
-    extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations(session, BoundedTable::over)));
+    extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations(session, BoundedTable::over, TableDataSource::of)));
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
+    extensions.injectFunction(TableReads.function());
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
     extensions.injectColumnar(Scala.function(session -> new LateFilter()));
     extensions.injectColumnar(Scala.function(session -> new StateTimeouts()));

@@ -28,6 +28,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import sparkrowtime.beside.Beside;
 import sparkrowtime.beside.InTime;
+import sparkrowtime.beside.LateMark;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
@@ -71,15 +72,9 @@ final class BesideUnion {
 
   /** The relation of the topic, if the operators above it keep the offset of each row; otherwise null. */
   static StreamingRelationV2 topic(LogicalPlan plan) {
-    if (plan instanceof StreamingRelationV2 relation) {
-      return relation.sourceName().equalsIgnoreCase(KAFKA) ? relation : null;
-    }
-    return passes(plan) ? topic(plan.children().apply(0)) : null;
-  }
-
-  /** The closed list of operators between the topic and {@code punctuate}. */
-  static boolean passes(LogicalPlan plan) {
-    return plan instanceof Project || plan instanceof Filter || plan instanceof SubqueryAlias || plan instanceof View;
+    return Beside.leaf(plan) instanceof StreamingRelationV2 relation && relation.sourceName().equalsIgnoreCase(KAFKA)
+        ? relation
+        : null;
   }
 
   private LogicalPlan over(LogicalPlan branch, StreamingRelationV2 topic) {
@@ -170,7 +165,7 @@ final class BesideUnion {
     arguments.add(row(kept, time, columns));
     InTime mark = new InTime(id, schema(kept));
     return new Invoke(
-        new Literal(mark, new ObjectType(InTime.class)), InTime.METHOD, DataTypes.BooleanType, Scala.seq(arguments),
+        new Literal(mark, new ObjectType(InTime.class)), LateMark.METHOD, DataTypes.BooleanType, Scala.seq(arguments),
         Scala.seq(List.of()), false, false, false);
   }
 

@@ -9,7 +9,7 @@ import sparkrowtime.plan.RowtimeReads;
 import sparkrowtime.support.ShimMismatch;
 
 /**
- * The checks of a streaming query that reads rowtime streams. Spark analyzes the statement that starts a
+ * The checks of a streaming query that reads rowtime streams, or tables with bounds. Spark analyzes the statement that starts a
  * query in the user's thread, inside {@code start()}, and applies the rules for hints before its own check
  * of streaming operations. So {@code start()} raises these errors, and raises them before Spark's, which
  * do not name the expression.
@@ -21,7 +21,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     ShimMismatch.guarded(
         () -> {
-          if (plan instanceof WriteToStreamStatement query && plan.exists(RowtimeReads::isRowtime)) {
+          if (plan instanceof WriteToStreamStatement query && plan.exists(RowtimeReads::isBounded)) {
             RefuseDamagedCheckpoint.check(query);
             RefuseOtherModes.check(query);
             check(query.inputQuery(), query.outputMode());
@@ -33,6 +33,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
   private static void check(LogicalPlan plan, OutputMode mode) {
     RefuseSettings.check(SQLConf.get());
     RefuseBeside.check(plan);
+    RefuseTables.check(plan);
     RefuseGroupFunctions.check(plan);
     RefuseTableFunctions.check(plan);
     RefuseTableDifference.check(plan);

@@ -43,7 +43,7 @@ final class RefuseBeside {
   private static void checkOperators(LogicalPlan plan, String time) {
     if (plan instanceof EventTimeWatermark) {
       throw refused(time, "withWatermark, or another punctuate, is below it. Leave that out: the bounds are the watermark");
-    } else if (BesideUnion.passes(plan)) {
+    } else if (Beside.passes(plan)) {
       checkOperators(plan.children().apply(0), time);
     } else if (BesideUnion.topic(plan) == null) {
       throw refused(
@@ -54,13 +54,17 @@ final class RefuseBeside {
     }
   }
 
-  private static String source(LogicalPlan plan) {
+  static String source(LogicalPlan plan) {
     return plan instanceof StreamingRelationV2 r ? "format(\"" + r.sourceName() + "\")" : plan.nodeName();
   }
 
   private void checkTime(String name, LogicalPlan rows) {
-    Attribute time = Scala.list(rows.output()).stream().filter(a -> a.name().equals(name)).findFirst().get();
+    checkTime(Scala.list(rows.output()).stream().filter(a -> a.name().equals(name)).findFirst().get(), rows, definitions);
+  }
+
+  static void checkTime(Attribute time, LogicalPlan rows, Definitions definitions) {
     NullableTimes times = new NullableTimes(definitions);
+    String name = time.name();
     if (times.canBeNull(time, rows)) {
       throw refused(
           name,
@@ -80,7 +84,7 @@ final class RefuseBeside {
     }
   }
 
-  private static IllegalArgumentException refused(String time, String why) {
+  static IllegalArgumentException refused(String time, String why) {
     return new IllegalArgumentException("punctuate(df, \"" + time + "\", ...): " + why + ".");
   }
 }

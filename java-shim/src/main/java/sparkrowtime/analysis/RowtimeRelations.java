@@ -1,10 +1,12 @@
 package sparkrowtime.analysis;
 
+import java.util.function.BiFunction;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -12,15 +14,18 @@ import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.DataSource;
 import sparkrowtime.plan.RowtimeReads;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.tables.InTable;
 
 /**
  * The resolution rule that gives each streaming relation of a rowtime source a bounded table and the
  * automatic watermark. Spark applies it to every plan that it analyzes, in the user's thread. The late rows of a
  * stream (option view=rejected) get the table alone: they have no watermark, and their only bound is the end of time.
+ * The relation of a Delta table below {@code punctuate} gets a bounded source ({@link TableReads}).
  *
  * <p>Law: the rule is idempotent. It does not change plans without a rowtime stream, streams that are read
  * with option bounds=ignore or bounds=markers, or as a table, and the plans of batches, which Spark analyzes again.
@@ -28,13 +33,17 @@ import sparkrowtime.support.ShimMismatch;
 public final class RowtimeRelations extends Rule<LogicalPlan> {
   private final SparkSession session;
   private final UnaryOperator<Table> bounds;
+  private final BiFunction<DataSource, InTable, DataSource> tables;
 
   /**
    * @param bounds gives a table bounds; returns a table that has them as it is
+   * @param tables gives a data source of version 1 the bounds in the commits of its table
    */
-  public RowtimeRelations(SparkSession session, UnaryOperator<Table> bounds) {
+  public RowtimeRelations(
+      SparkSession session, UnaryOperator<Table> bounds, BiFunction<DataSource, InTable, DataSource> tables) {
     this.session = session;
     this.bounds = bounds;
+    this.tables = tables;
   }
 
   @Override
@@ -52,7 +61,7 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     LogicalPlan plan = read.exists(this::isNewOfLateRows)
         ? read.resolveOperatorsUp(Scala.rewriting(node -> isNewOfLateRows(node) ? bounded((StreamingRelationV2) node) : node))
         : read;
-    if (!plan.exists(RowtimeReads::isRowtime) || plan.exists(RowtimeReads::isNaming)) {
+    if (!plan.exists(RowtimeReads::isBounded) || plan.exists(RowtimeReads::isNaming)) {
       return plan;
     }
     LogicalPlan bounded = Marks.ofNames(plan.resolveOperatorsUp(Scala.rewriting(this::rewrite)));
@@ -84,6 +93,8 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
       return RowtimeReads.isRowtime(relation) && isNew(relation) ? AutoWatermark.above(bounded(relation)) : relation;
     } else if (node instanceof EventTimeWatermark watermark) {
       return AutoWatermark.replacedBy(watermark);
+    } else if (InTable.of(node) != null) {
+      return TableReads.bounded((Filter) node, tables);
     } else if (node instanceof Project project) {
       return AutoWatermark.movedUp(project);
     } else if (node instanceof Join join) {

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import sparkrowtime.python.RowtimeStream;
@@ -35,8 +36,12 @@ public final class Beside {
 
   /** The relation at the end of a chain of operators with one input each; the node where the chain forks, if it does. */
   public static LogicalPlan leaf(LogicalPlan plan) {
-    boolean chain = plan instanceof Project || plan instanceof Filter || plan instanceof SubqueryAlias;
-    return chain ? leaf(plan.children().apply(0)) : plan;
+    return passes(plan) ? leaf(plan.children().apply(0)) : plan;
+  }
+
+  /** The closed list of operators between a source and {@code punctuate}. */
+  public static boolean passes(LogicalPlan plan) {
+    return plan instanceof Project || plan instanceof Filter || plan instanceof SubqueryAlias || plan instanceof View;
   }
 
   private static boolean isBounds(LogicalPlan leaf) {

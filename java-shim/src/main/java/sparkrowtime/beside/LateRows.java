@@ -6,17 +6,37 @@ import java.util.concurrent.ConcurrentSkipListMap;
 import org.apache.spark.util.AccumulatorV2;
 
 /**
- * The late rows of a batch, by topic, partition and offset. Tasks add to it, and Spark merges what successful tasks
- * have added. A task, or a job of a foreachBatch, that runs again adds the same rows, which count once. While a task
- * adds rows, its executor sends those that it has to the driver every ten seconds, in another thread.
+ * The late rows of a batch, by their place: topic, partition and offset, or the task that has counted them. Tasks add to
+ * it, and Spark merges what successful tasks have added. A task, or a job of a foreachBatch, that runs again adds the
+ * same rows, which count once. While a task adds rows, its executor sends those that it has to the driver every ten
+ * seconds, in another thread.
  */
-public final class LateRows extends AccumulatorV2<LateRows.Row, Map<String, byte[]>> {
+public final class LateRows extends AccumulatorV2<LateRows.Late, Map<String, LateRows.Late>> {
   private static final long serialVersionUID = 1L;
 
-  /** A row in Spark's binary format, and its place in the topics. */
-  public record Row(String place, byte[] bytes) implements Serializable {}
+  /**
+   * A late row in Spark's binary format, or so many late rows that are not kept.
+   *
+   * @param bytes null if they are not kept
+   */
+  public record Late(String place, byte[] bytes, long count) implements Serializable {}
 
-  private final ConcurrentSkipListMap<String, byte[]> rows = new ConcurrentSkipListMap<>();
+  private final ConcurrentSkipListMap<String, Late> rows = new ConcurrentSkipListMap<>();
+
+  /** A late row that is kept. */
+  public static Late row(String place, byte[] bytes) {
+    return new Late(place, bytes, 1);
+  }
+
+  /** So many late rows of one task up to now. */
+  public static Late counted(int partition, long count) {
+    return new Late(Integer.toString(partition), null, count);
+  }
+
+  /** How many rows these are. */
+  public long count() {
+    return rows.values().stream().mapToLong(Late::count).sum();
+  }
 
   @Override
   public boolean isZero() {
@@ -36,17 +56,17 @@ public final class LateRows extends AccumulatorV2<LateRows.Row, Map<String, byte
   }
 
   @Override
-  public void add(Row row) {
-    rows.put(row.place(), row.bytes());
+  public void add(Late late) {
+    rows.put(late.place(), late);
   }
 
   @Override
-  public void merge(AccumulatorV2<Row, Map<String, byte[]>> other) {
+  public void merge(AccumulatorV2<Late, Map<String, Late>> other) {
     rows.putAll(other.value());
   }
 
   @Override
-  public Map<String, byte[]> value() {
+  public Map<String, Late> value() {
     return rows;
   }
 }

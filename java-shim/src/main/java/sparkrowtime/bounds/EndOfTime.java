@@ -11,7 +11,7 @@ package sparkrowtime.bounds;
  */
 public final class EndOfTime {
   /** 9999-12-31T23:59:59.999999Z. */
-  static final long PUBLISHED = 253_402_300_799_999_999L;
+  public static final long PUBLISHED = 253_402_300_799_999_999L;
 
   /** About the year 82,000, well within Spark's timestamps, and in ms within its watermarks. */
   static final long WITHIN = PUBLISHED * 10 + 9;

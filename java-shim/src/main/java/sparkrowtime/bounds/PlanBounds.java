@@ -9,18 +9,22 @@ import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 import sparkrowtime.beside.Beside;
+import sparkrowtime.beside.LateMark;
 import sparkrowtime.plan.PackedRows;
 import sparkrowtime.plan.RowtimeReads;
 import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
+import sparkrowtime.tables.InTable;
+import sparkrowtime.tables.TableStream;
 
 /**
  * The bounds of the columns of each node of a streaming query. They are computed on the analyzed plan.
@@ -31,7 +35,7 @@ import sparkrowtime.support.Scala;
  * batch (for the output).
  */
 public final class PlanBounds {
-  private final ToLongFunction<RowtimeStream> floors;
+  private final ToLongFunction<SparkDataStream> floors;
   private final Evictions evicted;
   private final RowsSeen seen;
   private final Definitions definitions;
@@ -42,7 +46,7 @@ public final class PlanBounds {
    * @param evicted what the stateful operators have evicted
    * @param seen the rows that the operators can have kept
    */
-  public PlanBounds(Definitions definitions, ToLongFunction<RowtimeStream> floors, Evictions evicted, RowsSeen seen) {
+  public PlanBounds(Definitions definitions, ToLongFunction<SparkDataStream> floors, Evictions evicted, RowsSeen seen) {
     this.definitions = definitions;
     this.floors = floors;
     this.evicted = evicted;
@@ -50,7 +54,7 @@ public final class PlanBounds {
   }
 
   /** For columns below all operators that keep rows: nothing is known of the columns above such an operator. */
-  public PlanBounds(Definitions definitions, ToLongFunction<RowtimeStream> floors) {
+  public PlanBounds(Definitions definitions, ToLongFunction<SparkDataStream> floors) {
     this(definitions, floors, new Evictions(), new RowsSeen(stream -> null));
   }
 
@@ -82,6 +86,8 @@ public final class PlanBounds {
       return ofJoin(join);
     } else if (plan instanceof UpdateEventTimeWatermarkColumn declared) {
       return ofDeclared(declared);
+    } else if (InTable.of(plan) != null) {
+      return ofTable((Filter) plan);
     }
     return ofOneInput(plan);
   }
@@ -102,9 +108,15 @@ public final class PlanBounds {
   private boolean hasEnded(LogicalPlan leaf) {
     return definitions.body(leaf) != null
         ? haveEnded(definitions.body(leaf))
-        : leaf instanceof StreamingDataSourceV2ScanRelation r
-            && r.stream() instanceof RowtimeStream s
-            && EndOfTime.isEnd(floors.applyAsLong(s));
+        : bounded(leaf) != null && EndOfTime.isEnd(floors.applyAsLong(bounded(leaf)));
+  }
+
+  /** The source of a leaf in the plan of a run, if it has bounds; otherwise null. */
+  private static SparkDataStream bounded(LogicalPlan leaf) {
+    if (leaf instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof RowtimeStream stream) {
+      return stream;
+    }
+    return leaf instanceof StreamingExecutionRelation r && r.source() instanceof TableStream table ? table : null;
   }
 
   /** The operators that pass bounds are a closed list. Any other operator may keep rows, or create times. */
@@ -194,6 +206,16 @@ public final class PlanBounds {
       return Bound.ORDINARY;
     }
     return a.dataType() instanceof TimestampType ? Bound.of(floor) : null;
+  }
+
+  /** The time of the filter of a table's late rows has the bound of the table. At analysis any floor will do. */
+  private Columns ofTable(Filter filter) {
+    Columns columns = of(filter.child());
+    SparkDataStream table = bounded(Beside.leaf(filter.child()));
+    if (LateMark.time(filter.condition()) instanceof Attribute time) {
+      columns.put(time.exprId(), Columns.WHOLE, Bound.of(table == null ? 0L : floors.applyAsLong(table)));
+    }
+    return columns;
   }
 
   private static boolean isSource(LogicalPlan leaf) {

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
@@ -51,10 +52,10 @@ public final class RowsSeen {
             .orElse(OptionalLong.empty());
   }
 
-  /** The least rowtime that a stream has sent; {@link Bound#UNLIMITED} if it has sent no rows. */
-  public long leastOf(RowtimeStream stream) {
-    Offset end = ends.apply(stream);
-    return end == null || stream.isOfLateRows() ? Bound.UNLIMITED : leastSent(stream, end, 0);
+  /** The least rowtime that a stream has sent; {@link Bound#UNLIMITED} if it has sent no rows, and for tables. */
+  public long leastOf(SparkDataStream source) {
+    Offset end = source instanceof RowtimeStream stream && !stream.isOfLateRows() ? ends.apply(stream) : null;
+    return end == null ? Bound.UNLIMITED : leastSent((RowtimeStream) source, end, 0);
   }
 
   private static long leastSent(RowtimeStream stream, Offset end, long from) {

@@ -3,6 +3,7 @@ package sparkrowtime.plan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import sparkrowtime.support.Rowtime;
+import sparkrowtime.tables.InTable;
 
 /** The streaming relations of a rowtime source in a user's plan. In the plan of a batch Spark has replaced them. */
 public final class RowtimeReads {
@@ -11,6 +12,11 @@ public final class RowtimeReads {
   /** Whether a node reads the rows of a stream, with their bounds. */
   public static boolean isRowtime(Object node) {
     return isView("rows", node);
+  }
+
+  /** The same, or it is the filter of the late rows of a table with bounds in its commits. */
+  public static boolean isBounded(Object node) {
+    return isRowtime(node) || InTable.of(node) != null;
   }
 
   /** Whether a node reads the late rows of a stream. */

@@ -7,6 +7,7 @@ import java.util.TreeMap;
 import java.util.function.ToLongFunction;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
@@ -14,7 +15,6 @@ import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.bounds.PlanBounds;
-import sparkrowtime.python.OffsetJson;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 
@@ -52,9 +52,9 @@ final class AddedSources {
   /**
    * Refuses a source that the last batch of the log did not have, if it lowers a bound.
    *
-   * @param start where the query begins to read it
+   * @param start where the query begins to read it; null for a table of which it has read nothing
    */
-  static void check(BoundedQuery query, RowtimeStream stream, Offset start) {
+  static void check(BoundedQuery query, SparkDataStream stream, Offset start) {
     MicroBatchExecution spark = query.spark();
     StreamProgress log = spark.getLatestExecutionContext().endOffsets();
     if (areNamed(spark) && !log.contains(stream) && spark.offsetLog().getLatest().isDefined()) {
@@ -62,8 +62,8 @@ final class AddedSources {
     }
   }
 
-  private void refuseEarly(RowtimeStream added, Offset start) {
-    long first = EndOfTime.floor(OffsetJson.floor(start.json()));
+  private void refuseEarly(SparkDataStream added, Offset start) {
+    long first = start == null ? Bound.UNKNOWN_YET : BoundedQuery.floor(start, added);
     Map<String, Long> before = bounds(this::logged);
     Map<String, Long> now = bounds(stream -> stream == added ? first : logged(stream));
     before.forEach(
@@ -74,11 +74,11 @@ final class AddedSources {
         });
   }
 
-  private long logged(RowtimeStream stream) {
+  private long logged(SparkDataStream stream) {
     return log.contains(stream) ? query.floor(log, stream) : NEVER;
   }
 
-  private Map<String, Long> bounds(ToLongFunction<RowtimeStream> floors) {
+  private Map<String, Long> bounds(ToLongFunction<SparkDataStream> floors) {
     LogicalPlan plan = query.spark().logicalPlan();
     LogicalPlan written = plan.children().apply(0);
     Map<String, Long> bounds = new TreeMap<>();
@@ -94,11 +94,15 @@ final class AddedSources {
     return bound == null ? Bound.UNKNOWN_YET : bound.floor();
   }
 
-  private static IllegalArgumentException refused(RowtimeStream added, String what, long bound) {
+  private static String named(SparkDataStream added) {
+    return added instanceof RowtimeStream s ? s.questions().source() + " (" + s.path() + ")" : added.toString();
+  }
+
+  private static IllegalArgumentException refused(SparkDataStream added, String what, long bound) {
     boolean isKnown = EndOfTime.published(bound) != EndOfTime.published(NEVER);
     String time = isKnown ? Instant.EPOCH.plus(bound, ChronoUnit.MICROS).toString() : "";
     return new IllegalArgumentException(
-        "The source " + added.questions().source() + " (" + added.path() + ") is new in this query, whose checkpoint "
+        "The source " + named(added) + " is new in this query, whose checkpoint "
             + (isKnown
                 ? "has the bound " + time + " of " + what + ", and rows of this source may be earlier: they would be lost"
                     + " as late. Leave them out with option(\"startingPosition\", \"" + time + "\"), or a later time"

@@ -5,13 +5,13 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.function.ToLongFunction;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.runtime.MultipleWatermarkPolicy;
 import org.apache.spark.sql.execution.streaming.runtime.WatermarkTracker;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 import sparkrowtime.bounds.Bound;
-import sparkrowtime.python.RowtimeStream;
 
 /**
  * Replaces Spark's own tracker: the query's watermark follows the bounds. Spark calls {@link
@@ -23,21 +23,23 @@ import sparkrowtime.python.RowtimeStream;
 final class BoundTracker extends WatermarkTracker {
   private final WatermarkNodes nodes;
   private final BesideBatch beside;
-  private ToLongFunction<RowtimeStream> floors = stream -> Bound.UNKNOWN_YET;
+  private final LateBatch late;
+  private ToLongFunction<SparkDataStream> floors = stream -> Bound.UNKNOWN_YET;
   private long currentMs;
 
   /**
    * @param beside the topics with bounds beside them; their floor is known when the ends of all sources are
    */
-  BoundTracker(LogicalPlan plan, WatermarkTracker replaced, BesideBatch beside) {
+  BoundTracker(LogicalPlan plan, WatermarkTracker replaced, BesideBatch beside, LateBatch late) {
     super(MultipleWatermarkPolicy.apply("min"), plan);
     this.beside = beside;
+    this.late = late;
     this.nodes = new WatermarkNodes(plan);
     this.currentMs = replaced.currentWatermark();
   }
 
   /** A stream's bound has moved. */
-  synchronized void advance(ToLongFunction<RowtimeStream> to) {
+  synchronized void advance(ToLongFunction<SparkDataStream> to) {
     floors = to;
     currentMs = Math.max(currentMs, nodes.weakest(floors, fromRows()));
   }
@@ -45,7 +47,7 @@ final class BoundTracker extends WatermarkTracker {
   @Override
   public synchronized void updateWatermark(SparkPlan executed) {
     super.updateWatermark(executed);
-    beside.ran();
+    late.ran();
     advance(floors);
   }
 

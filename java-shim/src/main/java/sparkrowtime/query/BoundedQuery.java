@@ -24,10 +24,11 @@ import sparkrowtime.python.OffsetJson;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.tables.TableStream;
 
 /**
- * One run of a streaming query that reads rowtime streams: its current bounds, and the places in Spark's
- * execution where they are applied. Used only in the query's thread.
+ * One run of a streaming query that reads rowtime streams, or tables with bounds: its current bounds, and the places in
+ * Spark's execution where they are applied. Used only in the query's thread.
  *
  * <p>It is created at the first call of Spark to one of the streams: setLatestSeenOffset at a restart (so
  * that a batch that is run again is covered, too), otherwise latestOffset.
@@ -41,6 +42,7 @@ public final class BoundedQuery {
   private DataWriterFactory writers;
   private String account;
   private BesideBatch beside;
+  private LateBatch late;
 
   private BoundedQuery(MicroBatchExecution execution) {
     this.execution = execution;
@@ -131,23 +133,23 @@ public final class BoundedQuery {
     if (execution.watermarkTracker() != null
         && !(execution.watermarkTracker() instanceof BoundTracker)) {
       execution.watermarkTracker_$eq(
-          new BoundTracker(execution.logicalPlan(), execution.watermarkTracker(), beside()));
+          new BoundTracker(execution.logicalPlan(), execution.watermarkTracker(), beside(), late()));
     }
   }
 
   /** Called by a stream before it looks for the end of the next batch, which begins at {@code start}. */
-  public void reads(RowtimeStream stream, Offset start) {
+  public void reads(SparkDataStream stream, Offset start) {
     install();
     AddedSources.check(this, stream, start);
   }
 
   /** Called by a stream when it knows the end of the next batch, before Spark logs it. */
-  public void reached(RowtimeStream stream, Offset end) {
-    if (stream.beside() != null) {
+  public void reached(SparkDataStream stream, Offset end) {
+    if (isBeside(stream)) {
       tracker().advance(this::floor);
       return;
     }
-    Long floor = EndOfTime.floor(OffsetJson.floor(end.json()));
+    Long floor = floor(end, stream);
     if (!floor.equals(reached.put(stream, floor))) {
       tracker().advance(this::floor);
     }
@@ -161,21 +163,30 @@ public final class BoundedQuery {
   }
 
   /** The latest known floor of a stream: from its last latestOffset or, after a restart, from the log. */
-  private long floor(RowtimeStream stream) {
+  private long floor(SparkDataStream stream) {
     Long floor = reached.get(stream);
     return floor != null ? floor : floor(execution.getLatestExecutionContext().endOffsets(), stream);
   }
 
-  long floor(StreamProgress progress, RowtimeStream stream) {
-    if (stream.beside() != null) {
-      return beside().floor(progress, stream);
+  long floor(StreamProgress progress, SparkDataStream stream) {
+    if (isBeside(stream)) {
+      return beside().floor(progress, (RowtimeStream) stream);
     }
     Offset offset = Scala.orNull(progress.get(stream));
-    return offset == null ? Bound.UNKNOWN_YET : EndOfTime.floor(OffsetJson.floor(offset.json()));
+    return offset == null ? Bound.UNKNOWN_YET : floor(offset, stream);
+  }
+
+  static long floor(Offset offset, SparkDataStream stream) {
+    boolean ofTable = stream instanceof TableStream;
+    return EndOfTime.floor(ofTable ? ((TableStream) stream).floor(offset.json()) : OffsetJson.floor(offset.json()));
+  }
+
+  private static boolean isBeside(SparkDataStream stream) {
+    return stream instanceof RowtimeStream ours && ours.beside() != null;
   }
 
   /** The floors at the end of a batch, which is the current one or the one before it. */
-  ToLongFunction<RowtimeStream> floorsOf(long batchId) {
+  ToLongFunction<SparkDataStream> floorsOf(long batchId) {
     StreamProgress progress = endOf(batchId);
     return stream -> floor(progress, stream);
   }
@@ -194,6 +205,19 @@ public final class BoundedQuery {
   /** The eviction of a join in the batch that is being planned; null for other operators. */
   JoinSides sidesOf(long operator) {
     return propagator(execution).sidesOf(operator);
+  }
+
+  /** The watermark that Spark's log has for its last batch, in milliseconds; 0 for none. */
+  public long watermark() {
+    return execution.watermarkTracker() == null ? 0 : execution.watermarkTracker().currentWatermark();
+  }
+
+  /** The late rows of the batch. */
+  LateBatch late() {
+    if (late == null) {
+      late = new LateBatch(this);
+    }
+    return late;
   }
 
   /** The streams of bounds beside topics. */

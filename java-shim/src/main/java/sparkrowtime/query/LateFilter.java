@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
-import sparkrowtime.beside.InTime;
+import sparkrowtime.beside.LateMark;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
@@ -39,26 +39,18 @@ public final class LateFilter extends ColumnarRule {
     BoundedQuery query = concerns ? BoundedQuery.ofThisThread() : null;
     return query == null
         ? node
-        : node.transformExpressionsUp(Scala.rewriting(e -> mark(e) == null ? e : compared((Invoke) e, query)));
+        : node.transformExpressionsUp(Scala.rewriting(e -> LateMark.of(e) == null ? e : compared((Invoke) e, query)));
   }
 
   private static boolean isMarked(Expression e) {
-    return e.exists(Scala.function(part -> mark(part) != null));
-  }
-
-  /** The mark of {@link sparkrowtime.analysis.BesideUnion}; null for other expressions. */
-  static InTime mark(Object e) {
-    return e instanceof Invoke call && call.targetObject() instanceof Literal literal && literal.value() instanceof InTime i
-        ? i
-        : null;
+    return e.exists(Scala.function(part -> LateMark.of(part) != null));
   }
 
   private static Expression compared(Invoke call, BoundedQuery query) {
-    InTime mark = mark(call);
-    List<Expression> arguments = Scala.list(call.arguments());
-    Expression time = arguments.get(0);
-    BesideBatch.Late late = query.beside().lateIn(mark, time);
-    Literal keeping = new Literal(mark.keepingIn(late.rows()), new ObjectType(InTime.class));
+    LateMark mark = LateMark.of(call);
+    Expression time = LateMark.time(call);
+    LateBatch.Late late = query.late().lateIn(mark, time);
+    Literal keeping = new Literal(mark.keepingIn(late.rows()), new ObjectType(mark.getClass()));
     return new Or(
         new GreaterThanOrEqual(time, new Literal(late.floor(), DataTypes.TimestampType)),
         call.withNewChildren(replaced(call, keeping)));

@@ -36,12 +36,14 @@ final class OutputBounds {
   private final BoundedQuery query;
   private final Definitions definitions;
   private final Account account;
+  private final CommittedBound committed;
   private boolean warned;
 
   OutputBounds(BoundedQuery query) {
     this.query = query;
     this.definitions = new Definitions(query.spark().logicalPlan());
     this.account = new Account(query, definitions);
+    this.committed = new CommittedBound(query);
   }
 
   void publish(long batchId, SparkPlan plan, Propagation batch) {
@@ -52,6 +54,7 @@ final class OutputBounds {
     Map<String, Long> floors =
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
     set(PROPERTY, OffsetJson.write(floors));
+    committed.publish(batchId, floors);
     set("rowtime.batchEnd", end());
     String told = account.of(batchId, plan, batch, floors, bounds);
     query.reported(told);

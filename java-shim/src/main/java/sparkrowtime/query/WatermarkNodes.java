@@ -9,10 +9,10 @@ import java.util.UUID;
 import java.util.function.ToLongFunction;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.PlanBounds;
-import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 
 /**
@@ -39,7 +39,7 @@ public final class WatermarkNodes {
   }
 
   /** The bound of each node's column for these floors of the streams; null if nothing is known. */
-  public Map<EventTimeWatermark, Bound> bounds(ToLongFunction<RowtimeStream> floors) {
+  public Map<EventTimeWatermark, Bound> bounds(ToLongFunction<SparkDataStream> floors) {
     PlanBounds plan = new PlanBounds(definitions, floors);
     Map<EventTimeWatermark, Bound> bounds = new IdentityHashMap<>();
     nodes.forEach(n -> bounds.put(n, plan.of(n)));
@@ -47,7 +47,7 @@ public final class WatermarkNodes {
   }
 
   /** The query's watermark in ms, given those that Spark derived from the rows; 0 if there is none yet. */
-  long weakest(ToLongFunction<RowtimeStream> floors, Map<UUID, Long> fromRows) {
+  long weakest(ToLongFunction<SparkDataStream> floors, Map<UUID, Long> fromRows) {
     return bounds(floors).entrySet().stream()
         .mapToLong(e -> watermark(e.getValue(), fromRows.getOrDefault(e.getKey().nodeId(), 0L)))
         .min()
@@ -66,7 +66,7 @@ public final class WatermarkNodes {
   }
 
   /** The bounds by node id. Nodes with the same id (a self-join) have the weakest of their bounds. */
-  Map<UUID, Bound> byId(ToLongFunction<RowtimeStream> floors) {
+  Map<UUID, Bound> byId(ToLongFunction<SparkDataStream> floors) {
     Map<UUID, Bound> byId = new HashMap<>();
     bounds(floors)
         .forEach((node, bound) -> byId.merge(node.nodeId(), bound == null ? Bound.ORDINARY : bound, Bound::weakest));
@@ -77,7 +77,7 @@ public final class WatermarkNodes {
    * The weakest floor of the nodes, for state functions that compare rows in microseconds; {@link
    * Bound#UNKNOWN_YET} if a node does not follow bounds alone.
    */
-  long weakestFloor(ToLongFunction<RowtimeStream> floors) {
+  long weakestFloor(ToLongFunction<SparkDataStream> floors) {
     return bounds(floors).values().stream()
         .mapToLong(b -> b == null || b.mixed() ? Bound.UNKNOWN_YET : b.floor())
         .min()
@@ -85,7 +85,7 @@ public final class WatermarkNodes {
   }
 
   /** The largest watermark for operators to which rows at W itself are late. */
-  long rawLimit(ToLongFunction<RowtimeStream> floors) {
+  long rawLimit(ToLongFunction<SparkDataStream> floors) {
     return bounds(floors).values().stream()
         .filter(b -> b != null && !b.isOrdinary())
         .mapToLong(Bound::rawMs)

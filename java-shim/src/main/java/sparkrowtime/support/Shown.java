@@ -1,5 +1,7 @@
 package sparkrowtime.support;
 
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.regex.Pattern;
 
@@ -23,6 +25,11 @@ public final class Shown {
     return text.length() <= CHARACTERS
         ? text
         : text.substring(0, CHARACTERS) + "... (" + text.length() + " characters)";
+  }
+
+  /** A time in microseconds. */
+  public static String time(long micros) {
+    return Instant.EPOCH.plus(micros, ChronoUnit.MICROS).toString();
   }
 
   /** The text with each literal of microseconds, such as {@code 600000000L}, as an interval: {@code 10 minutes}. */

@@ -1,0 +1,57 @@
+package sparkrowtime.analysis;
+
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.jdk.javaapi.CollectionConverters;
+import sparkrowtime.beside.Beside;
+import sparkrowtime.beside.LateMark;
+import sparkrowtime.bounds.Definitions;
+import sparkrowtime.support.Scala;
+import sparkrowtime.tables.InTable;
+
+/** Refuses {@code punctuate} where the rows are not those of a Delta table, or their time can be NULL. */
+final class RefuseTables {
+  private RefuseTables() {}
+
+  static void check(LogicalPlan plan) {
+    Definitions definitions = new Definitions(plan);
+    plan.foreach(Scala.each(node -> check(node, definitions)));
+  }
+
+  private static void check(LogicalPlan node, Definitions definitions) {
+    if (InTable.of(node) == null) {
+      return;
+    }
+    LogicalPlan rows = ((Filter) node).child();
+    if (!(LateMark.time(((Filter) node).condition()) instanceof Attribute time)) {
+      throw new IllegalArgumentException(
+          "rowtime_in_time needs a column, not " + LateMark.time(((Filter) node).condition()).sql() + ". Select it under a"
+              + " name first.");
+    } else if (Beside.leaf(rows) instanceof EventTimeWatermark) {
+      throw RefuseBeside.refused(
+          time.name(), "withWatermark, or another punctuate, is below it. Leave that out: the bounds are the watermark");
+    } else if (InTable.of(node).id() == null) {
+      throw RefuseBeside.refused(
+          time.name(),
+          RefuseBeside.source(Beside.leaf(rows)) + " is below it. The bounds in the commits of a table are about the rows of"
+              + " that table, so only select, withColumn and where can be between format(\"delta\") and punctuate. For a"
+              + " topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"");
+    }
+    if (Beside.leaf(rows) instanceof StreamingRelation table && readsChanges(table)) {
+      throw RefuseBeside.refused(
+          time.name(),
+          "it is over a change feed, whose rows are updates and deletes, too. The bounds of a table are about the rows that are"
+              + " appended to it. Leave out readChangeFeed");
+    }
+    RefuseBeside.checkTime(time, rows, definitions);
+  }
+
+  private static boolean readsChanges(StreamingRelation table) {
+    var options = new CaseInsensitiveStringMap(CollectionConverters.asJava(table.dataSource().options()));
+    return options.getBoolean("readChangeFeed", false) || options.getBoolean("readChangeData", false);
+  }
+}

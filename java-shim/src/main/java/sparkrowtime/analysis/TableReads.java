@@ -1,0 +1,101 @@
+package sparkrowtime.analysis;
+
+import java.util.List;
+import java.util.UUID;
+import java.util.function.BiFunction;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.DataSource;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.ObjectType;
+import scala.Function1;
+import scala.Tuple3;
+import scala.collection.immutable.Seq;
+import sparkrowtime.beside.Beside;
+import sparkrowtime.beside.LateMark;
+import sparkrowtime.support.Scala;
+import sparkrowtime.tables.InTable;
+
+/**
+ * Streaming reads of Delta tables whose commits have bounds. {@code punctuate} of the Python side writes a filter {@code
+ * rowtime_in_time(ts, 'delta:PATH')}, a function of this extension, so without the extension the filter is refused. The
+ * relation below becomes one with a bounded source, and above the filter comes an automatic watermark node.
+ *
+ * <p>Law: the rewriting is idempotent; the filter then has an id.
+ */
+public final class TableReads {
+  private static final String FUNCTION = "rowtime_in_time";
+  private static final String DELTA = "delta";
+
+  private TableReads() {}
+
+  /** The function, for {@code SparkSessionExtensions.injectFunction}. */
+  public static Tuple3<FunctionIdentifier, ExpressionInfo, Function1<Seq<Expression>, Expression>> function() {
+    ExpressionInfo info = new ExpressionInfo(TableReads.class.getName(), FUNCTION);
+    return new Tuple3<>(new FunctionIdentifier(FUNCTION), info, Scala.function(TableReads::call));
+  }
+
+  private static Expression call(Seq<Expression> arguments) {
+    if (arguments.isEmpty() || arguments.size() > 3) {
+      throw wrong("it has " + arguments.size() + " arguments");
+    }
+    return call(new InTable(table(arguments, 1), table(arguments, 2)), List.of(arguments.head()));
+  }
+
+  /** The name of a table; empty where it is not said. */
+  private static String table(Seq<Expression> arguments, int place) {
+    Object said = arguments.size() > place && arguments.apply(place) instanceof Literal text ? text.value() : null;
+    String name = said == null ? "" : said.toString();
+    boolean isNull = arguments.size() <= place || arguments.apply(place) instanceof Literal literal && literal.value() == null;
+    if (!isNull && !name.startsWith(InTable.PREFIX)) {
+      throw wrong("argument " + (place + 1) + " is " + arguments.apply(place).sql());
+    }
+    return name;
+  }
+
+  private static IllegalArgumentException wrong(String what) {
+    return new IllegalArgumentException(
+        FUNCTION + " is for a time, the table of the rows, and a table that keeps late rows, of which the last two may be left"
+            + " out or NULL: " + FUNCTION + "(ts, 'delta:/lake/orders', 'delta:/lake/late'). Here " + what + ".");
+  }
+
+  private static Invoke call(InTable mark, List<Expression> arguments) {
+    return new Invoke(
+        new Literal(mark, new ObjectType(InTable.class)), LateMark.METHOD, DataTypes.BooleanType, Scala.seq(arguments),
+        Scala.seq(List.of()), false, false, false);
+  }
+
+  /** The filter over a relation with bounds, below its watermark node; the filter itself where there is no such relation. */
+  static LogicalPlan bounded(Filter filter, BiFunction<DataSource, InTable, DataSource> tables) {
+    StreamingRelation table = filter.resolved() && InTable.of(filter).id() == null ? table(filter.child()) : null;
+    if (table == null || !(LateMark.time(filter.condition()) instanceof Attribute time)) {
+      return filter;
+    }
+    InTable mark = InTable.of(filter).of(UUID.randomUUID().toString(), filter.child().schema());
+    StreamingRelation bounded = Scala.copy(table, DataSource.class, tables.apply(table.dataSource(), mark));
+    LogicalPlan rows = filter.child().transformUp(Scala.rewriting(node -> node == table ? bounded : node));
+    List<Expression> arguments = mark.keeps() ? List.of(time, row(Scala.list(filter.child().output()))) : List.of(time);
+    return AutoWatermark.on(time, new Filter(call(mark, arguments), rows));
+  }
+
+  private static Expression row(List<Attribute> columns) {
+    Stream<Expression> named = columns.stream().flatMap(a -> Stream.of(Literal.create(a.name(), DataTypes.StringType), a));
+    return new CreateNamedStruct(Scala.seq(named.toList()));
+  }
+
+  /** The relation of a Delta table, if only operators that keep rows as they are are above it; otherwise null. */
+  static StreamingRelation table(LogicalPlan rows) {
+    return Beside.leaf(rows) instanceof StreamingRelation relation && relation.sourceName().equalsIgnoreCase(DELTA)
+        ? relation
+        : null;
+  }
+}

@@ -1,0 +1,193 @@
+package sparkrowtime.source;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.execution.streaming.Offset;
+import org.apache.spark.sql.execution.streaming.Source;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import sparkrowtime.query.BoundedQuery;
+import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.support.Shown;
+import sparkrowtime.tables.DeltaBounds;
+import sparkrowtime.tables.DeltaOffset;
+import sparkrowtime.tables.InTable;
+import sparkrowtime.tables.TableStream;
+
+/**
+ * Wraps Delta's streaming source, and tells the query which bound its offset has reached. All else is Delta's. Spark
+ * calls every method in the query's thread.
+ */
+final class TableSource extends TableStream
+    implements SupportsAdmissionControl, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+  private final Source source;
+  private final String number;
+  private final Path data;
+  private final DeltaBounds bounds;
+  private boolean begun;
+  private Long floor;
+
+  private TableSource(Source source, String number, Path data, DeltaBounds bounds) {
+    this.source = source;
+    this.number = number;
+    this.data = data;
+    this.bounds = bounds;
+  }
+
+  /**
+   * Refuses a table that is not the one of which the user has named the bounds.
+   *
+   * @param checkpoint the source's part of the checkpoint
+   */
+  static TableSource over(Source source, String checkpoint, InTable mark) {
+    if (!(source instanceof SupportsAdmissionControl) || !(source instanceof SupportsTriggerAvailableNow)) {
+      throw new ShimMismatch("Delta's streaming source with limits and Trigger.AvailableNow, not " + source.getClass(), null);
+    }
+    Object log = called(source, "deltaLog");
+    Path data = (Path) called(log, "dataPath");
+    Configuration hadoop = (Configuration) called(log, "newDeltaHadoopConf");
+    mark.requireOf(data, hadoop);
+    String number = new Path(checkpoint).getName();
+    return new TableSource(source, number, data, new DeltaBounds((Path) called(log, "logPath"), hadoop));
+  }
+
+  /** Delta's classes are found by their names: they come with its jar, if at all. */
+  private static Object called(Object on, String method) {
+    try {
+      return on.getClass().getMethod(method).invoke(on);
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      throw new ShimMismatch("a method " + method + " of " + on.getClass(), e);
+    }
+  }
+
+  @Override
+  public Long floor(String offset) {
+    return bounds.floorBehind(DeltaOffset.of(offset).passed());
+  }
+
+  @Override
+  public String name() {
+    return data.toString();
+  }
+
+  @Override
+  public String number() {
+    return number;
+  }
+
+  /**
+   * The query of this thread, whose bounds are applied from its first call on.
+   *
+   * @param reached the end of the last batch in Spark's log; null for none
+   */
+  private BoundedQuery query(org.apache.spark.sql.connector.read.streaming.Offset reached) {
+    BoundedQuery query = BoundedQuery.running();
+    query.install();
+    if (!begun && reached != null && floor(reached.json()) == null && bounds.isCleaned() && query.watermark() > 0) {
+      throw new IllegalStateException(
+          "DataLostError: this query has counted on a bound of " + data + ", and the commit that has it is no longer in the"
+              + " table's log: the log was cleaned up (delta.logRetentionDuration) after later commits of others. Start the"
+              + " query with a new checkpointLocation and a new output, and let the drain or the query that writes the bounds"
+              + " commit more often than the log is cleaned up.");
+    }
+    begun = true;
+    return query;
+  }
+
+  @Override
+  public org.apache.spark.sql.connector.read.streaming.Offset latestOffset(
+      org.apache.spark.sql.connector.read.streaming.Offset start, ReadLimit limit) {
+    return ShimMismatch.guarded(
+        () -> {
+          BoundedQuery query = query(start);
+          query.reads(this, start);
+          var end = ((SupportsAdmissionControl) source).latestOffset(start, limit);
+          if (end != null) {
+            floor = floor(end.json());
+            query.reached(this, end);
+          }
+          return end;
+        });
+  }
+
+  @Override
+  public Map<String, String> metrics(Optional<org.apache.spark.sql.connector.read.streaming.Offset> latestConsumed) {
+    Map<String, String> metrics = new LinkedHashMap<>();
+    if (floor != null) {
+      metrics.put("bound", Shown.time(floor));
+    }
+    metrics.put("rowsLate", Long.toString(late()));
+    return metrics;
+  }
+
+  @Override
+  public ReadLimit getDefaultReadLimit() {
+    return ((SupportsAdmissionControl) source).getDefaultReadLimit();
+  }
+
+  @Override
+  public org.apache.spark.sql.connector.read.streaming.Offset reportLatestOffset() {
+    return ((SupportsAdmissionControl) source).reportLatestOffset();
+  }
+
+  @Override
+  public void prepareForTriggerAvailableNow() {
+    ((SupportsTriggerAvailableNow) source).prepareForTriggerAvailableNow();
+  }
+
+  @Override
+  public StructType schema() {
+    return source.schema();
+  }
+
+  @Override
+  public Option<Offset> getOffset() {
+    return source.getOffset();
+  }
+
+  /** Spark calls it before it plans a batch, and before latestOffset where a batch runs again after a crash. */
+  @Override
+  public Dataset<Row> getBatch(Option<Offset> start, Offset end) {
+    ShimMismatch.guarded(() -> query(end));
+    return source.getBatch(start, end);
+  }
+
+  @Override
+  public org.apache.spark.sql.connector.read.streaming.Offset initialOffset() {
+    return source.initialOffset();
+  }
+
+  @Override
+  public org.apache.spark.sql.connector.read.streaming.Offset deserializeOffset(String json) {
+    return source.deserializeOffset(json);
+  }
+
+  @Override
+  public void commit(Offset end) {
+    source.commit(end);
+  }
+
+  @Override
+  public void commit(org.apache.spark.sql.connector.read.streaming.Offset end) {
+    source.commit(end);
+  }
+
+  @Override
+  public void stop() {
+    source.stop();
+  }
+
+  @Override
+  public String toString() {
+    return source.toString();
+  }
+}

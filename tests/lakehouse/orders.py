@@ -1,0 +1,64 @@
+"""A Delta table of orders, written commit by commit by a writer with bounds and by others."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+import spark_rowtime as rt
+from spark_rowtime.drain.properties import BOUND, STRICT
+from tests.spark.observed_query import Observed
+from tests.streams import at
+
+COLUMNS = pa.schema([pa.field("ts", pa.timestamp("us", "UTC"), nullable=False), pa.field("k", pa.string())])
+
+
+class Orders:
+    """A table in the test's folder, with the columns ts and k. Times are clocks of one day, such as ``10:00``."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        folder.mkdir(exist_ok=True)
+        self.path = str(folder / "orders")
+        DeltaTable.create(self.path, COLUMNS)
+
+    def put(self, *rows: tuple[str, str], bound: str | None = None, strict: bool = False) -> int:
+        """One commit with these rows, in one file, and a bound or none. Returns its version."""
+        properties = {} if bound is None else {BOUND: at(bound), STRICT: str(strict).lower()}
+        table = pa.Table.from_pylist([{"ts": datetime.fromisoformat(at(clock)), "k": k} for clock, k in rows], COLUMNS)
+        commit = CommitProperties(custom_metadata=properties)
+        write_deltalake(self.path, table, mode="append", commit_properties=commit)
+        return DeltaTable(self.path).version()
+
+    def read(self, **options: Any) -> DataFrame:
+        frame: DataFrame = self.spark.readStream.format("delta").options(**options).load(self.path)
+        return frame
+
+    def rows(self, **options: Any) -> DataFrame:
+        return rt.punctuate(self.read(**options), "ts")
+
+    def observed(self, frame: DataFrame, name: str = "query") -> Observed:
+        return Observed(frame, self.folder / name)
+
+    def sql(self, statement: str) -> None:
+        """A statement in which ``ORDERS`` is the table, by Spark."""
+        self.spark.sql(statement.replace("ORDERS", f"delta.`{self.path}`"))
+
+
+def hourly(frame: DataFrame) -> DataFrame:
+    return frame.groupBy(f.window("ts", "1 hour"), "k").count()
+
+
+def late(query: Observed) -> dict[int, int]:
+    """The late rows of each batch of this run that has read rows, by the query's progress."""
+    progress = [json.loads(one.json) for one in query.query.recentProgress]
+    return {
+        one["batchId"]: sum(int(source["metrics"]["rowsLate"]) for source in one["sources"])
+        for one in progress
+        if one["numInputRows"]
+    }

@@ -1,0 +1,163 @@
+"""Random lives of a table and a query over it: an oracle says the floor of each batch, and which rows are late.
+
+More lives: ``ROWTIME_LAKEHOUSE_LIVES=50 pytest --hypothesis-profile=explore tests/lakehouse/test_oracle.py``.
+"""
+
+import json
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.lakehouse.orders import Orders, hourly, late
+from tests.spark.observed_query import Observed, clock_of_micros, micros
+
+LIVES = int(os.environ.get("ROWTIME_LAKEHOUSE_LIVES", "2"))
+START, MINUTE = micros("10:00"), 60_000_000
+AHEAD = st.lists(st.integers(0, 90), max_size=3)
+COMMANDS = st.one_of(
+    *[st.tuples(st.just("write"), AHEAD, st.integers(0, 40))] * 3,
+    st.tuples(st.just("stray"), st.lists(st.integers(-60, 60), min_size=1, max_size=3)),
+    st.tuples(st.just("optimize")),
+    *[st.tuples(st.just("step"))] * 2,
+    st.tuples(st.just("restart"), st.booleans()),
+)
+
+
+def lively(commands: list[Any]) -> bool:
+    """Whether something of each kind happens."""
+    kinds = Counter(command for command, *_ in commands)
+    return min(kinds["write"], kinds["step"]) >= 3 and min(kinds["stray"], kinds["restart"], kinds["optimize"]) >= 1
+
+
+class Repeated(Observed):
+    """A query whose batches may run again. Law: a batch has the same rows and the same promise each time."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.first: dict[int, Any] = {}
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        super().__call__(frame, batch)
+        now = self.batches[batch], self.promises[batch]
+        assert self.first.setdefault(batch, now) == now
+
+
+class Life:
+    """A table with a writer of bounds and others, and two queries: its rows, and its windows.
+
+    ``log`` has of each version its rows in the order of their files, and its bound; minutes count from ``START``.
+    """
+
+    def __init__(self, spark: Any, folder: Path, files: int) -> None:
+        self.orders = Orders(spark, folder)
+        self.log: list[tuple[list[list[int]], int | None]] = [([], None)]
+        self.floor = 0
+        self.write([1], 0)
+        rows = self.orders.rows(maxFilesPerTrigger=files)
+        self.plain, self.windows = Repeated(rows, folder / "plain"), Repeated(hourly(rows), folder / "windows")
+        self.late: dict[int, int] = {}
+        self.enter()
+
+    def enter(self) -> None:
+        self.plain.__enter__()
+        self.windows.__enter__()
+
+    def write(self, ahead: list[int], step: int) -> None:
+        """Rows at the bound or above, and the next bound."""
+        rows = [self.floor + minutes for minutes in ahead]
+        self.floor += step
+        self.put(rows, self.floor)
+
+    def stray(self, around: list[int]) -> None:
+        """Rows of somebody who knows nothing of the bound, of any time."""
+        self.put([max(self.floor + minutes, -500) for minutes in around], None)
+
+    def put(self, rows: list[int], bound: int | None) -> None:
+        clocks = [(clock_of_micros(START + row * MINUTE), "k") for row in rows]
+        self.orders.put(*clocks, bound=None if bound is None else clock_of_micros(START + bound * MINUTE))
+        self.log.append(([rows] if rows else [], bound))
+
+    def optimize(self) -> None:
+        """A commit without new rows, if there are files to join."""
+        from deltalake import DeltaTable
+
+        self.orders.sql("OPTIMIZE ORDERS")
+        self.log += [([], None)] * (DeltaTable(self.orders.path).version() + 1 - len(self.log))
+
+    def step(self) -> None:
+        self.plain.step()
+        self.windows.step()
+
+    def restart(self, crashed: bool) -> None:
+        """Both queries stop and start; ``crashed``: their last batches run again."""
+        self.step()
+        self.end()
+        for query in (self.plain, self.windows):
+            if crashed and query.first:
+                query.lose_commit()
+        self.enter()
+
+    def end(self) -> None:
+        self.late |= late(self.plain)
+        self.plain.__exit__()
+        self.windows.__exit__()
+
+    def floors(self, offset: dict[str, Any]) -> int | None:
+        """The newest bound of the versions that an offset has passed."""
+        if offset["isStartingVersion"]:
+            return None
+        bounds = [bound for _, bound in self.log[: offset["reservoirVersion"]] if bound is not None]
+        return bounds[-1] if bounds else None
+
+    def check(self) -> None:
+        """Compares each batch of the plain query with the oracle, and all windows with what was not late."""
+        before = None
+        seen: Counter[int] = Counter()
+        for batch, (rows, promised) in sorted(self.plain.first.items()):
+            offset = json.loads((self.plain.checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1])
+            floor = self.floors(offset)
+            expected = {} if floor is None else {"ts": clock_of_micros(START + floor * MINUTE)}
+            assert promised == expected, (batch, offset)
+            least = -(10**9) if before is None else before
+            got = [(micros(clock) - START) // MINUTE for clock, _ in rows]
+            assert all(row >= least for row in got), (batch, got, before)
+            before = floor
+            seen.update(got)
+        everything = Counter(row for files, _ in self.log for file in files for row in file)
+        missing = everything - seen
+        assert not seen - everything
+        assert all(row < self.floor for row in missing)
+        assert sum(self.late.values()) == sum(missing.values())
+        promised_to = self.floors(offset)
+        closed = Counter(START // MINUTE // 60 * 60 + row // 60 * 60 for row in seen)
+        windows = {start: count for _, (rows, _) in sorted(self.windows.first.items()) for (start, _), _, count in rows}
+        whole = {
+            clock_of_micros(minute * MINUTE): count
+            for minute, count in closed.items()
+            if promised_to is not None and minute + 60 <= START // MINUTE + promised_to
+        }
+        assert windows == whole
+
+
+@pytest.mark.long
+def test_each_batch_has_the_floor_of_the_oracle(spark: Any, tmp_path: Path) -> None:
+    @settings(max_examples=LIVES, phases=(Phase.generate,), suppress_health_check=[HealthCheck.filter_too_much])
+    @given(st.lists(COMMANDS, min_size=10, max_size=16).filter(lively), st.sampled_from([1, 2, 1000]))
+    def live(commands: list[Any], files: int) -> None:
+        life = Life(spark, Path(tempfile.mkdtemp(dir=tmp_path)), files)
+        try:
+            for command, *arguments in commands:
+                getattr(life, command)(*arguments)
+            life.restart(crashed=True)
+            life.step()
+        finally:
+            life.end()
+        life.check()
+
+    live()

@@ -1,0 +1,103 @@
+"""Tables that others set back, replace, make again or clean up, under a query that counts on their bounds."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
+
+from tests.lakehouse.orders import COLUMNS, Orders, hourly
+
+TEN = ("10:00", "11:00")
+SKIPPING: dict[str, Any] = {"skipChangeCommits": True}
+
+
+def refused(query: Any, *words: str) -> None:
+    with pytest.raises(StreamingQueryException) as error:
+        query.step()
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_a_query_that_passes_a_restore_is_refused(orders: Orders) -> None:
+    orders.put(("10:10", "a"), bound="10:10")
+    orders.put(("10:20", "a"), bound="10:20")
+    with orders.observed(orders.rows(**SKIPPING)) as query:
+        query.step()
+        orders.sql("RESTORE TABLE ORDERS TO VERSION AS OF 1")
+        refused(query, "DataLostError: version 3", "RESTORE", "10:20", "new checkpointLocation")
+    with orders.observed(orders.rows(), "another") as query:
+        assert query.step() == [("10:10", "a")]
+        assert query.promised == {"ts": "10:10"}
+
+
+def test_a_new_query_has_no_bound_of_rows_that_were_replaced(orders: Orders) -> None:
+    orders.put(("10:10", "a"), bound="10:10")
+    orders.sql("INSERT OVERWRITE ORDERS VALUES (TIMESTAMP'2006-09-11 09:00:00', 'b')")
+    with orders.observed(orders.rows()) as query:
+        assert query.step() == [("09:00", "b")]
+        assert query.promised == {}
+        orders.put(("10:20", "a"), bound="10:15")
+        query.step()
+        assert query.promised == {"ts": "10:15"}
+
+
+def test_a_bound_that_goes_back_is_refused(orders: Orders) -> None:
+    orders.put(("10:10", "a"), bound="11:00")
+    with orders.observed(orders.rows()) as query:
+        query.step()
+        orders.put(("11:10", "a"), bound="10:30")
+        refused(query, "has gone back from 2006-09-11T11:00:00Z to 2006-09-11T10:30:00Z in version 2")
+
+
+def test_a_table_that_is_made_again_is_refused(orders: Orders) -> None:
+    orders.put(("10:10", "a"), bound="10:10")
+    with orders.observed(orders.rows()) as query:
+        query.step()
+        shutil.rmtree(orders.path)
+        DeltaTable.create(orders.path, COLUMNS)
+        for minute in range(20, 24):
+            orders.put((f"10:{minute}", "a"), bound=f"10:{minute}")
+        with pytest.raises(StreamingQueryException):
+            query.step()
+    with pytest.raises(StreamingQueryException), orders.observed(orders.rows()) as query:
+        query.step()
+
+
+def test_a_log_that_was_cleaned_up_behind_the_last_bound(orders: Orders) -> None:
+    """A query that has counted on the bound is refused; a new one has no bound until the next."""
+    orders.put(("10:10", "a"), bound="10:30")
+    with orders.observed(hourly(orders.rows())) as query:
+        query.step()
+    for _ in range(2):
+        orders.put(("10:40", "x"))
+    with orders.observed(hourly(orders.rows())) as query:
+        assert query.step() == []
+    DeltaTable(orders.path).create_checkpoint()
+    for version in range(3):
+        Path(orders.path, "_delta_log", f"{version:020}.json").unlink()
+    with orders.observed(hourly(orders.rows())) as query:
+        refused(query, "DataLostError", "delta.logRetentionDuration")
+    with orders.observed(hourly(orders.rows()), "another") as query:
+        assert query.step() == []
+        orders.put(bound="11:00")
+        assert query.step() == [(TEN, "a", 1), (TEN, "x", 2)]
+    with orders.observed(hourly(orders.rows()), "another") as query:
+        orders.put(("11:10", "a"), bound="12:00")
+        assert query.step() == [(("11:00", "12:00"), "a", 1)]
+
+
+def test_commits_without_new_rows_go_by(orders: Orders) -> None:
+    orders.put(("10:10", "a"), bound="10:10")
+    orders.put(("10:20", "a"), bound="10:20")
+    with orders.observed(orders.rows()) as query:
+        query.step()
+        orders.sql("OPTIMIZE ORDERS")
+        orders.sql("VACUUM ORDERS")
+        orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('some' = 'thing')")
+        assert query.step() == []
+        assert query.promised == {"ts": "10:20"}
+        orders.put(("10:30", "a"), bound="10:30")
+        assert query.step() == [("10:30", "a")]
+        assert query.promised == {"ts": "10:30"}
