@@ -4,6 +4,7 @@ docs/versions.md names, with Pythons and Javas that it names. One query goes on 
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -64,6 +65,8 @@ def test_the_readme_runs_under_each_spark_and_the_query_goes_on_under_the_next(d
     }
     for number, spark in enumerate([*VERSIONS, *reversed(VERSIONS[1:-1])]):
         run_programs(made[spark], tmp_path, 9 + number)
+    for platform in made.values():
+        shutil.rmtree(platform.folder)
 
 
 @pytest.mark.each
