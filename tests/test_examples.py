@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 IN_THIS_PROCESS = ["05_late_report.py", "06_join.py", "07_sql.py", "09_notebook.py"]
 WITH_A_BROKER = ["13_beside_kafka.py", "14_into_a_topic.py", "15_kafka_in.py", "17_one_line.py"]
 """Those that need Kafka run in tests/kafka."""
-WITH_DELTA = ["17_bronze_silver_gold.py"]
+WITH_DELTA = ["18_bronze_silver_gold.py"]
 """Those that need Delta Lake run in tests/lakehouse."""
 TASKS = "spark.sql.shuffle.partitions"
 CONNECT = ("grpc", "grpc_status", "zstandard")

@@ -9,5 +9,5 @@ from tests.test_examples import printed, promised
 __all__ = ["printed"]
 
 
-def test_17_bronze_silver_gold(spark: Any, printed: Callable[..., str]) -> None:
-    assert printed("17_bronze_silver_gold.py", table_jars("delta")) == promised("17_bronze_silver_gold.py")
+def test_18_bronze_silver_gold(spark: Any, printed: Callable[..., str]) -> None:
+    assert printed("18_bronze_silver_gold.py", table_jars("delta")) == promised("18_bronze_silver_gold.py")

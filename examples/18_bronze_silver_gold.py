@@ -5,7 +5,7 @@ hour. Both write with Delta's own sink, and the bound of their output into each 
 no later order follows; with withWatermark it does not. Somebody else's order for a complete hour is late.
 
     pip install 'pyspark~=4.2.0' 'spark-rowtime[delta]'
-    python examples/17_bronze_silver_gold.py
+    python examples/18_bronze_silver_gold.py
 
 The first run fetches Delta's jars from Maven Central. An argument names jars that are there already, separated by
 commas.
