@@ -45,6 +45,8 @@ class _Chain:
     steps: dict[tuple[str, int], "tuple[array[int], array[int]]"] = field(default_factory=dict)
     """By partition: the offsets of the cuts that moved it, ascending, and the numbers of these cuts."""
     uncut: list[_Uncut] = field(default_factory=list)
+    folded: int = 0
+    """How many of the first cuts were folded: 0 or 1. Such a cut counts at each event, as cuts before it did."""
 
     def add(self, logged: LoggedCut) -> None:
         if logged.cut is None:
@@ -58,6 +60,7 @@ class _Chain:
                     offsets.append(end)
                     cuts.append(len(self.seqs))
         self._lower(logged.hold or 0)
+        self.folded += logged.cut.folded
         self.seqs.append(logged.seq)
         self.holds.append(logged.hold or 0)
 
@@ -74,7 +77,7 @@ class _Chain:
 
     def first_unreached(self, seq: int, offsets: Offsets) -> int | None:
         """Returns the number of the first cut up to ``seq`` that ``offsets`` have not reached; None: all are."""
-        end = first = bisect_right(self.seqs, seq)
+        end = first = max(self.folded, bisect_right(self.seqs, seq))
         for (topic, partition), (steps, cuts) in self.steps.items():
             at = bisect_right(steps, offsets.get(topic, {}).get(partition, 0))
             if at < len(cuts):
@@ -90,7 +93,11 @@ class _Chain:
     def passed(self, seq: int, offsets: Offsets) -> int:
         """Returns the event up to which, at most ``seq``, ``offsets`` have reached all cuts."""
         cut = self.first_unreached(seq, offsets)
-        return seq if cut is None else self.seqs[cut] - 1
+        return seq if cut is None else min(seq, self.seqs[cut] - 1)
+
+    def unreached_fold(self, upto: int, offsets: Offsets) -> bool:
+        """Returns whether the first cut was folded, at an event up to ``upto``, and ``offsets`` have not reached it."""
+        return self.folded > 0 and self.seqs[0] <= upto and self.first_unreached(upto, offsets) == 0
 
     def missing(self, cut: int, offsets: Offsets) -> TopicCut:
         """Returns the part of ``cut`` that ``offsets`` have not reached."""
@@ -134,6 +141,11 @@ class CutHolds:
     def passed(self, seq: int, offsets: Offsets) -> int:
         """Returns the event up to which, at most ``seq``, ``offsets`` have reached the cuts of all producers."""
         return min((chain.passed(seq, offsets) for chain in self._chains.values()), default=seq)
+
+    def folded(self, upto: int, offsets: Offsets) -> str | None:
+        """Returns a producer whose cuts were folded, up to an event at most ``upto``, and are not reached; or None."""
+        unreached = (name for name, chain in self._chains.items() if chain.unreached_fold(upto, offsets))
+        return next(unreached, None)
 
     def __len__(self) -> int:
         return sum(len(chain.seqs) for chain in self._chains.values())

@@ -11,6 +11,9 @@ from spark_rowtime.store.base import Position, Store
 
 __all__ = ["CutFloors", "Hold", "Offsets", "offsets_of"]
 
+_ANY_EVENT = 1 << 60
+"""Greater than every seq."""
+
 
 class CutFloors:
     """The floors of topics at given offsets, by the bounds of a stream up to a position of its log.
@@ -85,11 +88,27 @@ class CutFloors:
         """The number of cuts in memory."""
         return len(self._holds)
 
+    def requireUnfolded(self, position: int | Position, offsets: Offsets, passed: int) -> None:
+        """Raises DataLostError if cuts that ``offsets`` have not reached were folded up to the event ``passed``.
+
+        A query that has ``passed`` them before would get weaker bounds now than it has used.
+        """
+        self._catch_up(_seq(position))
+        producer = self._holds.folded(passed, offsets)
+        if producer is not None:
+            raise _put_back(self._store.path, producer, passed)
+
     def _catch_up(self, seq: int) -> None:
-        """Reads the cuts up to ``seq``. Cuts that are folded while they are read for the first time are read again."""
+        """Reads the cuts up to ``seq``, and those behind it that were folded: they stand for earlier ones, too.
+
+        Cuts that are folded while they are read for the first time are read again.
+        """
         while seq > self._read:
             first = self._read == 0
-            for logged in self._store.cuts(self._read, seq):
+            for logged in self._store.cuts(self._read, _ANY_EVENT):
+                if logged.seq > seq and not (logged.cut and logged.cut.folded):
+                    self._read = max(seq, self._read)
+                    return
                 if self._holds.misses(logged):
                     if not first:
                         raise _folded(self._store.path, self._read)
@@ -98,7 +117,19 @@ class CutFloors:
                 self._holds.add(logged)
                 self._read = logged.seq
             else:
-                self._read = seq
+                self._read = max(seq, self._read)
+
+
+def _put_back(path: str, producer: str, passed: int) -> DataLostError:
+    return DataLostError(
+        f"This query has told {path} that it needs no cuts up to event {passed}, but now its offsets lie below cuts of "
+        f"producer {producer!r} up to there, which were folded since: an older checkpoint, or topics with smaller "
+        "offsets, have been put in the place of its own. Its batches would get weaker bounds than they had. "
+        "Start the query with a new checkpoint.",
+        path=path,
+        producer=producer,
+        asked=passed,
+    )
 
 
 def _folded(path: str, read: int) -> DataLostError:

@@ -62,6 +62,7 @@ class RowtimeStreamReader(AskedReader):
         self._adapter_producer, self._watch = options.adapter_producer, options.get(WATCH)
         self._beside = options.get(BESIDE) is not None
         self._passed, self._most_cuts = 0, _MOST_CUTS
+        self._had_passed: int | None = None
         self._require = options.bounds == "require"
         self._target: int | None = None
         self._seen = 0
@@ -186,9 +187,13 @@ class RowtimeStreamReader(AskedReader):
             self._joins.asked(upto, time)
         return least_sent(self._store, upto.seq, time)
 
-    def _floor_at(self, start: Offset, *, offsets: dict[str, dict[str, int]]) -> int | None:
+    def _floor_at(self, start: Offset, *, reader: str, offsets: dict[str, dict[str, int]]) -> int | None:
         """The floor of bounds beside topics, up to ``start``, where a batch of the topics ends at ``offsets``."""
-        return self._cut_floors.floorAt(self._load(start), offsets_of(offsets))
+        at, ends = self._load(start), offsets_of(offsets)
+        if self._had_passed is None:
+            self._had_passed = self._registered_at(reader).seq
+        self._cut_floors.requireUnfolded(at, ends, self._had_passed)
+        return self._cut_floors.floorAt(at, ends)
 
     def _passed_by(self, end: Offset, *, offsets: dict[str, dict[str, int]]) -> None:
         """A batch up to ``end`` is committed that has read the topics up to ``offsets``: which cuts it still needs."""
@@ -257,6 +262,10 @@ class RowtimeStreamReader(AskedReader):
         """What the query needs when its run starts. Of bounds beside topics that is what its last run has needed."""
         if not self._beside:
             return self._load(start)
+        return self._registered_at(reader)
+
+    def _registered_at(self, reader: str) -> Position:
+        """The position at which the query is registered; that before all events if it is not."""
         found = [one.position for one in self._store.snapshot().readers if one.name == reader]
         return found[0] if found else Position(0, None, None)
 

@@ -1,6 +1,7 @@
 """Windows over Spark's own Kafka source close by the bounds of a stream beside the topic."""
 
 import json
+import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,31 @@ def test_a_batch_runs_again_with_what_it_got_after_its_cuts_were_folded(beside: 
         with Observed(frame, tmp_path / "other") as other:
             assert len(other.step()) == 8, "six hours of a, one of b, and the row that came late to the first query"
     assert query.batches.items() >= rows.items()
+
+
+@pytest.mark.long
+def test_an_older_checkpoint_behind_folded_cuts_ends_the_query(beside: Beside, tmp_path: Path) -> None:
+    """Its batches would get weaker bounds than they had: rows would not be late any more, windows come out twice."""
+    query = Observed(hourly(beside.rows()), tmp_path)
+    older = tmp_path / "older"
+    with closing(beside.sink()) as sink:
+        for hour in range(9, 12):
+            beside.put(0, (f"{hour}:30", "a"))
+            promise(sink, f"{hour + 1}:00", beside.cut())
+            with query:
+                query.step()
+            if hour == 10:
+                shutil.copytree(query.checkpoint, older)
+        shutil.rmtree(query.checkpoint)
+        shutil.copytree(older, query.checkpoint)
+        with Observed(query.frame, tmp_path) as again:
+            assert again.step() == query.batches[query.last], "nothing was folded, so it goes on"
+        with open_store(beside.bounds) as store:
+            store.gc()
+        shutil.rmtree(query.checkpoint)
+        shutil.move(older, query.checkpoint)
+        with query, pytest.raises(StreamingQueryException, match="an older checkpoint"):
+            query.step()
 
 
 @pytest.mark.long

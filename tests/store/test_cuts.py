@@ -1,5 +1,6 @@
 """Cuts in each store: they stay with the log, through removals, copies, restarts and takeovers."""
 
+import pickle
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -174,11 +175,11 @@ def test_each_part_of_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(store, "cuts", read)
     for seq in (2, 3, 1, 2, 3, 3):
         floors_then.floorAt(seq, {"orders": {0: 5}})
-    assert asked == [(0, 2), (2, 3)]
+    assert [after for after, _ in asked] == [0, 2]
     Writer(store, "b")  # an event without a cut
     for _ in range(2):
         floors_then.floorAt(4, {})
-    assert asked.pop() == (3, 4)
+    assert asked.pop()[0] == 3
     assert len(asked) == 2
     Writer(store, "a").promise((12, cut(9)), (13, cut(9, orders="one")))
     Writer(store, "b").promise((14, cut(9, orders="two")))
@@ -246,6 +247,44 @@ def test_what_registered_queries_have_passed_is_folded(new_stream: NewStream, mo
     other.promise((30, TopicCut({"orders": {1: 30}}, whole=False)))
     assert len(store.last_cuts("b")) == 2
     assert floors(store, 20) == [None]
+
+
+def test_as_of_an_event_before_a_fold_the_bound_is_weaker_too(new_stream: NewStream) -> None:
+    """A query that has asked for an event, and reads the cuts up to there when they are folded, misses none of them."""
+    store = new_stream()()
+    one, other = Writer(store, "a"), Writer(store, "b")
+    for number in range(1, 9):
+        one.promise((number, TopicCut({"orders": {0: number}})))
+        other.promise((number, TopicCut({"orders": {1: number}})))
+    ends = [{"orders": {0: zero, 1: one}} for zero in range(9) for one in range(9)]
+    seqs = range(store.head().seq + 1)
+    before = [[CutFloors(store).floorAt(seq, offsets) or 0 for offsets in ends] for seq in seqs]
+    begun = CutFloors(store)
+    begun.floorAt(6, ends[0])
+    store.keep("query", Position(13, None, None))
+    store.gc()
+    for seq, were in zip(seqs, before, strict=True):
+        now = [CutFloors(store).floorAt(seq, offsets) or 0 for offsets in ends]
+        assert all(is_now <= was for is_now, was in zip(now, were, strict=True)), seq
+        assert now[-1] == were[-1], "all cuts are reached"
+        assert CutFloors(store).passedAt(seq, ends[0]) <= seq
+    with pytest.raises(DataLostError, match="behind event 6 were folded"):
+        begun.floorAt(8, ends[0])
+
+
+def test_a_query_that_falls_behind_cuts_that_it_had_passed_is_told(new_stream: NewStream) -> None:
+    """As with an older checkpoint. A query that begins has passed nothing."""
+    store = new_stream()()
+    Writer(store, "a").promise(*((number, cut(number)) for number in range(1, 9)))
+    CutFloors(store).requireUnfolded(9, {"orders": {0: 2}}, 6)
+    store.keep("query", Position(6, None, None))
+    store.gc()
+    for seq in (3, 9):
+        CutFloors(store).requireUnfolded(seq, {"orders": {0: 5}}, 6)
+        CutFloors(store).requireUnfolded(seq, {"orders": {0: 2}}, 5)
+        with pytest.raises(DataLostError, match="older checkpoint") as caught:
+            CutFloors(store).requireUnfolded(seq, {"orders": {0: 4}}, 6)
+        assert pickle.loads(pickle.dumps(caught.value)).values["producer"] == "a"
 
 
 def test_commits_of_bounds_fold_cuts(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,26 @@ def test_nobody_waits_for_a_reader(postgres: PostgresServer, attacker: Any) -> N
     attacker.execute("ROLLBACK")
 
 
+def test_nothing_is_folded_while_a_reader_registers(postgres: PostgresServer, attacker: Any) -> None:
+    """It may be a query, which reads the cuts once it is registered, and must get the same when it reads them again."""
+    path = postgres.url("bounds", user="owner_ann_shared", database="shared")
+    rt.createStream(path, SCHEMA)
+    with rt.openSink(path, producer="shop") as sink:
+        for n in range(3):
+            sink.sendRowtimeBound(f"2026-03-01 10:0{n}", cut={"orders": {0: n + 1}})
+            sink.flush()
+    with open_store(path) as bounds:
+        bounds.keep("has passed them", place(bounds.head().seq))
+        [(number,)] = attacker.execute("SELECT id FROM rowtime.streams WHERE name = 'bounds'")
+        attacker.execute("BEGIN")
+        attacker.execute("SELECT rowtime.keep_reader(%s, 'bounds', 'begins', 0, NULL, 0)", (number,))
+        bounds.gc()
+        attacker.execute("COMMIT")
+        bounds.gc()
+        assert len(list(bounds.cuts())) == 3
+    rt.deleteStream(path, force=True)
+
+
 def test_a_registration_is_its_users_own(postgres: PostgresServer, attacker: Any) -> None:
     with store(postgres, "reader_ann") as ann, store(postgres, "reader_bob") as bob:
         ann.keep("alerts", place(1))

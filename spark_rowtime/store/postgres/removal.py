@@ -305,7 +305,7 @@ def _fold(transaction: Transaction, age: int | None = None) -> bool:
 
     Returns whether there may be more of them.
     """
-    if not transaction.ask(unread(transaction.stream))[0][0]:
+    if not transaction.ask(unread(transaction.stream))[0][0] or not transaction.ask(unregistering(transaction.stream)):
         return False
     upto = passed(at for _, at in _readers(transaction))
     if age is not None:

@@ -114,7 +114,7 @@ public final class Questions {
 
   /** The floor of bounds beside topics, of which the batch reads up to these offsets; null if there is none. */
   public Long floorAt(Offset end, String ofTopics) {
-    ObjectNode question = Planner.question("floorAt");
+    ObjectNode question = Planner.question("floorAt").put("reader", reader);
     question.set("offsets", OffsetJson.topics(ofTopics));
     return known(end, question);
   }
