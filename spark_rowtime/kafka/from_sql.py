@@ -1,8 +1,12 @@
-"""What the author of a SQL text may say to an adapter of Kafka: nothing that loads code, opens files, tells secrets."""
+"""What the author of a SQL text may say to an adapter of Kafka.
+
+It is nothing that loads code, opens files, tells secrets, or writes into topics.
+"""
 
 from collections.abc import Collection, Mapping
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.kafka.client import PREFIX
 from spark_rowtime.kafka.records import FORMATS as RECORD_FORMATS
 from spark_rowtime.kafka.settings import variables
@@ -32,12 +36,14 @@ _FUNCTIONS = {"decoder": RECORD_FORMATS, "bounds": ("rows", "append-time", *FORM
 def require_allowed(texts: Mapping[str, str], allowed: Collection[str]) -> None:
     """Raises InvalidOptionError for an argument that is not for authors of SQL.
 
-    ``allowed`` has the functions that arguments may name, as ``module:function``, and the environment variables whose
-    values they may stand for, as ``env:NAME``.
+    ``allowed`` has the functions that arguments may name, as ``module:function``, the environment variables whose
+    values they may stand for, as ``env:NAME``, and topics for messages that are no rows, as ``kafka://HOST:PORT/TOPIC``.
     """
     for name, text in texts.items():
         if name in _FUNCTIONS and text not in _FUNCTIONS[name]:
             _require(text, allowed, name, f"names the function {text!r}, which would be imported")
+        if name == "malformed" and text.startswith(KAFKA):
+            _require(text, allowed, name, f"sends messages into the topic {text}")
         if name == "config":
             raise _not_for_sql(name, f"of Kafka's client are: {', '.join(sorted(CLIENT_OPTIONS))}")
         if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in CLIENT_OPTIONS:
@@ -50,7 +56,7 @@ def require_allowed(texts: Mapping[str, str], allowed: Collection[str]) -> None:
 
 
 def _require(entry: str, allowed: Collection[str], name: str, what: str) -> None:
-    if entry not in allowed:
+    if not {part.strip() for part in entry.split(",")}.issubset(allowed):  # which is a list with commas, too
         raise InvalidOptionError(
             f"The argument {name!r} {what}. SQL can say that, too, so it has to be allowed, as an adapter is: add "
             f"{entry!r} to the setting spark.rowtime.adapters, or to ROWTIME_ADAPTERS in the driver's environment.",

@@ -97,6 +97,7 @@ ATTACKS = {
     "the log": ({"kafka.debug": "all"}, "cannot be given beside a query"),
     "a file of the registry": ({"registry.ssl.ca.location": "/etc/shadow"}, "of the registry's client are"),
     "a dict": ({"options": "{'plugin.library.paths': 'evil'}"}, "cannot be given as a text"),
+    "another topic": ({"malformed": "kafka://localhost:1/other"}, "add 'kafka://localhost:1/other' to the setting"),
     "a secret": ({"kafka.sasl.password": "{env:PGPASSWORD}"}, "add 'env:PGPASSWORD' to the setting"),
     "a secret in an address": ({"registry.url": "http://evil/{env:PGPASSWORD}"}, "environment variable PGPASSWORD"),
 }
