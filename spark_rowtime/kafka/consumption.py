@@ -369,6 +369,8 @@ class Consumption:
         ``at``: from there, until the partition is checked.
         """
         place = self._place(feed)
+        if self._alignment is not None:
+            self._alignment.forget(feed.part)  # it is not paused any more
         if at is not None:
             place.offset = at
         self._consumer.incremental_unassign([self._kafka.TopicPartition(*feed.part)])

@@ -1,16 +1,18 @@
 """DeadLetters: a topic that keeps messages which are no rows, as they were, with the cause in headers."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spark_rowtime.errors import KafkaUnavailableError
+from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
 from spark_rowtime.kafka.address import TopicAddress
-from spark_rowtime.kafka.client import REQUEST_SECONDS, new_client
+from spark_rowtime.kafka.client import REQUEST_SECONDS, library, new_client
 from spark_rowtime.kafka.settings import of_connections
 
 CAUSE = "rowtime.cause"
 """The header with what is wrong; ``rowtime.topic``, ``.partition``, ``.offset`` and ``.timestamp`` say where it was."""
-_SETTINGS = {"enable.idempotence": True, "linger.ms": 5}
+_SETTINGS = {"enable.idempotence": True, "linger.ms": 5, "message.max.bytes": 1_000_000_000}
+"""How large a message may be is said by the topic, since some producer has sent it."""
 
 
 class DeadLetters:
@@ -45,6 +47,8 @@ class DeadLetters:
             self._producer.produce(self._address.topic, value, key, headers=headers, on_delivery=self._note)
         except BufferError:
             return False
+        except library().KafkaException as error:
+            raise self._refused(error.args[0].name()) from error
         return True
 
     def flush(self) -> None:
@@ -52,17 +56,32 @@ class DeadLetters:
         left = self._producer.flush(REQUEST_SECONDS)
         failed, self._failed = self._failed, None
         if left or failed is not None:
-            code = "no answer" if failed is None else failed.name()
-            raise KafkaUnavailableError(
-                f"The topic {self._address} for messages that are no rows does not take them: {code}. Create it if it "
-                "is not there, and look at what this client may do. The feed continues before them.",
-                servers=self._address.servers,
-                topic=self._address.topic,
-                code=code,
-            )
+            raise self._refused("no answer" if failed is None else failed.name())
+
+    def _refused(self, code: str) -> KafkaUnavailableError:
+        return KafkaUnavailableError(
+            f"The topic {self._address} for messages that are no rows does not take them: {code}. Create it if it "
+            "is not there; look at what this client may do, and at the topic's max.message.bytes. The feed continues "
+            "before them.",
+            servers=self._address.servers,
+            topic=self._address.topic,
+            code=code,
+        )
 
     def close(self) -> None:
         """Nothing: the partitions of a feed share it."""
 
     def _note(self, error: Any, _: Any) -> None:
         self._failed = self._failed or error
+
+
+def require_apart(address: TopicAddress, names: Sequence[str], pattern: "re.Pattern[str] | None") -> None:
+    """Raises InvalidOptionError if the feed would read its own dead letters, which would be sent again without end."""
+    if address.topic in names or (pattern is not None and pattern.fullmatch(address.topic)):
+        raise InvalidOptionError(
+            f"malformed={str(address)!r} is one of the topics that are read, so a message there that is no row would "
+            "be read and sent again without end. Name another topic"
+            + ("." if pattern is None else f", which the pattern {pattern.pattern!r} does not match."),
+            option="malformed",
+            value=str(address),
+        )

@@ -8,7 +8,7 @@ import pyarrow as pa
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.address import KAFKA, topic_address
 from spark_rowtime.kafka.avro import REGISTRY, registry_settings
-from spark_rowtime.kafka.dead_letters import DeadLetters
+from spark_rowtime.kafka.dead_letters import DeadLetters, require_apart
 from spark_rowtime.kafka.decoding import (
     MESSAGE_TIME,
     Decoder,
@@ -149,9 +149,7 @@ class KafkaFeed(TopicAdapter):
         self._delay = to_required_interval(appendDelay, "appendDelay") if bounds == APPEND_TIME else None
         self._most_ahead = to_interval(alignment, "alignment")
         self._malformed = malformed
-        self._letters = (
-            DeadLetters(topic_address(malformed), self._client) if malformed and malformed.startswith(KAFKA) else None
-        )
+        self._letters = self._dead_letters(malformed)
         self._places = column_places(columns)
         if self._places and decoder not in RECORD_FORMATS:
             raise InvalidOptionError(
@@ -161,6 +159,14 @@ class KafkaFeed(TopicAdapter):
         self._skips = to_choice(tombstones, "tombstones", "malformed", "skip") == "skip"
         self._registry = registry_settings(more)
         self.sinkOptions = self._sink_options(lateness)
+
+    def _dead_letters(self, malformed: str | None) -> DeadLetters | None:
+        """What sends messages that are no rows into a topic; None if ``malformed`` names none."""
+        if not malformed or not malformed.startswith(KAFKA):
+            return None
+        address = topic_address(malformed)
+        require_apart(address, self._topics, self._pattern)
+        return DeadLetters(address, self._client)
 
     def _sink_options(self, lateness: str | None) -> dict[str, Any]:
         """How rows of a partition come, for ``openSink``."""

@@ -15,6 +15,9 @@ SCHEMA = (
 )
 """``rowtime`` is when the message was rejected, ``sent`` the message's own time, if a stream can hold it."""
 
+CAUSE_CHARACTERS = 2000
+"""How much of a cause is kept: that of a decoder of the user's may have any length."""
+
 
 class MalformedError(Exception):
     """What is wrong with a message. It never leaves this package."""
@@ -59,6 +62,11 @@ def _stored(text: str | None, producer: str, topic_id: str) -> int:
         return 0
     found = Checkpoint.read(text, producer)
     return found.offset if found.topic_id == topic_id else 0
+
+
+def kept_cause(cause: str) -> str:
+    """The cause as it is kept with a message: of some length, and in Unicode, whatever a decoder has raised."""
+    return cause[:CAUSE_CHARACTERS].encode(errors="backslashreplace").decode()
 
 
 def undecodable(message: Any, cause: str) -> MessageDecodeError:

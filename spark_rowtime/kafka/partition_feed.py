@@ -9,7 +9,7 @@ from spark_rowtime.errors import MessageNotReadyError, SchemaMismatchError
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.dead_letters import DeadLetters
 from spark_rowtime.kafka.decoding import Bounded, Decoder
-from spark_rowtime.kafka.malformed import MalformedError, MalformedMessages, undecodable
+from spark_rowtime.kafka.malformed import MalformedError, MalformedMessages, kept_cause, undecodable
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.topics import Part
 from spark_rowtime.producer.sink import StreamSink
@@ -123,7 +123,7 @@ class PartitionFeed(PartitionReader):
             if self.pending:
                 self.flush()
             raise undecodable(message, cause)
-        self._malformed.keep(message, cause)
+        self._malformed.keep(message, kept_cause(cause))
         self._took(message)
 
 

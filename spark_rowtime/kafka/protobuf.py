@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC
 from importlib import import_module
 from typing import Any
@@ -9,9 +10,19 @@ from typing import Any
 from spark_rowtime.kafka.avro import HEADER, RegistryRecords, schema_id
 from spark_rowtime.kafka.client import library
 
-_WELL_KNOWN = ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
-"""The files of types that come with Protobuf; a registry names them as imports, and does not have them."""
+_WELL_KNOWN = (
+    *(f"google.protobuf.{name}_pb2" for name in ("any", "descriptor", "duration", "empty", "field_mask", "struct")),
+    *(f"google.protobuf.{name}_pb2" for name in ("timestamp", "wrappers")),
+    *(f"confluent_kafka.schema_registry.confluent.{name}_pb2" for name in ("meta", "type.decimal")),
+    *(f"google.type.{name}_pb2" for name in ("date", "datetime", "decimal", "money", "timeofday")),
+)
+"""The modules of files that come with Protobuf or with registries, which name them as imports, and do not tell them.
+
+Not each of them is there: those of google.type come with a package of their own (googleapis-common-protos).
+"""
 _TIMESTAMP, _WRAPPERS = "google.protobuf.Timestamp", "google/protobuf/wrappers.proto"
+_VARINT_BITS = 35
+"""No index needs more."""
 _FORMAT = "serialized"
 """The registry then gives a schema as a FileDescriptorProto in Base64, so no compiler is needed here."""
 
@@ -46,8 +57,8 @@ class ProtobufRecords(RegistryRecords):
     def _class(self, schema: int, path: tuple[int, ...], subject: str) -> Any:
         pool = self._pools.DescriptorPool()
         for name in _WELL_KNOWN:
-            file = import_module(f"google.protobuf.{name}_pb2").DESCRIPTOR
-            pool.AddSerializedFile(file.serialized_pb)
+            with suppress(ModuleNotFoundError):
+                pool.AddSerializedFile(import_module(name).DESCRIPTOR.serialized_pb)
         file = self._added(pool, f"schema-{schema}", self._client.get_schema(schema, subject, _FORMAT))
         first, *rest = path
         found = [*file.message_types_by_name.values()][first]
@@ -79,14 +90,17 @@ def _path(value: bytes, at: int) -> tuple[tuple[int, ...], int]:
 
 
 def _varint(value: bytes, at: int) -> tuple[int, int]:
-    """A number in Protobuf's zigzag form, and the place behind it."""
+    """A number from 0 on in Protobuf's zigzag form, and the place behind it."""
     number = shift = 0
-    while True:
+    while shift < _VARINT_BITS:
         byte = value[at]
         number |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
         if not byte & 0x80:
-            return (number >> 1) ^ -(number & 1), at
+            if number & 1:
+                break
+            return number >> 1, at
+    raise ValueError("its message indexes are none")
 
 
 def _record(message: Any) -> dict[str, Any]:

@@ -146,6 +146,35 @@ def test_a_topic_of_dead_letters_has_each_with_its_cause(kafka: Any, tmp_path: P
     assert json.loads(rt.describeStream(path).producers[0].checkpoint or "")["offset"] == 0
 
 
+def test_a_dead_letter_may_be_as_large_as_the_topic_allows_and_its_cause_is_any_text(
+    kafka: Any, tmp_path: Path
+) -> None:
+    """Java's client sends up to 1,048,576 bytes, librdkafka by default no more than 1,000,000."""
+    topic, letters = kafka.topic(partitions=1), kafka.topic(partitions=1)
+    large = b"{" * 1_040_000
+    kafka.send(topic, [{"value": large, "partition": 0}, message(1)], **{"message.max.bytes": 2_000_000})
+
+    def decode(found: Any) -> Any:
+        if found.value() == large:
+            raise ValueError("half of a pair: \ud83d" + "x" * 1_000_000)
+        return json.loads(found.value())
+
+    for path, kept in (("a", f"kafka://{kafka.bootstrap}/{letters}"), ("b", str(tmp_path / "kept"))):
+        assert read(kafka, tmp_path / path, topic, decoder=decode, malformed=kept) == [1]
+    [found] = messages(kafka.bootstrap, letters, 1)[0]
+    assert found.value == large
+    cause = found.headers["rowtime.cause"].decode()
+    assert cause.startswith("ValueError: half of a pair: \\ud83dxxx")
+    assert rows(tmp_path / "kept").column("cause").to_pylist() == [cause]
+
+
+@pytest.mark.parametrize("topics", ["orders, orders-dead", "^orders.*"])
+def test_a_feed_does_not_read_its_own_dead_letters(topics: str) -> None:
+    with pytest.raises(rt.InvalidOptionError, match="sent again without end"):
+        KafkaFeed(servers="nowhere:1", topics=topics, malformed="kafka://elsewhere:1/orders-dead")
+    KafkaFeed(servers="nowhere:1", topics="^orders-[0-9]+", malformed="kafka://elsewhere:1/orders-dead")
+
+
 def test_settings_of_the_client_in_a_file(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, topic, file = str(tmp_path / "s"), kafka.topic(), tmp_path / "client.properties"
     kafka.send(topic, [message(1)])

@@ -55,7 +55,7 @@ def order_file() -> Any:
     kind = pb.EnumDescriptorProto(
         name="Kind", value=[pb.EnumValueDescriptorProto(name=n, number=i) for i, n in enumerate(("NEW", "OLD"))]
     )
-    names = ["google/protobuf/timestamp.proto", "google/protobuf/wrappers.proto", "place.proto"]
+    names = ["google/protobuf/timestamp.proto", "google/protobuf/wrappers.proto", "place.proto", "confluent/meta.proto"]
     first = pb.DescriptorProto(name="First", field=[field("n", 1, "int64")])
     outer = pb.DescriptorProto(name="Outer", nested_type=[order])
     return pb.FileDescriptorProto(
@@ -116,7 +116,8 @@ def order_class() -> Any:
         for name in ("descriptor_pool", "message_factory", "timestamp_pb2", "wrappers_pb2")
     )
     pool = descriptor_pool.DescriptorPool()
-    for known in (timestamp_pb2, wrappers_pb2):
+    others = ("google.protobuf.descriptor_pb2", "confluent_kafka.schema_registry.confluent.meta_pb2")
+    for known in (timestamp_pb2, wrappers_pb2, *map(import_module, others)):
         pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
     for made in (place_file(), order_file()):
         pool.AddSerializedFile(made.SerializeToString())
@@ -180,6 +181,9 @@ def test_a_schema_is_asked_for_once_and_what_is_broken_is_malformed(registry: st
         encoded(order(1))[:-1],
         struct.pack(">bI", 0, 7),
         struct.pack(">bI", 0, 7) + b"\xff" * 3,
+        encoded(order(1), b"\x04\x01\x00"),  # -1 is no index
+        struct.pack(">bI", 0, 7) + b"\xff" * 1_000_000,
+        struct.pack(">bI", 0, 7) + b"\x02" + b"\x80" * 5 + b"\x02\x08\x05",
     ):
         with pytest.raises(MalformedError):
             read_one(value)
