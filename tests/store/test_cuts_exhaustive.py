@@ -7,7 +7,7 @@ over a page in memory, and the real ``CutHolds`` the bound at each offset. See t
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,7 +17,9 @@ import pytest
 from spark_rowtime.bounds import cut_holds
 from spark_rowtime.bounds.cut_holds import CutHolds
 from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut
+from spark_rowtime.store import cut_folding
 from spark_rowtime.store.base import Commit, StreamSettings
+from spark_rowtime.store.cut_folding import folded
 from spark_rowtime.store.ledger import Ledger
 from tests.store.small_page import Stream, decided
 
@@ -65,6 +67,7 @@ class Search(NamedTuple):
                 check(state, after, self.messages)
                 reached = after._replace(stream=after.stream.plain())
                 if reached not in found:
+                    check_folding(after.stream, self.messages)
                     found.add(reached)
                     frontier.append(reached)
         return len(found), transitions
@@ -129,9 +132,17 @@ def landed(stream: Stream, name: str, sent: tuple[int, int | None]) -> Stream:
 @lru_cache(maxsize=1 << 16)
 def told(stream: Stream, seq: int, floor: int | None, messages: int) -> list[int]:
     """The bound at each offset as of the event ``seq``, when the stream's was ``floor``."""
+    return told_by(logged(stream), seq, floor, messages)
+
+
+def logged(stream: Stream) -> list[LoggedCut]:
+    return [LoggedCut(at, producer, hold, cut_at(end)) for at, producer, hold, end in stream.cuts]
+
+
+def told_by(cuts: Iterable[LoggedCut], seq: int, floor: int | None, messages: int) -> list[int]:
     holds = CutHolds()
-    for at, producer, hold, end in stream.cuts:
-        holds.add(LoggedCut(at, producer, hold, cut_at(end)))
+    for cut in cuts:
+        holds.add(cut)
     found = [holds.weakest(seq, {"topic": {0: offset}}) for offset in range(messages + 1)]
     return [floor or 0 if held is None else min(floor or 0, held.floor or 0) for held in found]
 
@@ -151,6 +162,17 @@ def check(state: State, after: State, messages: int) -> None:
     assert now[-1] == (after.stream.floor or 0), "where all cuts are reached, it is the stream's own bound"
     again = told(Stream(cuts=after.stream.cuts), state.stream.seq, state.stream.floor, messages)
     assert again == before, "a bound that was told is told again"
+
+
+def check_folding(stream: Stream, messages: int) -> None:
+    """The laws of folding, of the cuts up to any event: weaker, and the same for who has reached all of them."""
+    cuts, now = logged(stream), told_now(stream, messages)
+    for count in range(1, len(cuts) + 1):
+        passed = folded(cuts[:count])
+        after = told_by([*passed, *cuts[count:]], stream.seq, stream.floor, messages)
+        assert all(one <= other for one, other in zip(after, now, strict=True)), "folded, a bound is weaker"
+        reached = max((end for _, _, _, end in stream.cuts[:count] if end is not None), default=0)
+        assert after[reached:] == now[reached:], "who has reached all folded cuts is told the same"
 
 
 @pytest.mark.parametrize(
@@ -176,6 +198,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         "logged",
         lambda self, seq, producer, _: LoggedCut(seq, producer, self.floor, self.cut),
     ),
+    "a folded cut is at the first of its offsets": (cut_folding, "merged", lambda chain: chain[0].cut),
     "who leaves holds nothing": (Ledger, "leave", lambda self, name, epoch, _: LEAVE(self, name, epoch)),
 }
 """Rules that do not hold."""
