@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from spark_rowtime.announce.progress import Progress, warn_of_other_readers
@@ -36,7 +37,7 @@ class Announced:
 
     def label(self, label: str, *, named: bool) -> str:
         """The name of the position: in a stream for several tables the table is a part of it, unless it is given."""
-        return label if self._is_stream or named else f"{label}@{self._path}"
+        return label if self._is_stream or named else f"{label}@{_whole(self._path)}"
 
     @contextmanager
     def progress(
@@ -90,3 +91,9 @@ def _is_table(path: Any) -> bool:
     """Whether a text begins with the name of a format of tables. ``postgresql:`` and ``memory:`` are none."""
     kind, colon, _ = path.partition(":") if isinstance(path, str) else ("", "", "")
     return bool(colon) and kind in plugin_names(PLUGINS)
+
+
+def _whole(path: str) -> str:
+    """The name of a table or a topic, a folder as an absolute path: tables of one name in two folders are two."""
+    kind, _, place = path.partition(":")
+    return f"{kind}:{Path(place).absolute()}" if kind in ("delta", "parquet") and "://" not in place else path

@@ -140,7 +140,8 @@ class Consumption:
             self._down = None
         now = time.monotonic()
         self._learn_ends()
-        self._quiet.look(list(self._feeds.values()), self._guarded)
+        paused = () if self._alignment is None else self._alignment.paused
+        self._quiet.look(list(self._feeds.values()), self._guarded, paused)
         self._flush(feed for feed in self._feeds.values() if feed.due(now))
         if now - self._told_group_at >= GROUP_SECONDS:
             self._told_group_at = now

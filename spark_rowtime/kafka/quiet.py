@@ -62,17 +62,25 @@ class QuietPartitions:
         self._topics, self._delay, self._idle, self._ask, self._stamped = topics, delay, idle, ask, stamped
         self._clock = BrokerClock()
         self._looked = 0.0
+        self._paused: Container[Part] = ()
         self._look: _Look | None = None
         self._answered: dict[Part, int] = {}
         """The position of each partition when the last question that was answered was asked."""
         self._waits: dict[PartitionReader, tuple[int, float]] = {}
         """Of partitions that do not go on although there is more: their positions, and since when."""
 
-    def look(self, feeds: Iterable[PartitionReader], guarded: Callable[[Part, Action], None]) -> None:
+    def look(
+        self,
+        feeds: Iterable[PartitionReader],
+        guarded: Callable[[Part, Action], None],
+        paused: Container[Part] = (),
+    ) -> None:
         """Asks for the ends of the partitions whose end was reached, if a look is due, and uses what was answered.
 
-        ``guarded`` does something with a partition that another host may have taken over.
+        ``guarded`` does something with a partition that another host may have taken over. ``paused``: those that are
+        not read for a while.
         """
+        self._paused = paused
         now, ended = time.monotonic(), {feed.part: feed for feed in feeds if feed.may_be_quiet}
         if self._look is None and now - self._looked >= LOOK_SECONDS and ended:
             self._looked = now
@@ -105,7 +113,8 @@ class QuietPartitions:
         self, feed: PartitionReader, end: int, now: float, clock: int, guarded: Callable[[Part, Action], None]
     ) -> None:
         if not feed.reaches(end):
-            self._waits_for_transaction(feed, now)
+            if feed.part not in self._paused:
+                self._waits_for_transaction(feed, now)
             guarded(feed.part, PartitionReader.wake)
         else:
             self._waits.pop(feed, None)

@@ -58,7 +58,7 @@ class KafkaWatch(TopicAdapter):
 
     Args:
         servers: The addresses of the brokers, such as "broker:9092", with commas.
-        topics: The names of the topics, with commas.
+        topics: The names of the topics, with commas. A pattern is refused.
         bounds: Where bounds come from. "rows": from times of messages in order per partition, or from ``lateness``.
             "append-time": from the brokers' clock; no message is read. "resolved", "ticdc", or a function, also as
             ``module:function``: as for ``KafkaFeed``.
@@ -117,6 +117,13 @@ class KafkaWatch(TopicAdapter):
         super().__init__(
             servers=servers, topics=topics, start=start, lost=lost, idle=idle, untilEnd=untilEnd, client=client
         )
+        if self._pattern is not None:
+            raise InvalidOptionError(
+                f"topics={topics!r} is a pattern, and a watch needs names: a query reads a topic that comes before the "
+                "watch has seen it, so its rows could lie below bounds. Write the names, with commas.",
+                option="topics",
+                value=topics,
+            )
         self._bounds = bounds if bounds in (ROWS, APPEND_TIME, *FORMATS) else function_named(bounds, "bounds")
         if lateness is not None and self._bounds != ROWS:
             raise InvalidOptionError(

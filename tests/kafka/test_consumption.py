@@ -356,6 +356,18 @@ def test_a_partition_that_goes_on_is_not_said_to_wait_for_a_transaction(
     assert len(caplog.messages) == 2
 
 
+def test_a_partition_that_alignment_has_paused_is_not_said_to_wait_for_a_transaction(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its messages are in Kafka, and nobody reads them: none is held by a transaction."""
+    for name in ("LOOK_SECONDS", "HANGING_SECONDS"):
+        monkeypatch.setattr(quiet, name, 0.0)
+    looks = quiet.QuietPartitions(Brokers(0, 7), None, None, at_once)  # type: ignore[arg-type]
+    for paused, told in (({PART}, 0), ((), 1)):
+        looks.look([Ended()], lambda *_: None, paused)  # type: ignore[list-item]
+        assert caplog.text.count("is still open") == told
+
+
 def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look for ends goes on in the background; of the partitions that it has no answer for nothing is assumed."""
     clock, asked, other = Clock(), [], Part("t", 1)

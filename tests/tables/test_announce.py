@@ -100,6 +100,19 @@ def test_the_name_tells_tables_apart_and_the_stream_of_positions_shows_them(lake
     ]
 
 
+def test_tables_of_one_relative_name_in_two_folders_are_two(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="11:00")
+    for folder in ("berlin", "oslo"):
+        (lake.folder / folder).mkdir()
+        monkeypatch.chdir(lake.folder / folder)
+        with rt.openReader(lake.stream) as reader, rt.openTableSink("delta:orders", reader.schema) as sink:
+            reader.drainTo(sink)
+        found: list[rt.Period] = []
+        rt.announceTo("delta:orders", found.append, every="1 hour", positions="../announced.rowtime")
+        assert len(found) == 2, folder
+
+
 def test_what_is_missing_or_wrong_is_said(lake: Lake) -> None:
     rt.createStream(lake.stream, SCHEMA)
     with pytest.raises(rt.InvalidOptionError, match=r"so the position has to be kept elsewhere. Give positions"):

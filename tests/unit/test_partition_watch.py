@@ -118,6 +118,11 @@ def test_only_the_time_that_brokers_stamp_has_a_delay_by_itself() -> None:
     assert KafkaWatch(rowtime="ts", delay="5 minutes", **given)._stamped(topics) == ["orders"]
 
 
+def test_a_watch_follows_topics_that_are_named() -> None:
+    with pytest.raises(rt.InvalidOptionError, match=r"'\^orders\.\*' is a pattern, and a watch needs names"):
+        KafkaWatch(servers="broker:9092", topics="^orders.*")
+
+
 def test_a_function_of_the_command_may_be_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
