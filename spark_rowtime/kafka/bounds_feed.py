@@ -145,6 +145,6 @@ def _checked(offsets: Any, ids: Any) -> tuple[dict[str, dict[int, int]], dict[st
 
 
 def _number(partition: str) -> int:
-    if partition.isascii() and partition.isdecimal():
-        return int(partition)
+    if partition.isascii() and partition.isdecimal() and str(number := int(partition)) == partition:
+        return number  # "00" beside "0" would be the same partition twice
     raise ValueError(f"{short_repr(partition)} is no number of a partition")

@@ -82,7 +82,7 @@ def test_each_partition_is_a_program_and_a_bound_counts_once(
 
 
 NO_OFFSETS: list[Any] = [{}, [], {"a": 3}, {"a": {}}, {"a": {"x": 1}}]
-NO_OFFSETS += [{"a": {name: 1}} for name in ("-1", "²", "1.0", "9" * 20)]
+NO_OFFSETS += [{"a": {name: 1}} for name in ("-1", "²", "1.0", "9" * 20, "00", "")]
 NO_OFFSETS += [{"a": {"0": end}} for end in (-1, 1.5, "1", None, 1 << 63)]
 NO_IDS: list[Any] = [{"b": "x"}, [], {"a": 3}]
 
