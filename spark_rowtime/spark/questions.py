@@ -6,6 +6,7 @@ time. ``start`` is the offset that the question is about. In the place of ``end`
 question and no answer is ever in a log of Spark.
 """
 
+import inspect
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -92,12 +93,14 @@ class AskedReader(VersionedPickle, DataSourceStreamReader, SupportsTriggerAvaila
     def _answered(self, start: Offset, *, ask: str, **arguments: Any) -> Sequence[InputPartition]:
         if ask == PARTITIONS:
             return self._between_for(start, **arguments)
-        if ask not in self.answers:
+        answered = self.answers.get(ask)
+        if answered is None or not _takes(answered, arguments):
             raise ShimMissingError(
-                f"The extension in this Spark session asks {ask!r}, which this version of spark-rowtime does not know: "
-                "its jar is of another version. Set spark.jars to what `rowtime jar` prints."
+                f"The extension in this Spark session asks {ask!r} with {', '.join(sorted(arguments)) or 'nothing'}, "
+                "which this version of spark-rowtime does not know: its jar is of another version. Set spark.jars to "
+                "what `rowtime jar` prints."
             )
-        answer = json.dumps(self.answers[ask](start, **arguments))
+        answer = json.dumps(answered(start, **arguments))
         return [cast("InputPartition", answer)]
 
     def _between_for(self, start: Offset, *, end: Offset, reader: str) -> Sequence[InputPartition]:
@@ -129,3 +132,12 @@ class AskedReader(VersionedPickle, DataSourceStreamReader, SupportsTriggerAvaila
     def reportLatestOffset(self) -> Offset:
         """Called by Spark 4.2 and later without the extension, at each trigger."""
         return self.latest()
+
+
+def _takes(answered: Callable[..., Any], arguments: Mapping[str, Any]) -> bool:
+    """Whether a question may have these arguments."""
+    try:
+        inspect.signature(answered).bind({}, **arguments)
+    except TypeError:
+        return False
+    return True

@@ -42,7 +42,7 @@ def ends(
 ) -> dict[str, Any]:
     """The end of the next batch."""
     start = start or source.initialOffset()
-    end = asked(source, start, "next", unlimited=False, reader=reader, account=None)
+    end = asked(source, start, "next", unlimited=False, reader=reader, account=None, topic=None)
     assert isinstance(end, dict)
     return end
 
@@ -91,6 +91,14 @@ def test_a_bound_beside_topics_counts_where_its_cut_was_read(path: str, source: 
         assert asked(source, end, "floorAt", reader="query", offsets={"orders": {"0": read}}) == floor
 
 
+@pytest.mark.parametrize("question", [{"ask": "whatever"}, {"ask": "next", "unlimited": False}])
+def test_a_question_of_a_jar_of_another_version_is_refused(
+    source: RowtimeStreamReader, question: dict[str, Any]
+) -> None:
+    with pytest.raises(rt.ShimMissingError, match="of another version"):
+        source.partitions(source.initialOffset(), question)
+
+
 def test_late_rows_beside_topics_are_kept(path: str, source: RowtimeStreamReader) -> None:
     rows = pa.record_batch({"rowtime": pa.array([us("9:00")], pa.timestamp("us", "UTC")), "ticker": ["X"]})
     out = pa.BufferOutputStream()
@@ -104,7 +112,7 @@ def test_late_rows_beside_topics_are_kept(path: str, source: RowtimeStreamReader
 
 def test_available_now_ends_with_what_is_there_at_its_start(path: str, source: RowtimeStreamReader) -> None:
     then = ends(source)
-    asked(source, {}, "target")
+    asked(source, {}, "target", reader="query", topic=None)
     with rt.openSink(path, producer="Berlin") as sink:
         sink.sendRow(row("10:03"))
     assert ends(source) == then
