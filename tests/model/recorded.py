@@ -112,5 +112,5 @@ def live(stream: Recorded, dice: random.Random, steps: int) -> None:
             stream.repeat(stream.steps[-1].process)
         elif what == "die":
             stream.die(process)
-        elif what == "expire" and stream.store.producers():
+        elif what == "expire" and stream.store.snapshot().records:
             stream.expire()

@@ -106,7 +106,7 @@ class World:
         """(seq, rowtime, label) of every committed row, without the code under test."""
         return [
             (entry.head.seq, time, label)
-            for entry in self.store._state.log
+            for entry in self.store.state.log
             if entry.train is not None
             for time, label in listed(entry.train.location)
         ]
