@@ -81,10 +81,9 @@ PROBES: dict[str, Callable[[Pipe], None]] = {
 
 
 def cells() -> dict[str, str]:
-    """What the page says of each row under this version."""
-    rows = [
-        [c.strip() for c in line.strip("|").split("|")] for line in PAGE.read_text().splitlines() if line[:1] == "|"
-    ]
+    """What the page's first table says of each row under this version."""
+    table = PAGE.read_text().split("\n\n| ")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     column = rows[0].index(".".join(pyspark.__version__.split(".")[:2]))
     return {row[0]: row[column] for row in rows[2:]}
 
