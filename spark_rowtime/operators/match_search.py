@@ -6,6 +6,7 @@ from enum import Enum
 from math import isnan
 from typing import Any
 
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.match_pattern import ACCEPT, Pattern
 from spark_rowtime.operators.match_references import Reference
 
@@ -85,6 +86,10 @@ class Condition:
     of_match: bool
 
 
+_MOST_TRIED = 1_000_000
+"""How many mappings of rows are tried for one first row, where conditions look at the match: there can be 2^n of n."""
+
+
 class _Open(Enum):
     UNDECIDED = 0
 
@@ -126,6 +131,7 @@ class Search:
         path = Path(known.times, known.values, self.within, start, start, [])
         ahead = [(state, start) for state in reversed(pattern.first)]
         failed = None if known.of_match else set[tuple[int, int]]()
+        tried = 0
         while ahead:
             state, row = at = ahead.pop()
             if state == ACCEPT:
@@ -138,11 +144,24 @@ class Search:
                 continue
             if failed is not None:
                 failed.add(at)
+            tried += 1
+            if failed is None and tried > _MOST_TRIED:
+                raise self._exhausted()
             path.last = row
             path.variables[row - start :] = [pattern.variables[state]]
             if known.holds(path):
                 ahead.extend((following, row + 1) for following in reversed(pattern.after[state]))
         return None
+
+    def _exhausted(self) -> InvalidOptionError:
+        looking = ", ".join(sorted(name for name, condition in self.conditions.items() if condition.of_match))
+        return InvalidOptionError(
+            f"pattern: more than {_MOST_TRIED:,} mappings of the rows behind one row were tried, and it is not known "
+            f"yet whether a match begins there. The conditions of {looking} look at other rows of the match, so "
+            "each way to a row has to be tried. Let fewer variables be true for one row, make within shorter, or use "
+            "PREV(column), whose value does not depend on the match.",
+            option="pattern",
+        )
 
 
 class _Known:

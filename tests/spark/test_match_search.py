@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, TimestampType
 
 import spark_rowtime as rt
+from spark_rowtime.operators import match_search
 from spark_rowtime.operators.match_conditions import condition
 from spark_rowtime.operators.match_expressions import tree_of
 from spark_rowtime.operators.match_pattern import parsed
@@ -260,3 +261,13 @@ def test_the_row_before_is_kept_for_a_row_at_which_a_match_may_begin() -> None:
     found, kept = of.advance(pa.concat_tables([kept, of.opened(more)]), 36)
     assert (found.column("n").to_pylist(), kept.column("v").to_pylist()) == ([3], [3])
     assert of.advance(kept, 52)[1].num_rows == 0
+
+
+def test_a_search_that_would_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a condition looks at the match, each mapping is a way of its own: here 2^60."""
+    monkeypatch.setattr(match_search, "_MOST_TRIED", 10_000)
+    rows = {"v": [*range(60)]}
+    endless = search("(A | B)+ C", 100, C="v < FIRST(v)")
+    with pytest.raises(rt.InvalidOptionError, match=r"more than 10,000 mappings .* conditions of C look at other rows"):
+        endless.matches([*range(60)], rows, 0, None)
+    assert search("(A | B)+ C", 100, C="v < PREV(v)").matches([*range(60)], rows, 0, None) == ([], 60)
