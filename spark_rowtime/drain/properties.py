@@ -11,6 +11,8 @@ from spark_rowtime.types.timestamps import show_micros, to_micros
 
 BOUND, STRICT, POSITION = "rowtime.bound", "rowtime.strict", "rowtime.position"
 """The bound's time in ISO 8601, "true" or "false", and the reader's position, as ``RowReader.position`` returns it."""
+COLUMN = "rowtime.column"
+"""The column that a query promises the bound of. That of a drain is ``rowtime``."""
 FIRST, LAST = "rowtime.first", "rowtime.last"
 """The least and the largest rowtime of the rows that drains have committed so far, in ISO 8601."""
 QUERY, BATCH = "rowtime.query", "rowtime.batch"

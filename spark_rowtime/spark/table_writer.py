@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.drain.properties import BATCH, BOUND, POSITION, QUERY, STRICT, bound_in, bound_properties
+from spark_rowtime.drain.properties import BATCH, BOUND, COLUMN, POSITION, QUERY, STRICT, bound_in, bound_properties
 from spark_rowtime.drain.tables.open import open_table
 from spark_rowtime.drain.tables.table import Table
 from spark_rowtime.errors import DataLostError, DisorderedOutputError, InvalidOptionError, ProducerFencedError
@@ -76,7 +76,7 @@ def _append(table: Table, rows: pa.Table, column: str, batch: dict[str, str]) ->
     if not bound:
         bound = {key: last[key] for key in (BOUND, STRICT) if key in last}
     if rows.num_rows or bound.get(BOUND) != last.get(BOUND):
-        table.append(rows, {**bound, **batch})
+        table.append(rows, {**bound, **({COLUMN: column} if bound else {}), **batch})
 
 
 def _require_ours(table: Table, query: str) -> None:

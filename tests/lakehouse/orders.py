@@ -27,9 +27,9 @@ class Orders:
         self.path = str(folder / "orders")
         DeltaTable.create(self.path, COLUMNS)
 
-    def put(self, *rows: tuple[str, str], bound: str | None = None, strict: bool = False) -> int:
-        """One commit with these rows, in one file, and a bound or none. Returns its version."""
-        properties = {} if bound is None else {BOUND: at(bound), STRICT: str(strict).lower()}
+    def put(self, *rows: tuple[str, str], bound: str | None = None, strict: bool = False, **said: str) -> int:
+        """One commit with these rows, in one file, and a bound or none, and more properties. Returns its version."""
+        properties = said if bound is None else {BOUND: at(bound), STRICT: str(strict).lower(), **said}
         table = pa.Table.from_pylist([{"ts": datetime.fromisoformat(at(clock)), "k": k} for clock, k in rows], COLUMNS)
         commit = CommitProperties(custom_metadata=properties)
         write_deltalake(self.path, table, mode="append", commit_properties=commit)
@@ -46,8 +46,9 @@ class Orders:
         return Observed(frame, self.folder / name)
 
     def sql(self, statement: str) -> None:
-        """A statement in which ``ORDERS`` is the table, by Spark."""
-        self.spark.sql(statement.replace("ORDERS", f"delta.`{self.path}`"))
+        """A statement in which ``ORDERS`` is the table and ``OTHER`` a path beside it, by Spark."""
+        other = str(self.folder / "other")
+        self.spark.sql(statement.replace("ORDERS", f"delta.`{self.path}`").replace("OTHER", other))
 
 
 def hourly(frame: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
+from spark_rowtime.drain.properties import COLUMN, POSITION
 from spark_rowtime.errors import InvalidOptionError
 from tests.lakehouse.orders import hourly, late
 from tests.spark.observed_query import Observed
@@ -147,3 +148,20 @@ def test_what_has_no_bounds_is_refused(orders: Any, spark: Any) -> None:
     elsewhere = orders.observed(rt.punctuate(orders.read(), "ts", bounds="delta:/elsewhere"))
     with pytest.raises(StreamingQueryException, match="the rows are those of"), elsewhere:
         elsewhere.step()
+
+
+def test_a_bound_about_another_column_is_refused(orders: Any) -> None:
+    orders.put(("10:10", "a"), bound="10:30", **{COLUMN: "ts"})
+    renamed = orders.read().select(f.col("ts").cast("timestamp").alias("when"), "k")
+    with orders.observed(rt.punctuate(renamed, "when"), "renamed") as query:
+        query.step()
+        assert query.promised == {"when": "10:30"}
+    other = orders.read().withColumn("hour", f.date_trunc("hour", "ts")).where("hour IS NOT NULL")
+    computed = orders.observed(rt.punctuate(other, "hour"), "computed")
+    with pytest.raises(StreamingQueryException, match="its column ts, and punctuate is over a time that"), computed:
+        computed.step()
+    with orders.observed(orders.rows(), "drained") as query:
+        query.step()
+        orders.put(bound="10:40", **{POSITION: "7"})
+        with pytest.raises(StreamingQueryException, match="its column rowtime, and punctuate is over its column ts"):
+            query.step()

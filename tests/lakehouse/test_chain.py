@@ -46,6 +46,7 @@ def test_windows_close_along_a_chain_of_tables(orders: Orders) -> None:
     assert {one["rowtime.query"] for one in said(chain, "gold")} == {str(gold.id)}
     last = said(chain, "gold")[-1]
     assert (last["rowtime.bound"], last["rowtime.strict"]) == (at("11:10:00.000001"), "false")
+    assert last["rowtime.column"] == "end"
 
 
 def test_a_query_whose_output_has_no_such_bound_is_refused(orders: Orders) -> None:

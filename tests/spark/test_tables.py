@@ -68,7 +68,7 @@ def test_each_batch_of_a_query_is_one_commit_with_its_bound_and_comes_once(
     last = lake.commits(kind)[-1]
     assert (last["rowtime.query"], set(last) - {"rowtime.commit"}) == (
         query,
-        {"rowtime.query", "rowtime.batch", "rowtime.bound", "rowtime.strict"},
+        {"rowtime.query", "rowtime.batch", "rowtime.bound", "rowtime.strict", "rowtime.column"},
     )
     commits = lake.commits(kind)
     assert forget_last_commit(lake.folder / "checkpoint") == int(last["rowtime.batch"])

@@ -69,7 +69,7 @@ def _restored(target: str, commit: Mapping[str, Any]) -> int:
 def _replaces(commit: Mapping[str, Any]) -> bool:
     """Whether a commit by others put other rows in the place of all that were there."""
     parameters = commit.get("operationParameters", {})
-    if "REPLACE TABLE" in str(commit.get("operation")):
+    if "REPLACE TABLE" in str(commit.get("operation")) or commit.get("operation") == "CLONE":
         return True
     whole = parameters.get("predicate") in _WHOLE and parameters.get("isDynamicPartitionOverwrite") in (None, "false")
     return commit.get("operation") == "WRITE" and parameters.get("mode") == "Overwrite" and whole

@@ -5,10 +5,13 @@ import java.util.UUID;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -22,6 +25,7 @@ import scala.Tuple3;
 import scala.collection.immutable.Seq;
 import sparkrowtime.beside.Beside;
 import sparkrowtime.beside.LateMark;
+import sparkrowtime.bounds.Origin;
 import sparkrowtime.support.Scala;
 import sparkrowtime.tables.InTable;
 
@@ -80,11 +84,23 @@ public final class TableReads {
     if (table == null || !(LateMark.time(filter.condition()) instanceof Attribute time)) {
       return filter;
     }
-    InTable mark = InTable.of(filter).of(UUID.randomUUID().toString(), filter.child().schema());
+    InTable mark = InTable.of(filter).of(UUID.randomUUID().toString(), column(time, filter.child()), filter.child().schema());
     StreamingRelation bounded = Scala.copy(table, DataSource.class, tables.apply(table.dataSource(), mark));
     LogicalPlan rows = filter.child().transformUp(Scala.rewriting(node -> node == table ? bounded : node));
     List<Expression> arguments = mark.keeps() ? List.of(time, row(Scala.list(filter.child().output()))) : List.of(time);
     return AutoWatermark.on(time, new Filter(call(mark, arguments), rows));
+  }
+
+  /** The column of the relation, or the field of a struct, that an expression is; null if it computes anything. */
+  private static String column(Expression e, LogicalPlan rows) {
+    if (e instanceof Attribute attribute) {
+      Alias alias = Origin.alias(attribute, rows);
+      return alias == null ? attribute.name() : column(alias.child(), rows);
+    } else if (e instanceof GetStructField field) {
+      String struct = column(field.child(), rows);
+      return struct == null ? null : struct + "." + field.extractFieldName();
+    }
+    return e instanceof Cast cast && cast.child().dataType().equals(cast.dataType()) ? column(cast.child(), rows) : null;
   }
 
   private static Expression row(List<Attribute> columns) {

@@ -70,6 +70,7 @@ final class CommittedBound {
         Instant time = Instant.EPOCH.plus(strict ? floor - 1 : floor, ChronoUnit.MICROS);
         properties.put("rowtime.bound", time.toString());
         properties.put("rowtime.strict", Boolean.toString(strict));
+        properties.put("rowtime.column", column);
       }
       properties.put("rowtime.query", query.spark().id().toString());
       properties.put("rowtime.batch", Long.toString(batch));

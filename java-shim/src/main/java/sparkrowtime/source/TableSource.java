@@ -57,7 +57,7 @@ final class TableSource extends TableStream
     Configuration hadoop = (Configuration) called(log, "newDeltaHadoopConf");
     mark.requireOf(data, hadoop);
     String number = new Path(checkpoint).getName();
-    return new TableSource(source, number, data, new DeltaBounds((Path) called(log, "logPath"), hadoop));
+    return new TableSource(source, number, data, new DeltaBounds((Path) called(log, "logPath"), hadoop, mark.column()));
   }
 
   /** Delta's classes are found by their names: they come with its jar, if at all. */

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
@@ -18,7 +19,8 @@ import sparkrowtime.support.Shown;
  * the bound at the last versions is remembered. Used in the query's thread.
  *
  * <p>Law: the floor behind a version is that of the newest commit up to it that has one, as far as its rows are there: a
- * RESTORE leads to the version that it names. From version to version it does not fall; a table whose floor would is refused.
+ * RESTORE leads to the version that it names. From version to version it does not fall; a table whose floor would is refused. So is one whose commits are not all in its log, and
+ * a bound that says to be about another column.
  */
 public final class DeltaBounds {
   private static final int MOST_KNOWN = 16;
@@ -27,6 +29,7 @@ public final class DeltaBounds {
 
   private final Path log;
   private final Configuration hadoop;
+  private final String column;
   private final TreeMap<Long, Known> known = new TreeMap<>();
   private boolean cleaned;
 
@@ -36,10 +39,12 @@ public final class DeltaBounds {
   /**
    * @param log the folder of the log
    * @param hadoop how to read it
+   * @param column the column of the table that is asked for; null for a time that is computed
    */
-  public DeltaBounds(Path log, Configuration hadoop) {
+  public DeltaBounds(Path log, Configuration hadoop, String column) {
     this.log = log;
     this.hadoop = hadoop;
+    this.column = column;
   }
 
   /** The floor behind all rows of the commits up to a version, in microseconds; null if none of them promises one. */
@@ -71,10 +76,12 @@ public final class DeltaBounds {
     while (at >= 0) {
       DeltaCommit commit = commit(at);
       if (commit == null) {
+        requireCleaned(at);
         cleaned = true;
         return new Known(null, info);
       }
       info = at == version ? commit.info() : info;
+      requireColumn(at, commit);
       if (commit.floor() != null || commit.replaces()) {
         return new Known(commit.floor(), info);
       }
@@ -88,6 +95,11 @@ public final class DeltaBounds {
     Known last = start;
     for (long at = from + 1; at <= to; at++) {
       DeltaCommit commit = commit(at);
+      if (commit == null) {
+        requireCleaned(at);
+      } else {
+        requireColumn(at, commit);
+      }
       last = commit == null ? new Known(last.floor(), "") : behind(at, commit, last);
     }
     known.put(to, last);
@@ -118,6 +130,42 @@ public final class DeltaBounds {
     }
   }
 
+  private void requireColumn(long version, DeltaCommit commit) {
+    if (commit.floor() != null && commit.column() != null && !commit.column().equalsIgnoreCase(column)) {
+      throw new IllegalArgumentException(
+          "The bound in version " + version + " of " + log.getParent() + " is about its column " + commit.column() + ", and"
+              + " punctuate is over " + (column == null ? "a time that is computed" : "its column " + column) + ". Call it on "
+              + commit.column() + ", and compute other times from that above it.");
+    }
+  }
+
+  /** A log is cleaned up from its beginning. If a version has no file, and no later one has, its commits are elsewhere. */
+  private void requireCleaned(long version) {
+    if (!hasCommitBehind(version)) {
+      throw new IllegalStateException(
+          "The commit of version " + version + " of " + log.getParent() + " is not in its log, and none behind it is: a catalog"
+              + " manages the commits of the table (catalogManaged), or its log was removed. So its bounds are not known. Use a"
+              + " table that keeps its commits in _delta_log.");
+    }
+  }
+
+  private boolean hasCommitBehind(long version) {
+    try {
+      String file = file(version).getName();
+      return Arrays.stream(log.getFileSystem(hadoop).listStatus(log))
+          .map(status -> status.getPath().getName())
+          .anyMatch(name -> name.matches("\\d{20}\\.json") && name.compareTo(file) > 0);
+    } catch (FileNotFoundException e) {
+      return false;
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot list the log " + log + " for the bound of the table.", e);
+    }
+  }
+
+  private Path file(long version) {
+    return new Path(log, String.format(Locale.ROOT, "%020d.json", version));
+  }
+
   private long restored(long at, DeltaCommit commit) {
     if (commit.restored() != null && commit.restored() < at) {
       return commit.restored();
@@ -130,7 +178,7 @@ public final class DeltaBounds {
 
   /** The commit of a version; null if its file is not there any more. */
   private DeltaCommit commit(long version) {
-    Path file = new Path(log, String.format(Locale.ROOT, "%020d.json", version));
+    Path file = file(version);
     try (var in = file.getFileSystem(hadoop).open(file);
         var lines = new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))) {
       return DeltaCommit.of(file.toString(), lines);

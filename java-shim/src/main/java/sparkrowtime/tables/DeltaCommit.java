@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.time.DateTimeException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Shown;
 
 /**
@@ -16,11 +17,12 @@ import sparkrowtime.support.Shown;
  *
  * @param info the text of the action, which tells the commit from one of another table at the same place
  * @param floor the floor in microseconds that it promises; null without one
+ * @param column the column that it promises the floor of; null if it does not say
  * @param operation its name in the table's history
  * @param restored the version whose rows a RESTORE has brought back; null for other operations, and if it was said by time
  * @param replaces whether it has put other rows in the place of all that were there
  */
-record DeltaCommit(String info, Long floor, String operation, Long restored, boolean replaces) {
+record DeltaCommit(String info, Long floor, String column, String operation, Long restored, boolean replaces) {
   static final String RESTORE = "RESTORE";
 
   private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -35,7 +37,7 @@ record DeltaCommit(String info, Long floor, String operation, Long restored, boo
         return of(file, line, info);
       }
     }
-    return new DeltaCommit("", null, "", null, false);
+    return new DeltaCommit("", null, null, "", null, false);
   }
 
   private static JsonNode action(String file, String line) {
@@ -54,6 +56,7 @@ record DeltaCommit(String info, Long floor, String operation, Long restored, boo
     return new DeltaCommit(
         line,
         bound.has(BOUND) ? floor(file, bound.get(BOUND).asText(), bound.path("rowtime.strict").asText()) : null,
+        column(bound),
         operation,
         operation.equals(RESTORE) && restored.asText().matches("\\d+") ? (Long) restored.asLong() : null,
         replaces(operation, parameters));
@@ -78,11 +81,19 @@ record DeltaCommit(String info, Long floor, String operation, Long restored, boo
     }
   }
 
+  /** The column that a query has said, without its backticks; a drain, which says the position of its reader, writes that of the stream. */
+  private static String column(JsonNode bound) {
+    String drained = bound.has("rowtime.position") ? Rowtime.COLUMN : "";
+    String said = bound.path("rowtime.column").asText(drained).replace("`", "");
+    return said.isEmpty() ? null : said;
+  }
+
   private static boolean replaces(String operation, JsonNode parameters) {
     String predicate = parameters.path("predicate").asText("");
     boolean whole = predicate.isEmpty() || predicate.equals("null") || predicate.equals("[]");
     boolean dynamic = parameters.path("isDynamicPartitionOverwrite").asText().equals("true");
     return operation.contains("REPLACE TABLE")
+        || operation.equals("CLONE")
         || operation.equals("WRITE") && parameters.path("mode").asText().equals("Overwrite") && whole && !dynamic;
   }
 }

@@ -21,6 +21,7 @@ public final class InTable extends LateMark {
 
   private final String bounds;
   private final String rejected;
+  private final String column;
   private final StructType kept;
   private transient UnsafeProjection copy;
   private long count;
@@ -30,14 +31,20 @@ public final class InTable extends LateMark {
    * @param rejected the table that keeps late rows, in the same form; empty for none
    */
   public InTable(String bounds, String rejected) {
-    this(null, bounds, rejected, null, null);
+    this(null, bounds, rejected, null, null, null);
   }
 
-  private InTable(String id, String bounds, String rejected, StructType kept, LateRows rows) {
+  private InTable(String id, String bounds, String rejected, String column, StructType kept, LateRows rows) {
     super(id, rows);
     this.bounds = bounds;
     this.rejected = rejected;
+    this.column = column;
     this.kept = kept;
+  }
+
+  /** The column of the table that is the time; null if the time is computed. */
+  public String column() {
+    return column;
   }
 
   /** Whether late rows are kept. */
@@ -81,15 +88,16 @@ public final class InTable extends LateMark {
    * The same for one relation.
    *
    * @param id the use of the table; null before its relation is known
+   * @param column the column of the table that is the time; null if the time is computed
    * @param rows the columns of its rows
    */
-  public InTable of(String id, StructType rows) {
-    return new InTable(id, bounds, rejected, rows, null);
+  public InTable of(String id, String column, StructType rows) {
+    return new InTable(id, bounds, rejected, column, rows, null);
   }
 
   @Override
   public InTable keepingIn(LateRows rows) {
-    return new InTable(id(), bounds, rejected, kept, rows);
+    return new InTable(id(), bounds, rejected, column, kept, rows);
   }
 
   /** Counts a late row. Returns false, so that it does not reach the operators. */
