@@ -46,9 +46,8 @@ class Orders:
         return Observed(frame, self.folder / name)
 
     def sql(self, statement: str) -> None:
-        """A statement in which ``ORDERS`` is the table and ``OTHER`` a path beside it, by Spark."""
-        other = str(self.folder / "other")
-        self.spark.sql(statement.replace("ORDERS", f"delta.`{self.path}`").replace("OTHER", other))
+        """A statement in which ``ORDERS`` is the table, by Spark."""
+        self.spark.sql(statement.replace("ORDERS", f"delta.`{self.path}`"))
 
 
 def hourly(frame: DataFrame) -> DataFrame:

@@ -230,7 +230,7 @@ def test_partitions_that_are_not_read_are_not_checked_either(broker: Broker, pat
         read.flush(checkpoint=Checkpoint("abc", 2, LastRead(2, 5)).text())
         read.abandon()
     unread = UnreadPartition(P0, lambda: sink(path, P0), lambda _: None, 1.0, lambda: None)
-    quiet: Any = SimpleNamespace(look=lambda feeds, _: [feed.reaches(3) for feed in feeds], promises=False)
+    quiet: Any = SimpleNamespace(look=lambda feeds, *_: [feed.reaches(3) for feed in feeds], promises=False)
     topics = {"orders": TopicState("orders", "abc", 2)}
     loop = Consumption(
         {}, broker, topics, lambda _: unread, quiet, skips_lost=False, until_end=True, reads=False

@@ -19,8 +19,8 @@ import sparkrowtime.support.Shown;
  * the bound at the last versions is remembered. Used in the query's thread.
  *
  * <p>Law: the floor behind a version is that of the newest commit up to it that has one, as far as its rows are there: a
- * RESTORE leads to the version that it names. From version to version it does not fall; a table whose floor would is refused. So is one whose commits are not all in its log, and
- * a bound that says to be about another column.
+ * RESTORE leads to the version that it names. From version to version it does not fall; a table whose floor would is
+ * refused. So is one whose commits are not all in its log, and a bound that says to be about another column.
  */
 public final class DeltaBounds {
   private static final int MOST_KNOWN = 16;
