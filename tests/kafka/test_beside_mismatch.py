@@ -116,7 +116,7 @@ def test_topics_that_go_back_are_refused(spark: Any, end: str, what: str) -> Non
 def test_late_rows_are_sent_to_the_driver_while_a_task_adds_some(spark: Any) -> None:
     """An executor does so every ten seconds. If that fails for too long, Spark takes the executor for lost."""
     beside = spark.sparkContext._jvm.sparkrowtime.beside
-    late, row = beside.LateRows(), getattr(beside, "LateRows$Row")
+    late, row = beside.LateRows(), beside.LateRows.row
     late.add(row("orders/0/1", b"a"))
     late.add(row("orders/0/2", b"b"))
     sent = late.value().keySet().iterator()
