@@ -20,7 +20,11 @@ from tests.packaging.test_jars import ROOT
 from tests.packaging.test_wheel import dist, one  # noqa: F401  (a fixture)
 from tests.sparksession import wait_for
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif("ROWTIME_PROGRAMS" not in os.environ, reason="minutes for each Spark: ROWTIME_PROGRAMS=1"),
+]
 
 README = (ROOT / "README.md").read_text()
 PAGE = (ROOT / "docs" / "versions.md").read_text()
@@ -74,13 +78,11 @@ def test_the_readme_runs_under_each_spark_and_the_query_goes_on_under_the_next(d
     "versions",
     [" ".join(row) for spark in VERSIONS for row in product([spark], named("Python", spark), named("Java", spark))],
 )
-@pytest.mark.skipif("ROWTIME_PROGRAMS" not in os.environ, reason="half an hour: ROWTIME_PROGRAMS=1")
 def test_the_readme_runs_with_each_python_and_java(dist: Path, tmp_path: Path, versions: str) -> None:  # noqa: F811
     spark, python, java = versions.split()
     run_programs(on_platform(one(dist, "*.whl"), tmp_path / "venv", spark, python, java), tmp_path)
 
 
-@pytest.mark.skipif("ROWTIME_PROGRAMS" not in os.environ, reason="it installs another PySpark: ROWTIME_PROGRAMS=1")
 def test_the_readme_runs_where_the_wheel_brings_spark(dist: Path, tmp_path: Path) -> None:  # noqa: F811
     made = environment(tmp_path / "venv", "3.11", "17")
     made.install(f"{one(dist, '*.whl')}[spark]")
