@@ -9,7 +9,7 @@ have() {
     found=${runtime:+" There is $java $runtime, but no javac."}
     [ -z "$compiler" ] || found=" There is javac $compiler."
     [ "${compiler:-0}" -ge 17 ] || return 1
-    found=" $java is ${runtime:-not there}${JAVA_HOME:+, by JAVA_HOME}."
+    found=" $java is ${runtime:-not there, or does not start}${JAVA_HOME:+, by JAVA_HOME}."
     [ "${runtime:-0}" -ge 17 ]
 }
 have && exit 0

@@ -65,6 +65,8 @@ def test_a_java_home_with_another_java_is_named(path: Path, tmp_path: Path) -> N
     code, said = run("need-jdk.sh", path, JAVA_HOME=str(tmp_path / "old"))
     assert (code, said.count("\n")) == (1, 0)
     assert f"{tmp_path}/old/bin/java is 8, by JAVA_HOME." in said
+    code, said = run("need-jdk.sh", path, JAVA_HOME=str(tmp_path / "gone"))
+    assert f"{tmp_path}/gone/bin/java is not there, or does not start, by JAVA_HOME." in said
 
 
 def test_a_runtime_without_a_compiler_is_named(path: Path) -> None:
