@@ -253,11 +253,11 @@ class Snapshot:
 
     ``wall`` is the wall clock, ``uptime`` that of leases. ``records`` are the producers that are not forgotten, by
     name, as the log has them. ``rejected`` counts the rows rejected from any producer, also of those that are
-    forgotten; ``rejections`` is the number of the newest rejection. A full snapshot alone has the rest. ``moved``: how
-    many microseconds of uptime ago the stream's bound became what it is; None if there is none, or if ``gc`` may have
-    removed the event that raised it. ``keys`` are those of each producer that has any, see ``Store.keys``; ``cuts`` the
-    last of each producer, see ``Store.last_cuts``. ``open_transactions``: what is known of transactions that keep a
-    database from freeing space, each as a text.
+    forgotten, of whose epochs ``forgotten_epoch`` is the largest; ``rejections`` is the number of the newest rejection.
+    A full snapshot alone has the rest. ``moved``: how many microseconds of uptime ago the stream's bound became what it
+    is; None if there is none, or if ``gc`` may have removed the event that raised it. ``keys`` are those of each
+    producer that has any, see ``Store.keys``; ``cuts`` the last of each producer, see ``Store.last_cuts``.
+    ``open_transactions``: what is known of transactions that keep a database from freeing space, each as a text.
     """
 
     path: str
@@ -276,6 +276,7 @@ class Snapshot:
     rejections: int
     readers: tuple[ReaderInfo, ...]
     accounts: tuple[Account, ...]
+    forgotten_epoch: int = 0
     moved: int | None = None
     keys: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     cuts: Mapping[str, Sequence[LoggedCut]] = field(default_factory=dict)

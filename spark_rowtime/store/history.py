@@ -4,32 +4,13 @@ It is how a stream is copied from one kind of store to another: rows, bounds, pr
 rows, positions of readers, and the numbers of all events, so that readers and queries go on with the copy.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import Position, Staged, StreamSettings
-from spark_rowtime.store.record import ProducerRecord
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a stream is, and its totals. ``uptime`` is when the copy was made, in microseconds of uptime."""
-
-    stream: str
-    ancestors: Mapping[str, int]
-    schema: pa.Schema
-    settings: StreamSettings
-    uptime: int
-    rejected_removed: int
-    forgotten: int
-    forgotten_accepted: int
-    forgotten_rejected: int
-    forgotten_epoch: int
+from spark_rowtime.store.base import WRITER, Account, Rejection, Snapshot, Staged
 
 
 class LoggedEvent(NamedTuple):
@@ -50,58 +31,51 @@ class LoggedEvent(NamedTuple):
 
 
 class KeptRejection(NamedTuple):
-    """An entry of the log of rejections, and the commit that it belongs to."""
+    """An entry of the log of rejections, and the commit that it belongs to; ``at_commit``: only the commit found it."""
 
-    number: int
-    producer: str
+    rejection: Rejection
     commit: int
-    time: int
-    reason: str
-    bound: int | None
     at_commit: bool
-    origin: BoundOrigin | None
-    rows: pa.RecordBatch
 
 
-class KnownReader(NamedTuple):
-    """A registered reader. ``seen`` is in microseconds of uptime."""
+class Forgotten(NamedTuple):
+    """How many producers ``gc`` has forgotten, their rows, and the largest of their epochs."""
 
-    name: str
-    position: Position
-    seen: int
-
-
-class KnownAccount(NamedTuple):
-    """An account, with the uptime in microseconds at which it was reported."""
-
-    role: str
-    name: str
-    seen: int
-    content: str
+    producers: int
+    accepted: int
+    rejected: int
+    epoch: int
 
 
 class History(Protocol):
-    """The parts are read once each, in this order. The totals in ``about`` are right behind the producers."""
+    """A full snapshot, and what it does not have. The parts are read once each, in this order."""
 
-    about: About
+    snapshot: Snapshot
+    """The stream, its schema, settings and uptime are known at once, all else behind the events."""
 
     def events(self) -> Iterator[LoggedEvent]:
         """Yields the log from its horizon on."""
 
-    def producers(self) -> Iterator[ProducerRecord]:
-        """Yields all producers that are not forgotten."""
-
     def rejections(self) -> Iterator[KeptRejection]:
         """Yields the rejections that are kept, in the order of their numbers."""
-
-    def readers(self) -> Iterator[KnownReader]:
-        """Yields the registered readers."""
-
-    def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
-        """Yields the bounds of values of key columns: a producer, its commit, and what that commit stored."""
 
     def cuts(self) -> Iterator[LoggedCut]:
         """Yields the cuts of all events, also of those that were removed."""
 
-    def accounts(self) -> Iterator[KnownAccount]:
-        """Yields the accounts of the queries that write the stream. Others did not report to the copy."""
+
+def forgotten(snapshot: Snapshot) -> Forgotten:
+    """Returns what is counted of the producers that are forgotten: what is missing from those that are there."""
+    known = snapshot.records.values()
+    accepted = snapshot.head.rows - sum(record.accepted for record in known)
+    rejected = snapshot.rejected - sum(record.rejected for record in known)
+    return Forgotten(snapshot.forgotten, accepted, rejected, snapshot.forgotten_epoch)
+
+
+def writers(snapshot: Snapshot) -> list[Account]:
+    """Returns the accounts of the queries that write the stream. Others did not report to the copy."""
+    return [account for account in snapshot.accounts if account.role == WRITER]
+
+
+def key_parts(snapshot: Snapshot) -> Iterator[tuple[str, int, bytes]]:
+    """Yields what commits have stored of key columns, each numbered in the order in which its producer stored it."""
+    return ((name, at, part) for name, parts in snapshot.keys.items() for at, part in enumerate(parts, 1))

@@ -45,6 +45,7 @@ from spark_rowtime.store.base import (
 )
 from spark_rowtime.store.cut_folding import fold_due, folded, passed
 from spark_rowtime.store.difference import between
+from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
@@ -67,14 +68,6 @@ class _Entry(NamedTuple):
     event: Event
     train: Staged | None
     time: int
-
-
-class _Kept(NamedTuple):
-    """A rejection, and the commit that it belongs to; ``late``: only the commit found it."""
-
-    rejection: Rejection
-    commit: int
-    late: bool
 
 
 class _Lock(threading.Condition):
@@ -104,7 +97,7 @@ class Stream:
     log: list[_Entry] = field(default_factory=list)
     producers: dict[str, ProducerRecord] = field(default_factory=dict)
     forgotten: list[ProducerRecord] = field(default_factory=list)
-    rejections: list[_Kept] = field(default_factory=list)
+    rejections: list[KeptRejection] = field(default_factory=list)
     rejected_bytes: int = 0
     rejected_removed: int = 0
     keys: dict[str, list[bytes]] = field(default_factory=dict)
@@ -153,7 +146,7 @@ class _MemoryPage(Page):
         self.head = stream.head
         self._entries: list[_Entry] = []
         self._saved: dict[str, ProducerRecord] = {}
-        self._rejections: list[_Kept] = []
+        self._rejections: list[KeptRejection] = []
         self._keys: dict[str, list[bytes]] = {}
         self._cuts: list[LoggedCut] = []
         self._accounts: dict[tuple[str, str], tuple[str, int]] = {}
@@ -211,7 +204,7 @@ class _MemoryPage(Page):
         kept, new = self._stream.rejections, marked(known, late)
         first = (kept[-1].rejection.number if kept else 0) + 1
         for at, (one, is_late) in enumerate(new, first):
-            self._rejections.append(_Kept(Rejection(at, producer, self.wall, one), number, is_late))
+            self._rejections.append(KeptRejection(Rejection(at, producer, self.wall, one), number, is_late))
 
     def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:  # noqa: ARG002
         before = [] if keys.whole else self._stream.keys.get(producer, [])
@@ -234,7 +227,7 @@ class _MemoryPage(Page):
             stream.changed.notify_all()
 
 
-def _keep_rejections(stream: Stream, new: list[_Kept], most: int) -> None:
+def _keep_rejections(stream: Stream, new: list[KeptRejection], most: int) -> None:
     stream.rejected_bytes += sum(kept.rejection.rejected.rows.nbytes for kept in new)
     old = {kept.rejection.number: kept for kept in stream.rejections if not _of_receipt(kept, stream.producers)}
     oldest = [Old(n, k.rejection.rejected.rows.num_rows, k.rejection.rejected.rows.nbytes) for n, k in old.items()]
@@ -245,10 +238,10 @@ def _keep_rejections(stream: Stream, new: list[_Kept], most: int) -> None:
     stream.rejections[:] = [*(kept for kept in stream.rejections if kept.rejection.number not in numbers), *new]
 
 
-def _of_receipt(kept: _Kept, producers: Mapping[str, ProducerRecord]) -> bool:
+def _of_receipt(kept: KeptRejection, producers: Mapping[str, ProducerRecord]) -> bool:
     """Returns whether a producer's last receipt has the rejection, which a retry returns again."""
     record = producers.get(kept.rejection.producer)
-    return record is not None and kept.late and kept.commit == record.number
+    return record is not None and kept.at_commit and kept.commit == record.number
 
 
 class MemoryStore(LedgerStore):
@@ -472,6 +465,7 @@ class MemoryStore(LedgerStore):
                 self.rejections_end(),
                 tuple(ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in readers),
                 tuple(Account(*key, content, max(now - seen, 0)) for key, (content, seen) in accounts),
+                max((record.epoch for record in state.forgotten), default=0),
             )
             return self._filled(brief) if full else brief
 

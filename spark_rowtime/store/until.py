@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from spark_rowtime.bounds.clock import GONE, Status, logged_event
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import DataLostError, InvalidOptionError
-from spark_rowtime.store.base import Head, Position
-from spark_rowtime.store.history import History, KeptRejection, KnownAccount, KnownReader, LoggedEvent
+from spark_rowtime.store.base import Head, Position, ReaderInfo, Snapshot
+from spark_rowtime.store.history import History, KeptRejection, LoggedEvent
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.types.timestamps import END, show_micros
 
@@ -53,12 +53,12 @@ class Until(History):
 
     def __init__(self, history: History, limit: Limit) -> None:
         self._history, self._limit = history, limit
-        self._clock = history.about.settings.clock()
+        self._clock = history.snapshot.settings.clock()
         self._records: dict[str, ProducerRecord] = {}
         self._later: dict[str, _Later] = {}
         self._first = self._end = Head(0, None, None, 0)
-        self.about = history.about
-        self._known: list[str] = []
+        self.snapshot = history.snapshot
+        self._known: set[str] = set()
         """The producers that have not committed since."""
         self.unknown: list[str] = []
         """The producers that are without their checkpoint, commit number and keys."""
@@ -77,6 +77,7 @@ class Until(History):
                 option="until",
                 value=str(self._limit),
             )
+        self.snapshot = self._former_snapshot(self._history.snapshot)
 
     def _require_there(self, event: LoggedEvent) -> None:
         """Raises DataLostError if the first event that is beyond the limit is the one with which the log begins."""
@@ -98,17 +99,37 @@ class Until(History):
         record.tick(self._clock.producers.get(event.producer), GONE.get(type(done), Status.ATTACHED))
         self._clock.floor = event.stream_floor
 
-    def producers(self) -> Iterator[ProducerRecord]:
-        of_forgotten = sum(later.rows for later in self._later.values())
-        for record in self._history.producers():
+    def _former_snapshot(self, now: Snapshot) -> Snapshot:
+        """Returns the snapshot as it was at the end of the log; of some producers not everything is known."""
+        records = {record.name: record for record in self._producers(now)}
+        return replace(
+            now,
+            head=self._end,
+            records=records,
+            readers=tuple(map(self._former_reader, now.readers)),
+            accounts=tuple(one for one in now.accounts if one.name in self._known),
+            keys={name: parts for name, parts in now.keys.items() if name in self._known},
+        )
+
+    def _producers(self, now: Snapshot) -> Iterator[ProducerRecord]:
+        for record in now.records.values():
             later, committed = self._later.get(record.name), record.receipt_seq > self._end.seq
             rows = min(later.rows, record.accepted) if later else 0  # it may have been forgotten, and have come back
-            of_forgotten -= rows
             if self._was_there(record, later):
-                (self.unknown if committed else self._known).append(record.name)
+                if committed:
+                    self.unknown.append(record.name)
+                else:
+                    self._known.add(record.name)
                 yield self._former(record, later, rows, committed) if later or committed else record
-        forgotten = self.about.forgotten_accepted - of_forgotten
-        self.about = replace(self.about, forgotten_accepted=forgotten)
+
+    def _former_reader(self, reader: ReaderInfo) -> ReaderInfo:
+        """Returns a reader as it is; one that is beyond the limit has read what the stream had handed out there."""
+        at = reader.position
+        if at.seq <= self._end.seq:
+            return reader
+        released = 0 if self._end.floor is None else self._end.floor + 1
+        cut = None if at.cut is None else min(at.cut, released)
+        return replace(reader, position=Position(self._end.seq, cut, None))
 
     def _was_there(self, record: ProducerRecord, later: _Later | None) -> bool:
         """Whether the stream knew the producer at the limit, or counts its rejected rows, which stay."""
@@ -117,7 +138,7 @@ class Until(History):
 
     def _former(self, record: ProducerRecord, later: _Later | None, rows: int, committed: bool) -> ProducerRecord:
         """Returns the producer as it was ``rows`` before; without what is not known if it has ``committed`` since."""
-        now = self._history.about.uptime
+        now = self._history.snapshot.uptime
         former = replace(record, seen=now, sent=now, holder="", let_go=False)  # whoever held it is fenced
         if committed:
             former.number, former.checkpoint, former.disorder = 0, None, ""
@@ -137,19 +158,7 @@ class Until(History):
     def rejections(self) -> Iterator[KeptRejection]:
         """Yields all that are kept, also later ones: no rejected row is lost. None is that of a commit to come."""
         for one in self._history.rejections():
-            yield one if one.producer in self._known else one._replace(at_commit=False)
-
-    def readers(self) -> Iterator[KnownReader]:
-        """Yields the readers. Those beyond the limit have read what the stream had handed out there."""
-        for reader in self._history.readers():
-            at = reader.position
-            if at.seq > self._end.seq:
-                released = 0 if self._end.floor is None else self._end.floor + 1
-                at = Position(self._end.seq, None if at.cut is None else min(at.cut, released), None)
-            yield reader._replace(position=at)
-
-    def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
-        return (part for part in self._history.key_floors() if part[0] in self._known)
+            yield one if one.rejection.producer in self._known else one._replace(at_commit=False)
 
     def cuts(self) -> Iterator[LoggedCut]:
         """Yields the cuts up to the limit. Without one that a later one stands for, bounds would count too early."""
@@ -163,6 +172,3 @@ class Until(History):
                     f"{logged.seq} or a later one, or a later time.",
                     horizon=logged.seq,
                 )
-
-    def accounts(self) -> Iterator[KnownAccount]:
-        return (one for one in self._history.accounts() if one.name in self._known)

@@ -1,7 +1,6 @@
 """The accounts in the catalog: what queries and hosts of adapters last reported about themselves."""
 
-from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS, WRITER
-from spark_rowtime.store.history import KnownAccount
+from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS, WRITER, Account
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
 
@@ -16,7 +15,7 @@ def save(catalog: Catalog, role: str, name: str, content: str, now: int) -> None
         catalog.execute("DELETE FROM accounts WHERE role <> ? AND seen < ?", (WRITER, now - FORGET_ACCOUNT_MICROS))
 
 
-def known(catalog: Catalog) -> list[KnownAccount]:
-    """Returns all accounts by role and name."""
-    rows = catalog.execute(f"{_COLUMNS} ORDER BY role, name")
-    return [KnownAccount(*intact(row, "accounts")) for row in rows]
+def known(catalog: Catalog, now: int = 0) -> list[Account]:
+    """Returns all accounts by role and name, at the uptime ``now``."""
+    rows = [intact(row, "accounts") for row in catalog.execute(f"{_COLUMNS} ORDER BY role, name")]
+    return [Account(role, name, content, max(now - seen, 0)) for role, name, seen, content in rows]

@@ -11,8 +11,13 @@ def add(catalog: Catalog, producer: str, number: int, changes: KeyChanges) -> No
     """Stores the changes of the producer's commit ``number``. Call it in a transaction."""
     if changes.whole:
         catalog.execute("DELETE FROM key_floors WHERE producer = ?", (producer,))
-    check = seal((producer, number, crc(changes.content)))
-    catalog.execute("INSERT INTO key_floors VALUES (?, ?, ?, ?)", (producer, number, changes.content, check))
+    restore(catalog, producer, number, changes.content)
+
+
+def restore(catalog: Catalog, producer: str, number: int, content: bytes) -> None:
+    """Stores what a commit of the producer has stored elsewhere. Call it in a transaction."""
+    check = seal((producer, number, crc(content)))
+    catalog.execute("INSERT INTO key_floors VALUES (?, ?, ?, ?)", (producer, number, content, check))
 
 
 def parts(catalog: Catalog, producer: str) -> list[bytes]:

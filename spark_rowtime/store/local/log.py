@@ -1,7 +1,8 @@
 """The log of a stream in its catalog: the events in commit order."""
 
-from spark_rowtime.bounds.clock import Event, Sent
+from spark_rowtime.bounds.clock import Event, Sent, logged_event
 from spark_rowtime.store.base import Head, Staged
+from spark_rowtime.store.history import LoggedEvent
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.views import BOUNDS_COLUMNS
@@ -67,8 +68,17 @@ class Log:
 
     def append(self, event: Event, head: Head, train: Staged | None, now: int) -> None:
         """Adds one event, with which the log ends at ``head``. Call it in a transaction after :meth:`catch_up`."""
+        self._insert(event, head, now, _train_columns(train) if train else (None,) * 8)
+
+    def restore(self, event: LoggedEvent, train: Staged | None) -> None:
+        """Adds an event of another log, with its rows, if they are not gone."""
+        columns = _train_columns(train) if train else (event.rows, *(None,) * 7)
+        head = Head(event.seq, event.stream_floor, event.stream_largest, event.stream_rows)
+        self._insert(logged_event(event.kind, event.producer, event.floor), head, event.time, columns)
+
+    def _insert(self, event: Event, head: Head, time: int, train: tuple[object, ...]) -> None:
         kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
-        row = (head.seq, kind, event.producer, now, own, *head[1:], *(_train_columns(train) if train else _NO_TRAIN))
+        row = (head.seq, kind, event.producer, time, own, *head[1:], *train)
         self._catalog.execute(_INSERT, (*row, seal(row)))
         self._head = head
 
@@ -84,9 +94,6 @@ class Log:
     def last(self) -> Head:
         """The end of the log after :meth:`catch_up` and all events appended since."""
         return self._head
-
-
-_NO_TRAIN = (None,) * 8
 
 
 def _train_columns(train: Staged) -> tuple[object, ...]:

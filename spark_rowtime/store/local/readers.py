@@ -1,7 +1,6 @@
 """The registered readers in the catalog."""
 
-from spark_rowtime.store.base import Position
-from spark_rowtime.store.history import KnownReader
+from spark_rowtime.store.base import Position, ReaderInfo
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
 
@@ -17,11 +16,11 @@ def forget(catalog: Catalog, reader: str) -> bool:
     return catalog.execute("DELETE FROM readers WHERE name = ?", (reader,)).rowcount > 0
 
 
-def known(catalog: Catalog) -> list[KnownReader]:
-    """Returns all registered readers by name."""
+def known(catalog: Catalog, now: int = 0) -> list[ReaderInfo]:
+    """Returns all registered readers by name, at the uptime ``now``."""
     rows = catalog.execute("SELECT name, seq, cut, seen, seal FROM readers ORDER BY name")
     found = [intact(row, "readers") for row in rows]
-    return [KnownReader(name, Position(seq, cut, None), seen) for name, seq, cut, seen in found]
+    return [ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in found]
 
 
 def positions(catalog: Catalog) -> dict[str, Position]:

@@ -8,13 +8,13 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store import rejection_rules as rules
 from spark_rowtime.store.base import Rejected, Rejection
+from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import crc, intact, seal
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.rejection_rules import Old
 
-_COLUMNS = "producer, number, time, reason, bound, at_commit, rows, seal"
-_ADD = f"INSERT INTO rejected ({_COLUMNS}) VALUES ({', '.join('?' * 8)})"  # noqa: S608  (constants)
+_ADD = "INSERT INTO rejected VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_ORIGIN = "INSERT INTO rejected_origins VALUES (?, ?, ?, ?, ?)"
 _SELECT = (
     "SELECT r.id, r.producer, r.number, r.time, r.reason, r.bound, r.at_commit, r.rows, r.seal, "
@@ -61,8 +61,13 @@ def limit(catalog: Catalog, schema: pa.Schema, before: Totals, first: int, most:
         size, removed = size - old.size, removed + old.rows
         catalog.execute("DELETE FROM rejected WHERE id = ?", (old.number,))
         catalog.execute("DELETE FROM rejected_origins WHERE id = ?", (old.number,))
+    set_totals(catalog, Totals(size, removed))
+
+
+def set_totals(catalog: Catalog, totals: Totals) -> None:
+    """Replaces the totals. Call it in a transaction."""
     catalog.execute("DELETE FROM rejected_totals")
-    catalog.execute("INSERT INTO rejected_totals VALUES (?, ?, ?)", (size, removed, seal((size, removed))))
+    catalog.execute("INSERT INTO rejected_totals VALUES (?, ?, ?)", (*totals, seal(totals)))
 
 
 def _oldest(catalog: Catalog, schema: pa.Schema, upto: int) -> Iterator[Old]:
@@ -74,13 +79,23 @@ def _oldest(catalog: Catalog, schema: pa.Schema, upto: int) -> Iterator[Old]:
 
 def add(catalog: Catalog, producer: str, number: int, now: int, rejected: Rejected, at_commit: bool) -> None:
     """Stores what the producer's commit ``number`` rejected. ``at_commit``: only the store could reject these rows."""
-    values = (producer, number, now, rejected.reason, rejected.bound, int(at_commit))
     for part in rules.parts(rejected.rows):
-        rows = part.serialize().to_pybytes()
-        added = catalog.execute(_ADD, (*values, rows, seal((*values, crc(rows)))))
-        if (origin := rejected.origin) is not None:
-            row = (added.lastrowid, origin.owner, origin.producer, origin.event)
-            catalog.execute(_ADD_ORIGIN, (*row, seal(row)))
+        _store(catalog, None, KeptRejection(Rejection(0, producer, now, rejected), number, at_commit), part)
+
+
+def restore(catalog: Catalog, kept: KeptRejection) -> None:
+    """Stores a rejection under the number that it had elsewhere. The totals are to be set behind the last one."""
+    _store(catalog, kept.rejection.number, kept, kept.rejection.rejected.rows)
+
+
+def _store(catalog: Catalog, number: int | None, kept: KeptRejection, part: pa.RecordBatch) -> None:
+    one, rows = kept.rejection, part.serialize().to_pybytes()
+    rejected = one.rejected
+    values = (one.producer, kept.commit, one.time, rejected.reason, rejected.bound, int(kept.at_commit))
+    added = catalog.execute(_ADD, (number, *values, rows, seal((*values, crc(rows)))))
+    if (origin := rejected.origin) is not None:
+        row = (added.lastrowid, origin.owner, origin.producer, origin.event)
+        catalog.execute(_ADD_ORIGIN, (*row, seal(row)))
 
 
 def of_receipt(catalog: Catalog, schema: pa.Schema, producer: str, number: int) -> tuple[Rejected, ...]:
@@ -97,6 +112,12 @@ def portion(catalog: Catalog, schema: pa.Schema, after: int, upto: int) -> list[
         f"{_SELECT} WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?", (after, upto, rules.PORTION_REJECTIONS)
     )
     return [_opened(row, schema) for row in found]
+
+
+def everyone(catalog: Catalog, schema: pa.Schema) -> Iterator[KeptRejection]:
+    """Yields all rejections that are kept."""
+    for row in catalog.execute(f"{_SELECT} ORDER BY r.id"):
+        yield KeptRejection(_opened(row, schema), row[2], bool(row[6]))
 
 
 def _opened(row: tuple[Any, ...], schema: pa.Schema) -> Rejection:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from spark_rowtime.store.base import Account, ReaderInfo, Snapshot
+from spark_rowtime.store.base import Snapshot
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
@@ -30,8 +30,9 @@ def read(path: str, catalog: Catalog, log: Log, uptime: int, wall: int, *, full:
         totals.rejected,
         rejections.totals(catalog).removed,
         rejections.newest(catalog),
-        tuple(ReaderInfo(one.name, one.position, max(uptime - one.seen, 0)) for one in readers.known(catalog)),
-        tuple(Account(a.role, a.name, a.content, max(uptime - a.seen, 0)) for a in accounts.known(catalog)),
+        tuple(readers.known(catalog, uptime)),
+        tuple(accounts.known(catalog, uptime)),
+        totals.forgotten_epoch,
     )
     return _filled(catalog, brief) if full else brief
 

@@ -4,7 +4,6 @@ from spark_rowtime.store.base import WRITER
 from spark_rowtime.store.postgres.transaction import Transaction
 
 ALL = 'SELECT role, name, content, seen FROM rowtime.accounts WHERE stream = %s ORDER BY role COLLATE "C", name'
-OF_ROLE = "SELECT role, name, seen, content FROM rowtime.accounts WHERE stream = %s AND role = %s ORDER BY name"
 _SAVE = (
     "INSERT INTO rowtime.accounts (stream, role, name, seen, content) VALUES (%s, %s, %s, %s, %s) "
     "ON CONFLICT (stream, role, name) DO UPDATE SET seen = excluded.seen, content = excluded.content"

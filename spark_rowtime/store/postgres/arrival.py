@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from spark_rowtime.errors import RowtimeError, StoreUnavailableError
-from spark_rowtime.store.base import StreamSettings
-from spark_rowtime.store.history import History, KeptRejection, LoggedEvent
+from spark_rowtime.store.base import Snapshot, StreamSettings
+from spark_rowtime.store.history import History, KeptRejection, LoggedEvent, forgotten, key_parts, writers
 from spark_rowtime.store.postgres import copies, cuts, records, trains
 from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.connection import Connection, run
@@ -19,7 +19,6 @@ from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.tables import lock_tables
-from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.widths import width_class
 
 PORTION_EVENTS = 256
@@ -41,7 +40,7 @@ def import_postgres(history: History, to: str, location: str | None) -> None:
     ``location`` is that of the new stream; None: that of the old one. Rows are written in short transactions, between
     which objects may be read and written for as long as it takes. The last one makes the stream.
     """
-    where, name, settings = address(to), str(uuid.uuid4()), history.about.settings
+    where, name, settings = address(to), str(uuid.uuid4()), history.snapshot.settings
     settings = replace(settings, location=location or settings.location)
     objects = None if settings.location is None else Objects(to, settings.location, name)
     under_lock(where, lambda cursor: is_there(cursor, where, name), creates=True)
@@ -67,7 +66,7 @@ def import_postgres(history: History, to: str, location: str | None) -> None:
 def _free_number(cursor: psycopg.Cursor[Any], where: Address, history: History) -> int:
     """Returns a number that no other stream will have: that of a stream whose creation is taken back."""
     with cursor.connection.transaction(force_rollback=True):
-        return insert_stream(cursor, where, str(uuid.uuid4()), history.about.schema, history.about.settings, {})
+        return insert_stream(cursor, where, str(uuid.uuid4()), history.snapshot.schema, history.snapshot.settings, {})
 
 
 def _landed(where: Address, streams: Sequence[int]) -> bool | None:
@@ -92,59 +91,46 @@ class _Import:
     ) -> None:
         self._connection, self._where, self._stream, self._history = connection, where, stream, history
         self._settings, self._name, self._objects = settings, name, objects
-        self._train_bytes = self._rejected_bytes = self._rejections = 0
-        self._first: LoggedEvent | None = None
-        self._last: LoggedEvent | None = None
+        self._train_bytes = self._rejected_bytes = 0
 
     def run(self) -> None:
         history = self._history
         if self._objects is not None:
-            self._objects.create(history.about.schema)
+            self._objects.create(history.snapshot.schema)
             with self._connection.cursor() as cursor:
                 first_mark(cursor, self._stream, self._objects)
         self._events(history.events())
-        known = list(history.producers())
-        self._copy(f"producers (stream, {records.PRODUCER_COLUMNS})", map(records.values, known))
-        self._copy("rejected", (self._rejected(one) for one in history.rejections()))
-        readers = ((r.name, r.position.seq, r.position.cut, r.seen) for r in history.readers())
+        now = history.snapshot
+        self._copy(f"producers (stream, {records.PRODUCER_COLUMNS})", map(records.values, now.records.values()))
+        self._copy("rejected", map(self._rejected, history.rejections()))
+        readers = ((r.name, r.position.seq, r.position.cut, now.uptime - r.unseen) for r in now.readers)
         self._copy("readers (stream, name, seq, cut, seen)", readers)
-        self._copy("key_floors", history.key_floors())
+        self._copy("key_floors", key_parts(now))
         self._copy("topic_cuts", map(cuts.columns, history.cuts()))
-        self._copy("accounts (stream, role, name, seen, content)", history.accounts())
-        self._make(known)
+        accounts = ((a.role, a.name, now.uptime - a.unseen, a.content) for a in writers(now))
+        self._copy("accounts (stream, role, name, seen, content)", accounts)
+        self._make(now)
 
-    def _make(self, known: Sequence[ProducerRecord]) -> None:
+    def _make(self, now: Snapshot) -> None:
         """Makes the stream, with what was written."""
-        about, end = self._history.about, self._end(self._last)
-        attached = sum(one.attached for one in known)
-        rejected = sum(one.rejected for one in known) + about.forgotten_rejected
-        forgotten = (about.forgotten, about.forgotten_accepted, about.forgotten_rejected, about.forgotten_epoch)
-        kept = (self._rejections, self._rejected_bytes, about.rejected_removed, self._train_bytes)
-        first = self._first
-        horizon = self._end(first if first is not None and first.seq > 1 else None)
-        values = (*end, COPIED, about.uptime, 0, attached, rejected, *forgotten, *kept, *horizon)
-        ancestors = {**about.ancestors, about.stream: end[0]}
+        counted = (sum(record.attached for record in now.records.values()), now.rejected, *forgotten(now))
+        kept = (now.rejections, self._rejected_bytes, now.rejected_removed, self._train_bytes)
+        values = (*now.head, COPIED, now.uptime, 0, *counted, *kept, *now.horizon)
+        ancestors = {**now.ancestors, now.stream: now.head.seq}
         with self._connection.transaction(), self._connection.cursor() as cursor:
             lock_tables(cursor)
-            insert_stream(cursor, self._where, self._name, about.schema, self._settings, ancestors, number=self._stream)
+            insert_stream(cursor, self._where, self._name, now.schema, self._settings, ancestors, number=self._stream)
             cursor.execute(_HEAD, (*values, self._stream))
             copies.end(cursor, self._stream)
-
-    @staticmethod
-    def _end(event: LoggedEvent | None) -> tuple[int, int | None, int | None, int]:
-        if event is None:
-            return 0, None, None, 0
-        return event.seq, event.stream_floor, event.stream_largest, event.stream_rows
 
     def _events(self, events: Iterable[LoggedEvent]) -> None:
         """Writes the log in portions, each followed by the bytes of its trains."""
         portion: list[tuple[Any, ...]] = []
         contents: list[tuple[Any, ...]] = []
         named: list[tuple[Any, ...]] = []
-        encoder = CarriedTrains("", self._history.about.schema, self._objects)
+        encoder = CarriedTrains("", self._history.snapshot.schema, self._objects)
         size = 0
         for event in events:
-            self._first, self._last = self._first or event, event
             place: tuple[Any, ...] = (None,) * 5
             if event.train is not None:
                 staged = encoder.stage(event.train[1], (event.train[0].least, event.train[0].largest))
@@ -170,12 +156,13 @@ class _Import:
             self._write("trains", contents)
             self._write("objects", named)
 
-    def _rejected(self, one: KeptRejection) -> tuple[Any, ...]:
-        rows, origin = one.rows.serialize().to_pybytes(), one.origin
+    def _rejected(self, kept: KeptRejection) -> tuple[Any, ...]:
+        one, what = kept.rejection, kept.rejection.rejected
+        rows, origin = what.rows.serialize().to_pybytes(), what.origin
         whose = (None, None, None) if origin is None else (origin.owner, origin.producer, origin.event)
-        self._rejections, self._rejected_bytes = one.number, self._rejected_bytes + len(rows)
-        counted = (*whose, one.rows.num_rows, rows)
-        return (one.number, one.producer, one.commit, one.time, one.reason, one.bound, one.at_commit, *counted)
+        self._rejected_bytes += len(rows)
+        counted = (*whose, what.rows.num_rows, rows)
+        return (one.number, one.producer, kept.commit, one.time, what.reason, what.bound, kept.at_commit, *counted)
 
     def _copy(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         for portion in _in_portions(rows):

@@ -9,21 +9,14 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.base import WRITER, Position, Slice, Staged
-from spark_rowtime.store.history import (
-    About,
-    History,
-    KeptRejection,
-    KnownAccount,
-    KnownReader,
-    LoggedEvent,
-)
-from spark_rowtime.store.postgres import accounts, cuts, heads, records, rejections, trains
-from spark_rowtime.store.postgres.connection import gone, run
+from spark_rowtime.store.base import Slice, Staged
+from spark_rowtime.store.history import History, KeptRejection, LoggedEvent
+from spark_rowtime.store.postgres import cuts, rejections, trains
+from spark_rowtime.store.postgres.connection import Statement, run
 from spark_rowtime.store.postgres.database import open_postgres
-from spark_rowtime.store.postgres.store import PostgresStore, at_once
+from spark_rowtime.store.postgres.snapshot import Reader
+from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.store.postgres.uptime import moment
-from spark_rowtime.store.record import ProducerRecord
 
 PORTION_EVENTS = 256
 """How many events are read, with the bytes of their trains, at a time."""
@@ -31,12 +24,6 @@ _EVENTS = (
     "SELECT seq, kind, producer, time, floor, stream_floor, stream_largest, stream_rows, rows, least, largest, width, "
     "length, checksum FROM rowtime.events WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq LIMIT %s"
 )
-_REJECTED = (
-    "SELECT id, producer, number, time, reason, bound, at_commit, owner, origin_producer, event, rows "
-    "FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s ORDER BY id LIMIT 100"
-)
-_READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
-_KEYS = "SELECT producer, number, content FROM rowtime.key_floors WHERE stream = %s ORDER BY producer, number"
 
 
 @contextmanager
@@ -47,28 +34,16 @@ def exported(path: str) -> Iterator[History]:
 
 
 class _Exported(History):
-    """What commits replace is read at once; the log, which only grows, in portions up to that moment."""
+    """The snapshot is read at once; the log, which only grows, in portions up to that moment."""
 
     def __init__(self, store: PostgresStore, connection: psycopg.Connection[Any], stream: int) -> None:
         self._store, self._connection, self._stream = store, connection, stream
-        with at_once(connection):
-            found = self._query(heads.SELECT, stream, store.name)
-            self._known = self._query(records.ALL, stream)
-            self._known_readers, self._floors = self._query(_READERS, stream), self._query(_KEYS, stream)
-            self._writers = self._query(accounts.OF_ROLE, stream, WRITER)
-        if not found:
-            raise gone(store.path)
-        head, at = heads.loaded(found[0])
-        self._last, self._last_rejection = head.seq, head.rejections
-        self.about = About(
-            store.stream, store.ancestors, store.schema, store.settings, moment(head, at, at.micros).uptime,
-            head.rejected_removed, head.forgotten, head.forgotten_accepted, head.forgotten_rejected,
-            head.forgotten_epoch,
-        )  # fmt: skip
+        reader = Reader(store, stream, store.name, lambda head, at: moment(head, at, at.micros))
+        self.snapshot = reader.read(connection, full=True)
 
     def events(self) -> Iterator[LoggedEvent]:
-        last = 0
-        while rows := self._query(_EVENTS, self._stream, last, self._last, PORTION_EVENTS):
+        last, end = 0, self.snapshot.head.seq
+        while rows := self._query((_EVENTS, (self._stream, last, end, PORTION_EVENTS))):
             pieces = [trains.as_slice((r[0], r[2], *r[8:11], *r[12:])) for r in rows if r[11] is not None]
             queries = trains.contents(self._stream, pieces, in_objects=self._store.objects is not None)
             answers = run(self._connection, queries) if pieces else [[]]
@@ -91,34 +66,17 @@ class _Exported(History):
         piece = found[seq]
         return Staged(piece.rows, piece.least, piece.largest, piece.location), self._store.carried.read(piece)
 
-    def producers(self) -> Iterator[ProducerRecord]:
-        for row in self._known:
-            yield records.opened(row)
-
     def rejections(self) -> Iterator[KeptRejection]:
-        last = 0
-        while rows := self._query(_REJECTED, self._stream, last, self._last_rejection):
-            for number, producer, commit, time, reason, bound, at_commit, *whose, content in rows:
-                last = number
-                opened = rejections.opened((number, producer, time, reason, bound, *whose, content), self.about.schema)
-                kept = opened.rejected
-                yield KeptRejection(number, producer, commit, time, reason, bound, at_commit, kept.origin, kept.rows)
-
-    def readers(self) -> Iterator[KnownReader]:
-        for name, seq, cut, seen in self._known_readers:
-            yield KnownReader(name, Position(seq, cut, None), seen)
-
-    def key_floors(self) -> Iterator[tuple[str, int, bytes]]:
-        yield from self._floors
+        last, end = 0, self.snapshot.rejections
+        while rows := self._query(rejections.portion(self._stream, last, end)):
+            yield from (rejections.kept(row, self.snapshot.schema) for row in rows)
+            last = rows[-1][0]
 
     def cuts(self) -> Iterator[LoggedCut]:
-        last = 0
-        while rows := run(self._connection, [cuts.between(self._stream, last, self._last)])[0]:
+        last, end = 0, self.snapshot.head.seq
+        while rows := self._query(cuts.between(self._stream, last, end)):
             yield from cuts.opened(rows)
             last = rows[-1][0]
 
-    def accounts(self) -> Iterator[KnownAccount]:
-        yield from (KnownAccount(*row) for row in self._writers)
-
-    def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return run(self._connection, [(sql, values)])[0]
+    def _query(self, query: Statement) -> list[tuple[Any, ...]]:
+        return run(self._connection, [query])[0]

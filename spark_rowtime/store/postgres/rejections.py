@@ -8,6 +8,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store import rejection_rules as rules
 from spark_rowtime.store.base import Rejected, Rejection
+from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.postgres.ahead import COPIED
 from spark_rowtime.store.postgres.connection import Statement
@@ -18,7 +19,10 @@ from spark_rowtime.store.rejection_rules import Old
 _INSERT = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 13)})"  # noqa: S608  (constants)
 _COPY = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 12)}, {COPIED})"  # noqa: S608
 _COLUMNS = "id, producer, time, reason, bound, owner, origin_producer, event, rows"
-_PORTION = f"SELECT {_COLUMNS} FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s ORDER BY id LIMIT %s"  # noqa: S608
+_PORTION = (
+    f"SELECT {_COLUMNS}, number, at_commit FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s "  # noqa: S608
+    "ORDER BY id LIMIT %s"
+)
 _RECEIPT = (
     f"SELECT {_COLUMNS} FROM rowtime.rejected WHERE stream = %s AND producer = %s AND number = %s AND at_commit "  # noqa: S608
     "ORDER BY id"
@@ -96,6 +100,11 @@ def portion(stream: int, after: int, upto: int) -> Statement:
 
 def opened(row: tuple[Any, ...], schema: pa.Schema) -> Rejection:
     """Returns the rejection of a row of ``portion`` or ``of_receipt``."""
-    number, producer, time, reason, bound, *whose, rows = row
+    number, producer, time, reason, bound, *whose, rows = row[:9]
     origin = None if whose[0] is None else BoundOrigin(*whose)
     return Rejection(number, producer, time, Rejected(reason, bound, read_batch(pa.py_buffer(rows), schema), origin))
+
+
+def kept(row: tuple[Any, ...], schema: pa.Schema) -> KeptRejection:
+    """Returns the rejection of a row of ``portion``, and the commit that it belongs to."""
+    return KeptRejection(opened(row, schema), *row[9:])
