@@ -1,36 +1,29 @@
 """The state function of the operators: it holds rows until they are complete, and then aggregates their frames."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from spark_rowtime.operators.aggregates import Aggregate
-from spark_rowtime.operators.chunks import CHUNK, from_bytes, micros, pieces
+from spark_rowtime.operators.chunks import micros
 from spark_rowtime.operators.frames import Frame
+from spark_rowtime.operators.group_processor import GroupProcessor, packed, unpacked
 from spark_rowtime.operators.row_state import RowState
 from spark_rowtime.operators.sorted_rows import SortedRows, in_sequence
-from spark_rowtime.operators.timers import batch_floor, wake_at
 from spark_rowtime.operators.waiting_rows import WaitingRows
-from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.types.timestamps import LARGEST
 
 
-class FrameProcessor(VersionedPickle, StatefulProcessor):
-    """Spark creates one in each task. A group is a bucket of keys; its rows arrive and leave as chunks.
+class FrameProcessor(GroupProcessor):
+    """Aggregates the frames of one bucket of keys.
 
     Laws: with floor f, a row is complete when its time is before f less the frame's ``following``. It is
     emitted once, in the first batch in which it is complete. The state keeps the rows that are not complete
     ("waiting", with all columns) and those that the frame of a later row can still reach ("past", with only
-    the columns needed). One timer per group wakes groups that get no rows. Rows of one time are complete in
-    the same batch, so it is enough to put the rows of each batch in sequence.
+    the columns needed). Rows of one time are complete in the same batch, so it is enough to put the rows of each batch
+    in sequence.
     """
 
     def __init__(self, by: list[str], time: str, frame: Frame, what: list[Aggregate], sequence: list[str]) -> None:
@@ -38,30 +31,15 @@ class FrameProcessor(VersionedPickle, StatefulProcessor):
         self._by, self._time, self._frame, self._what, self._sequence = by, time, frame, what, sequence
         self._kept = list(dict.fromkeys([*by, time, *(a.column for a in what if a.column != "*")]))
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called once per task, before any group."""
-        self._handle = handle
+    def _start(self, handle: StatefulProcessorHandle) -> None:
         self._waiting = WaitingRows(handle, "waiting", self._frame.slot, self._time)
         self._past = RowState(handle, "past", self._frame.slot if self._frame.last_rows is None else LARGEST)
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[pd.DataFrame]:
-        """Called once per batch for each group with new rows."""
-        del key
-        new = [from_bytes(chunk) for frame in rows for chunk in frame[CHUNK]]
-        return self._advance(new, timerValues, None)
-
-    def handleExpiredTimer(
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
-    ) -> Iterator[pd.DataFrame]:
-        """Called once per batch, after all rows, for each group whose timer is due."""
-        del key
-        return self._advance([], timerValues, expiredTimerInfo.getExpiryTimeInMs())
-
-    def _advance(self, new: list[pa.Table], timers: TimerValues, fired: int | None) -> Iterator[pd.DataFrame]:
+    def _advance(self, new: list[pd.DataFrame], floor: int, fired: int | None) -> Iterator[pd.DataFrame]:
         self._waiting.open()
         self._past.open()
-        until = batch_floor(timers.getCurrentWatermarkInMs()) - self._frame.following
-        complete = self._waiting.take(new, until)
+        until = floor - self._frame.following
+        complete = self._waiting.take(unpacked(new), until)
         if complete is not None:
             yield from self._emit(in_sequence(complete, self._sequence), until)
         self._rest(until, fired)
@@ -74,8 +52,7 @@ class FrameProcessor(VersionedPickle, StatefulProcessor):
         slim = fresh.select(self._kept)
         past = pa.concat_tables([slim.slice(0, 0), *self._past.between(self._frame.since(int(times.min())), until)])
         others = pa.concat_tables([past, *self._later(int(times.max()))])
-        for chunk in pieces(over_frames(fresh, others, self._by, self._time, self._frame, self._what)):
-            yield pd.DataFrame({CHUNK: [chunk]})
+        yield from packed(over_frames(fresh, others, self._by, self._time, self._frame, self._what))
         if self._frame.last_rows is None:
             self._keep(slim.filter(pa.array(times >= self._frame.since(until))))
         else:
@@ -104,11 +81,11 @@ class FrameProcessor(VersionedPickle, StatefulProcessor):
         self._past.drop_before(self._frame.since(until))
         earliest, ends = self._waiting.earliest(), self._past.ends()
         if earliest is not None:
-            wake_at(self._handle, earliest + 1 + self._frame.following, fired)
+            self._wake_at(earliest + 1 + self._frame.following, fired)
         elif ends and self._frame.last_rows is None:
-            wake_at(self._handle, self._frame.free_at(ends[0]) + self._frame.following, fired)
+            self._wake_at(self._frame.free_at(ends[0]) + self._frame.following, fired)
         else:
-            wake_at(self._handle, None, fired)
+            self._wake_at(None, fired)
 
 
 def over_frames(

@@ -14,9 +14,9 @@ import spark_rowtime as rt
 from spark_rowtime.operators.aggregates import Aggregate, aggregates
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, from_bytes, pack
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
+from spark_rowtime.operators.group_processor import batch_floor, due_ms
 from spark_rowtime.operators.processor import over_frames
 from spark_rowtime.operators.sorted_rows import SortedRows, in_sequence, key_codes
-from spark_rowtime.operators.timers import batch_floor, due_ms
 
 SCHEMA = StructType(
     [

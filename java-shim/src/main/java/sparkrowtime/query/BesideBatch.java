@@ -28,6 +28,7 @@ import sparkrowtime.support.ShimMismatch;
  */
 final class BesideBatch {
   private final BoundedQuery query;
+  private final Map<RowtimeStream, Union> unions = new LinkedHashMap<>();
   private final Map<RowtimeStream, SparkDataStream> topics = new LinkedHashMap<>();
   private final Map<RowtimeStream, TopicIds> ids = new HashMap<>();
   private final Map<RowtimeStream, String> asked = new HashMap<>();
@@ -42,6 +43,7 @@ final class BesideBatch {
     if (branch != null) {
       RowtimeStream stream = (RowtimeStream) ((StreamingDataSourceV2ScanRelation) Beside.leaf(branch)).stream();
       LogicalPlan leaf = Beside.leaf(Beside.rows((Union) node, branch));
+      unions.put(stream, (Union) node);
       topics.put(stream, source(leaf));
       if (leaf instanceof StreamingDataSourceV2ScanRelation relation) {
         ids.put(stream, new TopicIds(relation.stream(), relation.relation().options()));
@@ -60,6 +62,11 @@ final class BesideBatch {
 
   boolean isEmpty() {
     return topics.isEmpty();
+  }
+
+  /** The streams of bounds, each with the union of it and its topics. */
+  Map<RowtimeStream, Union> unions() {
+    return unions;
   }
 
   /** Whether a source is the topics that have bounds beside them. */

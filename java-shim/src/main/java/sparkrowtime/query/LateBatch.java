@@ -13,10 +13,8 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
-import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecutionContext;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
 import org.slf4j.Logger;
@@ -58,15 +56,12 @@ final class LateBatch {
 
   LateBatch(BoundedQuery query) {
     this.query = query;
-    query.spark().logicalPlan().foreach(Scala.each(this::add));
+    query.beside().unions().forEach((stream, union) -> add(stream.beside(), stream, union));
+    query.spark().logicalPlan().foreach(Scala.each(this::addTable));
   }
 
-  private void add(LogicalPlan node) {
-    LogicalPlan branch = node instanceof Union union ? Beside.branch(union) : null;
-    if (branch != null) {
-      RowtimeStream stream = (RowtimeStream) ((StreamingDataSourceV2ScanRelation) Beside.leaf(branch)).stream();
-      add(stream.beside(), stream, node);
-    } else if (InTable.of(node) != null) {
+  private void addTable(LogicalPlan node) {
+    if (InTable.of(node) != null) {
       add(InTable.of(node).id(), table(((Filter) node).child()), node);
     }
   }
