@@ -11,7 +11,7 @@ from spark_rowtime.announce.announcer import announcements, repetitions
 from spark_rowtime.announce.http_call import is_secret
 from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
-from spark_rowtime.cli.client_settings import client_settings, config_option
+from spark_rowtime.cli.argument_texts import client_settings, config_option
 from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.errors import InvalidOptionError

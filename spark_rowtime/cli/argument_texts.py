@@ -5,7 +5,10 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+import click
+
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
 
 
 def texts_of(assignments: Iterable[str]) -> dict[str, str]:
@@ -32,3 +35,18 @@ def texts_from_stdin() -> dict[str, str]:
         line += byte
     texts: Any = json.loads(line or b"{}")
     return dict(texts)
+
+
+config_option = click.option(
+    "--config",
+    envvar="ROWTIME_KAFKA_CONFIG",
+    metavar="FILE",
+    help="A properties file with settings of Kafka's client, such as those for TLS and SASL.",
+)
+
+
+def client_settings(config: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
+    """The settings in the file of ``--config``, and those of ``--set``, which are stronger."""
+    given = texts_of(assignments)
+    require_no_secrets(given)
+    return {**(settings_in_file(config) if config is not None else {}), **given}

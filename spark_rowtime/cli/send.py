@@ -1,5 +1,6 @@
 """The command ``rowtime send``."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +13,14 @@ from rich.progress import Progress
 
 from spark_rowtime.admin.description import bound_json
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.bounds.topic_cut import offsets_of, to_cut
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
+from spark_rowtime.cli.cuts import show_offsets
 from spark_rowtime.cli.output import as_json, echo_json
-from spark_rowtime.cli.send_cut import OPTIONS as SEND_CUT_OPTIONS
-from spark_rowtime.cli.send_cut import send_cut
 from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
+from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.stream import StreamInfo, createStream, describeStream
 from spark_rowtime.types.local_time import LocalTime
@@ -177,3 +179,38 @@ class _Lines:
         before, self._done = self._done, self._done + rows
         if before // self._step < self._done // self._step:
             click.echo(f"sent {self._done} of {self._total} rows", err=True)
+
+
+SEND_CUT_OPTIONS = {"--cut", "--final", "--name", "--complete", "--tz"}
+
+
+def send_cut(stream: str, name: str | None, final: str | None, cut: str, tz: str | None, *, complete: bool) -> str:
+    """Sends a bound of one producer, which stays attached; returns what was done."""
+    if name is None or final is None:
+        raise click.UsageError("--cut needs --final, the bound, and --name, the producer.")
+    offsets = _offsets(cut)
+    sink = openSink(stream, producer=name, rowsImplyBounds=False, lease=None)
+    try:
+        sink.sendRowtimeBound(final, tz=tz, cut=offsets)
+        sink.flush()
+        if complete:
+            sink.close(complete=True)
+    finally:
+        sink.abandon()
+    return (
+        f"{stream}: a bound was sent by {name}, behind {show_offsets(offsets)}. Bound: {describeStream(stream).bound}."
+    )
+
+
+def _offsets(text: str) -> Any:
+    """The offsets in a text of the form that Spark's Kafka source has: {"orders": {"0": 4711}}."""
+    try:
+        found = offsets_of(json.loads(text))
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidOptionError(
+            f'--cut {text} is not a cut. It has the form \'{{"orders": {{"0": 4711, "1": 4690}}}}\': for each '
+            "partition the offset after the last message that the bound follows.",
+            option="--cut",
+        ) from None
+    to_cut(found)
+    return found

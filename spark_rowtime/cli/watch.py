@@ -7,7 +7,7 @@ import click
 
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
 from spark_rowtime.adapter.search_path import add_current_folder
-from spark_rowtime.cli.client_settings import client_settings, config_option
+from spark_rowtime.cli.argument_texts import client_settings, config_option
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.kafka.avro import REGISTRY

@@ -11,8 +11,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError, MessageDecodeError, RowtimeError, SchemaMismatchError
 from spark_rowtime.kafka.client import library
-from spark_rowtime.kafka.json_numbers import JsonNumber
-from spark_rowtime.kafka.json_values import value_reader
+from spark_rowtime.kafka.json_values import JsonNumber, value_reader
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.times import time_reader
 from spark_rowtime.kafka.watermarks import Watermark

@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.kafka.json_numbers import nearest_float
-
 Reader = Callable[[Any], Any]
 """Returns the value; one that the type cannot hold comes back unchanged, and the sink refuses it."""
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
@@ -102,3 +100,19 @@ _READERS: dict[Callable[[pa.DataType], bool], Callable[[pa.DataType], Reader | N
     _types.is_list: _list,
     _types.is_struct: _struct,
 }
+
+
+class JsonNumber(Decimal):
+    """A number as its text in JSON says it. Python's ``json`` would round it to a float."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def nearest_float(value: Any) -> Any:
+    """The float nearest to a number of JSON. One beyond all floats stays as it is, and the sink refuses it."""
+    if isinstance(value, JsonNumber) and isfinite(number := float(value)):
+        return number
+    return value

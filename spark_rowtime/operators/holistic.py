@@ -1,13 +1,67 @@
 """The functions that select values of a frame instead of combining them: first, last, rank, median."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.operators.ranges import Array
-from spark_rowtime.operators.sorted_rows import Ranges
+from spark_rowtime.operators.sorted_rows import Index, Ranges
+
+Array = npt.NDArray[Any]
+Combine = Callable[[Array, Array], Array]
+
+_HALF_BITS = 32
+_LOWER_BITS = 2**_HALF_BITS - 1
+
+
+def differences(values: Array, low: Index, high: Index) -> Array:
+    """Returns the sums of ``values[low:high]``. They are exact only for integers: prefix sums of floats lose digits."""
+    prefix = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values, dtype=values.dtype)])
+    found: Array = prefix[high] - prefix[low]
+    return found
+
+
+def whole_sums(values: Array, low: Index, high: Index) -> tuple[Array, Array]:
+    """Returns the exact sums of ``values[low:high]`` as the numbers (upper, lower), which mean upper * 2**32 + lower.
+
+    The values are of 64 bits, and ``lower`` is from 0 to 2**32 - 1. So a sum fits into 64 bits exactly when
+    ``upper`` fits into 32. No step overflows for up to 2**31 values.
+    """
+    lower = differences(values & _LOWER_BITS, low, high)
+    upper = differences(values >> _HALF_BITS, low, high) + (lower >> _HALF_BITS)
+    return upper, lower & _LOWER_BITS
+
+
+def combined(values: Array, low: Index, high: Index, combine: Combine, neutral: float) -> Array:
+    """Returns ``combine`` over each ``values[low:high]``; ``neutral`` for an empty range.
+
+    A range is composed of aligned blocks of 1, 2, 4, ... values, with at most two blocks of each size.
+    Nothing is ever subtracted, so no digits are lost, and an infinity affects only ranges that contain it.
+    """
+    result = np.full(len(low), neutral, values.dtype)
+    low, high, level = low.copy(), high.copy(), values
+    with np.errstate(all="ignore"):  # infinity - infinity is NaN, as in SQL
+        while len(level) and (low < high).any():
+            _add(result, level, low, (low & 1 == 1) & (low < high), combine)
+            low += low & 1
+            _add(result, level, high - 1, (high & 1 == 1) & (low < high), combine)
+            high -= high & 1
+            low, high, level = low >> 1, high >> 1, _halved(level, combine)
+    return result
+
+
+def _add(result: Array, level: Array, at: Index, where: npt.NDArray[np.bool_], combine: Combine) -> None:
+    result[where] = combine(result[where], level[at[where]])
+
+
+def _halved(level: Array, combine: Combine) -> Array:
+    """Combines each pair of values. Drops an odd last value, which no range uses at the next level."""
+    even = len(level) - len(level) % 2
+    return combine(level[0:even:2], level[1:even:2])
+
 
 _NO_CODE = np.iinfo(np.int64).max
 """The code of a null, which is smaller than the code of no value."""

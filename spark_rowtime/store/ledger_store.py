@@ -1,5 +1,6 @@
 """LedgerStore: a store that changes its streams by the ledger alone."""
 
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -68,3 +69,23 @@ class LedgerStore(Store):
 
     def rejected(self) -> pa.Table:
         return rejected_table(self.rejections(), self.schema)
+
+
+class Holders:
+    """Counts the holders of an open store, from one on. Each of them closes it; the last one closes it in fact."""
+
+    def __init__(self) -> None:
+        self._lock, self._count = threading.Lock(), 1
+
+    def add(self, fits: Callable[[], bool]) -> bool:
+        """Adds a holder, if there is one and the store ``fits`` another. Returns whether it was added."""
+        with self._lock:
+            added = self._count > 0 and fits()
+            self._count += added
+            return added
+
+    def remove(self) -> bool:
+        """Removes a holder. Returns whether it was the last one."""
+        with self._lock:
+            self._count -= 1
+            return self._count == 0

@@ -12,8 +12,7 @@ from spark_rowtime.reader.reader import openReader
 from spark_rowtime.stream import createStream, describeStream
 from spark_rowtime.testing.difference import difference
 from spark_rowtime.testing.dying_sink import DyingSink, DyingSinks
-from spark_rowtime.testing.kill_points import kill_points
-from spark_rowtime.testing.killed_process import run_until_killed
+from spark_rowtime.testing.killed_process import kill_points, run_until_killed
 
 _PRODUCER = "adapter"
 

@@ -9,8 +9,7 @@ from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.reader.reader import openReader
 from spark_rowtime.stream import createStream
 from spark_rowtime.testing.dying_sink import DyingSink
-from spark_rowtime.testing.kill_points import kill_points
-from spark_rowtime.testing.killed_process import run_to_end, run_until_killed
+from spark_rowtime.testing.killed_process import kill_points, run_to_end, run_until_killed
 
 
 class ConsumerSuite:

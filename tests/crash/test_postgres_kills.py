@@ -14,7 +14,7 @@ from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres.store import PostgresStore
-from spark_rowtime.testing.kill_points import kill_points
+from spark_rowtime.testing.killed_process import kill_points
 from tests.crash import feeds
 from tests.crash.checks import check_log, numbers
 from tests.crash.cutting_proxy import CuttingProxy

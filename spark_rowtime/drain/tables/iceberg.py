@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.drain.properties import BATCH, QUERY
-from spark_rowtime.drain.tables.iceberg_commit import AskingCatalog
 from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
 from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
+from spark_rowtime.drain.tables.outcome import settled
 from spark_rowtime.drain.tables.table import Table, require_names, require_same
 from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.store.forks import no_fork, was_interrupted
@@ -169,3 +169,43 @@ def _wide(field: pa.Field) -> pa.Field:
 
 def _unavailable(target: str, error: Exception) -> StoreUnavailableError:
     return StoreUnavailableError(f"{target} cannot be read or written: {error}", path=target)
+
+
+class AskingCatalog:
+    """A catalog that answers a commit by what the table has, where its own answer was lost or was an error.
+
+    It is between PyIceberg's table and its catalog, since after a refusal PyIceberg removes the files of the commit,
+    and with them those of a table that has it.
+    """
+
+    def __init__(self, catalog: Any, target: str) -> None:
+        self._catalog, self._target = catalog, target
+        self._errors = import_extra("pyiceberg.exceptions", "iceberg", target)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def commit_table(self, table: Any, requirements: tuple[Any, ...], updates: tuple[Any, ...]) -> Any:
+        """Commits, as a catalog does; requirements and updates stay the same, so it takes place once."""
+        snapshot = _added(updates)
+        return settled(
+            self._target,
+            lambda: self._catalog.commit_table(table, requirements, updates),
+            lambda: self._found(table.name(), snapshot),
+            refused=self._errors.CommitFailedException,
+            lost=(Exception,),  # each catalog has errors of its own
+        )
+
+    def _found(self, name: Any, snapshot: int | None) -> Any:
+        """The answer to a commit, if the table has its snapshot."""
+        from pyiceberg.table import CommitTableResponse  # noqa: PLC0415  (an extra)
+
+        now = self._catalog.load_table(name)
+        if snapshot is None or now.metadata.snapshot_by_id(snapshot) is None:
+            return None
+        return CommitTableResponse(**{"metadata": now.metadata, "metadata-location": now.metadata_location})
+
+
+def _added(updates: tuple[Any, ...]) -> int | None:
+    """The id of the snapshot that a commit adds."""
+    return next((update.snapshot.snapshot_id for update in updates if update.action == "add-snapshot"), None)

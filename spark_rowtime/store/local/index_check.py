@@ -1,9 +1,10 @@
 """Checks that the index of trains has every train that a reader may need. No checksum shows a missing entry."""
 
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.base import Position, Slice
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact
-from spark_rowtime.store.local.spans import all_there
+from spark_rowtime.store.local.segment import Location
+from spark_rowtime.store.widths import NEVER_MICROS, REACHES
 
 _ENDS = "SELECT COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0) FROM events"
 _NOT_INDEXED = (
@@ -63,3 +64,41 @@ class IndexedTrains:
             raise Damaged(f"events between seq {after} and {upto} are missing from the log")
         if missing is not None:
             raise Damaged(f"train {missing[0]} is missing from the index of the log")
+
+
+_NEW = "SELECT e.* FROM events e WHERE e.seq > ? AND e.seq <= ? AND e.least < ? ORDER BY e.seq"
+_OLD = (
+    f"WITH classes (width, reach) AS (VALUES {REACHES}) "  # noqa: S608
+    "SELECT e.* FROM classes c CROSS JOIN events e INDEXED BY spans "
+    "WHERE e.width = c.width AND e.largest >= ?1 AND e.largest <= ?2 + c.reach AND e.least < ?2 AND e.seq <= ?3 "
+    "ORDER BY e.seq"
+)
+_COUNT = (
+    "SELECT COUNT(*), COALESCE(SUM(seq), 0), (SELECT COALESCE(MAX(seq), 0) FROM events) FROM events NOT INDEXED "
+    "WHERE seq > ? AND seq <= ?"
+)
+
+
+def slices_between(catalog: Catalog, after: Position, upto: Position) -> list[Slice]:
+    """See :meth:`Store.slices`."""
+    cut = NEVER_MICROS if upto.cut is None else upto.cut
+    rows = catalog.execute(_NEW, (after.seq, upto.seq, cut)).fetchall()
+    if after.cut is not None and after.cut < cut:
+        rows = catalog.execute(_OLD, (after.cut, cut, min(after.seq, upto.seq))).fetchall() + rows
+    return [_slice(*intact(row, "events")) for row in rows]
+
+
+def all_there(catalog: Catalog, after: int, upto: int) -> bool:
+    """Returns whether each event after ``after`` up to ``upto``, or to the end of the log, exists exactly once."""
+    count, total, end = catalog.execute(_COUNT, (after, upto)).fetchone()
+    last = min(upto, end)
+    expected = max(last - after, 0)
+    return bool(count == expected and total == expected * (after + 1 + last) // 2)
+
+
+def _slice(
+    seq: int, _kind: str, producer: str, _time: int, _floor: int, _stream_floor: int, _stream_largest: int,
+    _stream_rows: int, rows: int, least: int, largest: int, _width: int,
+    segment: str, offset: int, length: int, checksum: int,
+) -> Slice:  # fmt: skip
+    return Slice(seq, producer, rows, least, largest, length, Location(segment, offset, length, checksum))

@@ -30,22 +30,20 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.forks import no_fork
-from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.ledger import Ledger
-from spark_rowtime.store.ledger_store import LedgerStore, Result
+from spark_rowtime.store.ledger_store import Holders, LedgerStore, Result
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections, snapshot
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import STORAGE_ERRORS, Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.guard import Guard
-from spark_rowtime.store.local.index_check import IndexedTrains
+from spark_rowtime.store.local.index_check import IndexedTrains, all_there, slices_between
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.page import LocalPage
 from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segment_exists
-from spark_rowtime.store.local.spans import all_there, slices_between
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.record import ProducerInfo, ProducerRecord, overdue

@@ -34,9 +34,8 @@ from spark_rowtime.store.base import (
     StreamSettings,
     Summary,
 )
-from spark_rowtime.store.holders import Holders
 from spark_rowtime.store.ledger import Ledger
-from spark_rowtime.store.ledger_store import LedgerStore
+from spark_rowtime.store.ledger_store import Holders, LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.postgres import (
     contents,
