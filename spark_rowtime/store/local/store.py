@@ -31,7 +31,7 @@ from spark_rowtime.store.base import (
 )
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.ledger import Ledger
-from spark_rowtime.store.ledger_store import Holders, LedgerStore, Result
+from spark_rowtime.store.ledger_store import LedgerStore, Result, Sharers
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections, snapshot
 from spark_rowtime.store.local.ancestors import ancestors
@@ -92,7 +92,7 @@ class LocalStore(LedgerStore):
         self._indexed = IndexedTrains(catalog)
         self._looked_at = 0.0
         self._staging = False
-        self._holders = Holders()
+        self._sharers = Sharers()
         for table in ("meta", "producers", "readers", "key_floors", "accounts", "cut_ends"):
             catalog.verify(table)
         self._log.verify()
@@ -359,13 +359,13 @@ class LocalStore(LedgerStore):
         with self._guard:
             return self._catalog.version(), self._log.last.seq
 
-    def hold(self) -> bool:
+    def share(self) -> bool:
         """Adds a holder, so that one more ``close`` is needed to close the store.
 
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed,
         altered or restored from a copy: whoever opens the stream now needs a store of its own.
         """
-        return self._guard.open_here and self._holders.add(lambda: self._guard.open_here and self._is_current())
+        return self._guard.open_here and self._sharers.add(lambda: self._guard.open_here and self._is_current())
 
     def _is_current(self) -> bool:
         with self._guard:
@@ -375,7 +375,7 @@ class LocalStore(LedgerStore):
             return bool(schema.equals(self.schema, check_metadata=True)) and settings == self.settings
 
     def close(self) -> None:
-        if self._guard.open_here and self._holders.remove() and self._guard.shut():
+        if self._guard.open_here and self._sharers.remove() and self._guard.shut():
             with no_fork(), self._guard.after_calls():  # SQLite crashes if a connection is closed that a thread uses
                 self._writer.close()
                 self._reader.close()

@@ -35,7 +35,7 @@ from spark_rowtime.store.base import (
     Summary,
 )
 from spark_rowtime.store.ledger import Ledger
-from spark_rowtime.store.ledger_store import Holders, LedgerStore
+from spark_rowtime.store.ledger_store import LedgerStore, Sharers
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.postgres import (
     contents,
@@ -124,7 +124,7 @@ class PostgresStore(LedgerStore):
         self._prefetch = Prefetch()
         objects = None if self.objects is None else self._object_removal
         self._collector = Collector(self, stream.id, self._access(connection), self._apart, objects)
-        self._holders, self._owns = Holders(), self.objects is None
+        self._sharers, self._owns = Sharers(), self.objects is None
         self._unsettled: dict[str, Commit] = {}
         """The last commit of each producer, if its outcome is not known."""
 
@@ -543,13 +543,13 @@ class PostgresStore(LedgerStore):
             pause = min(pause * PAUSE_GROWTH, LONGEST_PAUSE_SECONDS)
         return True
 
-    def hold(self) -> bool:
+    def share(self) -> bool:
         """Adds a holder, so that one more ``close`` is needed to close the store.
 
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
         altered: whoever opens the stream now needs a store of its own.
         """
-        return self._connection.open_here and self._holders.add(
+        return self._connection.open_here and self._sharers.add(
             lambda: self._connection.open_here and self._is_current()
         )
 
@@ -561,7 +561,7 @@ class PostgresStore(LedgerStore):
         )
 
     def close(self) -> None:
-        if self._connection.open_here and self._holders.remove():
+        if self._connection.open_here and self._sharers.remove():
             self._collector.end()
             self._connection.close()
 
