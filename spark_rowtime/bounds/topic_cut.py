@@ -101,16 +101,16 @@ class CutBound(NamedTuple):
 
 
 class LoggedCut(NamedTuple):
-    """A cut in the log of a stream. Until offsets have reached it, the producer holds the bound back at ``hold``.
+    """A cut in the log of a stream. Until offsets have reached it, the producer holds the bound back at ``floor``.
 
-    ``seq``: the event that carries it. ``hold``: the floor that the producer had to respect before that event; None: it
-    had promised nothing. If ``cut`` is None, the producer sent a bound without one, ``hold``: from this event on it
-    holds nothing back below that.
+    ``seq``: the event that carries it. ``floor``: that which the producer had to respect before that event; None: it
+    had promised nothing. If ``cut`` is None, the producer sent a bound without one, ``floor``: from this event on it holds
+    nothing back below that.
     """
 
     seq: int
     producer: str
-    hold: int | None
+    floor: int | None
     cut: TopicCut | None
 
 

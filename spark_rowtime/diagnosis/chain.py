@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.diagnosis.causes import Cause, Finding
-from spark_rowtime.diagnosis.query_causes import QueryState, closing, finding_of_query, hold_of, waiting_for
+from spark_rowtime.diagnosis.query_causes import QueryState, closing, finding_of_query, unreached_by, waiting_for
 from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.stream_causes import finding_of
 from spark_rowtime.diagnosis.stream_state import StreamState
@@ -61,7 +61,7 @@ class Chain:
             return [Step("query", account.shown, floor, None, moved, needs, beyond if below else None)]
         try:
             with open_store(path) as store:
-                stream, cut = StreamState.of(store.snapshot(full=True)), hold_of(store, source)
+                stream, cut = StreamState.of(store.snapshot(full=True)), unreached_by(store, source)
         except RowtimeError as error:
             missing = _unreadable(account, path, error) if below else None
             return [Step("query", account.shown, floor, None, moved, needs, missing)]

@@ -3,8 +3,8 @@
 import shlex
 from dataclasses import dataclass
 
-from spark_rowtime.bounds.cut_holds import CutHolds, Hold
 from spark_rowtime.bounds.topic_cut import TopicCut
+from spark_rowtime.bounds.unreached_cuts import Unreached, UnreachedCuts
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.base import Store
@@ -30,7 +30,7 @@ class QueryState:
     source: QuerySource
     stream: StreamState
     running: QueryAccount | None
-    cut: Hold | None = None
+    cut: Unreached | None = None
 
     @property
     def shift(self) -> int:
@@ -95,14 +95,14 @@ def _whole(micros: int) -> int:
     return micros // 1000 * 1000
 
 
-def hold_of(store: Store, source: QuerySource) -> Hold | None:
+def unreached_by(store: Store, source: QuerySource) -> Unreached | None:
     """Which cut of the bounds that the query has seen its topics have not reached; None if that is none."""
     if source.read is None:
         return None
-    holds = CutHolds()
+    cuts = UnreachedCuts()
     for logged in store.cuts(0, source.seq):
-        holds.add(logged)
-    return holds.weakest(source.seq, source.read)
+        cuts.add(logged)
+    return cuts.weakest(source.seq, source.read)
 
 
 def finding_of_query(query: QueryState) -> Finding | None:
@@ -147,12 +147,12 @@ def _lagging(query: QueryState) -> Finding:
     return Finding(Cause.QUERY_BEHIND, name, note, remedy)
 
 
-def _behind_cut(query: QueryState, hold: Hold) -> Finding:
+def _behind_cut(query: QueryState, behind: Unreached) -> Finding:
     """The bounds are beside topics, and the query has not read these as far as the cut of the next bound."""
-    name, read = query.account.shown, TopicCut(query.source.read or {}).within(hold.cut)
+    name, read = query.account.shown, TopicCut(query.source.read or {}).within(behind.cut)
     note = (
-        f"Query {name!r} has not read what the next bound of producer {hold.producer!r} in {query.stream.path} "
-        f"follows: the messages up to {hold.cut}. It has read {read}."
+        f"Query {name!r} has not read what the next bound of producer {behind.producer!r} in {query.stream.path} "
+        f"follows: the messages up to {behind.cut}. It has read {read}."
     )
     remedy = (
         "Wait until the query has read so far. With kafka.isolation.level=read_committed, messages behind an open "

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_rowtime.bounds.bound import weaker
-from spark_rowtime.bounds.cut_holds import CutHolds, Hold
 from spark_rowtime.bounds.topic_cut import Offsets, offsets_of, require_same_topics
+from spark_rowtime.bounds.unreached_cuts import Unreached, UnreachedCuts
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.base import Position, Store
 
-__all__ = ["CutFloors", "Hold", "Offsets", "offsets_of"]
+__all__ = ["CutFloors", "Offsets", "Unreached", "offsets_of"]
 
 _ANY_EVENT = 1 << 60
 """Greater than every seq."""
@@ -36,12 +36,12 @@ class CutFloors:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store, self._holds, self._read = store, CutHolds(), 0
+        self._store, self._unreached, self._read = store, UnreachedCuts(), 0
 
     @property
     def topicIds(self) -> Mapping[str, str]:
         """The ids of topics that cuts up to the last position asked for have named."""
-        return self._holds.ids
+        return self._unreached.ids
 
     def requireTopics(self, seq: int, ids: Mapping[str, str]) -> None:
         """Raises KafkaTopicError if a topic has another id now than bounds up to the event ``seq`` have named."""
@@ -62,10 +62,10 @@ class CutFloors:
             KafkaTopicError: Cuts name two topics of the same name.
         """
         seq = _seq(position)
-        floor, hold = self._store.at(seq).floor, self.holdAt(seq, offsets)
-        return floor if hold is None else weaker(floor, hold.floor)
+        floor, behind = self._store.at(seq).floor, self.unreachedAt(seq, offsets)
+        return floor if behind is None else weaker(floor, behind.floor)
 
-    def holdAt(self, position: int | Position, offsets: Offsets) -> Hold | None:
+    def unreachedAt(self, position: int | Position, offsets: Offsets) -> Unreached | None:
         """Returns the producer that holds the floor furthest back, and the part of its cut that is not reached.
 
         Returns None if ``offsets`` have reached all cuts, so that the stream's own bound is the floor. Otherwise the
@@ -73,7 +73,7 @@ class CutFloors:
         """
         seq = _seq(position)
         self._catch_up(seq)
-        return self._holds.weakest(seq, offsets)
+        return self._unreached.weakest(seq, offsets)
 
     def passedAt(self, position: int | Position, offsets: Offsets) -> int:
         """Returns the event up to which, at most ``position``, ``offsets`` have reached all cuts.
@@ -82,11 +82,11 @@ class CutFloors:
         """
         seq = _seq(position)
         self._catch_up(seq)
-        return self._holds.passed(seq, offsets)
+        return self._unreached.passed(seq, offsets)
 
     def __len__(self) -> int:
         """The number of cuts in memory."""
-        return len(self._holds)
+        return len(self._unreached)
 
     def requireUnfolded(self, position: int | Position, offsets: Offsets, passed: int) -> None:
         """Raises DataLostError if cuts that ``offsets`` have not reached were folded up to the event ``passed``.
@@ -94,7 +94,7 @@ class CutFloors:
         A query that has ``passed`` them before would get weaker bounds now than it has used.
         """
         self._catch_up(_seq(position))
-        producer = self._holds.folded(passed, offsets)
+        producer = self._unreached.folded(passed, offsets)
         if producer is not None:
             raise _put_back(self._store.path, producer, passed)
 
@@ -109,12 +109,12 @@ class CutFloors:
                 if logged.seq > seq and not (logged.cut and logged.cut.folded):
                     self._read = max(seq, self._read)
                     return
-                if self._holds.misses(logged):
+                if self._unreached.misses(logged):
                     if not first:
                         raise _folded(self._store.path, self._read)
-                    self._holds, self._read = CutHolds(), 0
+                    self._unreached, self._read = UnreachedCuts(), 0
                     break
-                self._holds.add(logged)
+                self._unreached.add(logged)
                 self._read = logged.seq
             else:
                 self._read = max(seq, self._read)

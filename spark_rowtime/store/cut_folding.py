@@ -49,8 +49,8 @@ def folded(cuts: Iterable[LoggedCut]) -> list[LoggedCut]:
 
 
 def _one(chain: list[LoggedCut]) -> LoggedCut:
-    holds = [logged.hold for logged in chain if logged.hold is not None]
+    floors = [logged.floor for logged in chain if logged.floor is not None]
     cut = merged(chain)
     assert cut is not None, "all of them have cuts"
-    hold = min(holds) if len(holds) == len(chain) else None
-    return chain[-1]._replace(hold=hold, cut=replace(cut, whole=True, folded=True))
+    floor = min(floors) if len(floors) == len(chain) else None
+    return chain[-1]._replace(floor=floor, cut=replace(cut, whole=True, folded=True))

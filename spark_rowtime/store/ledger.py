@@ -149,10 +149,10 @@ class Ledger:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
         landed = landing(commit, trains, record.floor, record.status, self._in_force(record))
         for event, train, bound in landed.events:
-            hold = None if bound is None else self._in_force(record)
+            before = None if bound is None else self._in_force(record)
             self._append(event, record, train)
             if bound is not None:
-                self._page.add_cut(bound.logged(self._page.head.seq, record.name, hold))
+                self._page.add_cut(bound.logged(self._page.head.seq, record.name, before))
         return landed.sends
 
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
@@ -176,10 +176,10 @@ class Ledger:
         record = self._current(producer, epoch)
         if record.status in (Status.LEFT, Status.COMPLETE):
             return
-        record.seen, hold = self._page.now, self._in_force(record)
+        record.seen, before = self._page.now, self._in_force(record)
         self._tick(Left(producer), record)
         if cut is not None:
-            self._page.add_cut(LoggedCut(self._page.head.seq, producer, hold, cut))
+            self._page.add_cut(LoggedCut(self._page.head.seq, producer, before, cut))
 
     def detach(self, producer: str) -> None:
         """See ``Store.detach``."""

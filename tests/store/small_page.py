@@ -116,7 +116,7 @@ class SmallPage(Page):
 
     def add_cut(self, logged: LoggedCut) -> None:
         end = None if logged.cut is None else logged.cut.offsets["topic"][0]
-        self._cuts.append((logged.seq, logged.producer, logged.hold, end))
+        self._cuts.append((logged.seq, logged.producer, logged.floor, end))
 
     def reject(self, producer: str, number: int, known: Sequence[Rejected], late: Sequence[Rejected]) -> None:
         self._late[producer] = number, len(late)

@@ -39,7 +39,7 @@ def test_a_retry_stores_no_cut_twice(new_stream: NewStream) -> None:
     commit = writer.commit(floor=12)
     store.commit(commit)
     store.commit(commit)
-    assert [(c.seq, c.hold, c.cut) for c in store.cuts()] == [(2, None, cut(5)), (3, at(10), cut(8))]
+    assert [(c.seq, c.floor, c.cut) for c in store.cuts()] == [(2, None, cut(5)), (3, at(10), cut(8))]
     assert [c.seq for c in store.cuts(2)] == [3]
     assert [c.seq for c in store.cuts(0, 2)] == [2]
 
@@ -85,7 +85,7 @@ def test_parts_of_cuts_and_the_last_whole_one(new_stream: NewStream) -> None:
     writer = Writer(store, "a")
     writer.promise((1, cut(1, 1)))
     writer.promise((2, cut(2, 2)), (3, cut(3, whole=False)), (4, None), (5, cut(4, whole=False)))
-    assert [c.hold for c in store.last_cuts("a")] == [at(1), at(2), at(4), at(4)]
+    assert [c.floor for c in store.last_cuts("a")] == [at(1), at(2), at(4), at(4)]
     assert store.last_cuts("b") == []
 
 
@@ -114,8 +114,8 @@ def test_many_cuts_are_read_in_portions(new_stream: NewStream, monkeypatch: pyte
     monkeypatch.setattr(postgres_cuts, "PORTION_CUTS", 2)
     store = new_stream()()
     Writer(store, "a").promise(*((number, cut(number)) for number in range(1, 6)))
-    assert [c.hold for c in store.cuts()] == [None, at(1), at(2), at(3), at(4)]
-    assert [c.hold for c in store.cuts(3, 5)] == [at(2), at(3)]
+    assert [c.floor for c in store.cuts()] == [None, at(1), at(2), at(3), at(4)]
+    assert [c.floor for c in store.cuts(3, 5)] == [at(2), at(3)]
 
 
 @pytest.mark.parametrize("to", ["local", "other"])
@@ -224,7 +224,7 @@ def test_what_registered_queries_have_passed_is_folded(new_stream: NewStream, mo
     store.keep("other", Position(reached + 4, None, None))
     store.gc()
     now = [CutFloors(store).floorAt(seq, offsets) for offsets in ends]
-    assert [(c.producer, c.hold) for c in store.cuts()][:2] == [("b", None), ("a", None)]
+    assert [(c.producer, c.floor) for c in store.cuts()][:2] == [("b", None), ("a", None)]
     assert len(list(store.cuts())) == 2 + 4 + 5
     for offsets, was, is_now in zip(ends, before, now, strict=True):
         passed = offsets["orders"][0] >= 4 and offsets["orders"][1] >= 3

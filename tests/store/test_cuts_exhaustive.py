@@ -3,7 +3,7 @@
 Producers write messages into one partition, each at the bound that it keeps itself, and send bounds with the offset
 that they follow, or about the whole topic. A commit lands later, once, or never; a process dies at any moment, and
 another begins under its name; the lease of a dead one ends; a producer leaves. The real ledger decides each transaction
-over a page in memory, and the real ``CutHolds`` the bound at each offset. See test_ledger_exhaustive.py.
+over a page in memory, and the real ``UnreachedCuts`` the bound at each offset. See test_ledger_exhaustive.py.
 """
 
 from collections import deque
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from spark_rowtime.bounds import cut_holds
-from spark_rowtime.bounds.cut_holds import CutHolds
+from spark_rowtime.bounds import unreached_cuts
 from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut
+from spark_rowtime.bounds.unreached_cuts import UnreachedCuts
 from spark_rowtime.store import cut_folding
 from spark_rowtime.store.base import Commit, StreamSettings
 from spark_rowtime.store.cut_folding import folded
@@ -136,14 +136,14 @@ def told(stream: Stream, seq: int, floor: int | None, messages: int) -> list[int
 
 
 def logged(stream: Stream) -> list[LoggedCut]:
-    return [LoggedCut(at, producer, hold, cut_at(end)) for at, producer, hold, end in stream.cuts]
+    return [LoggedCut(at, producer, floor, cut_at(end)) for at, producer, floor, end in stream.cuts]
 
 
 def told_by(cuts: Iterable[LoggedCut], seq: int, floor: int | None, messages: int) -> list[int]:
-    holds = CutHolds()
+    found_at = UnreachedCuts()
     for cut in cuts:
-        holds.add(cut)
-    found = [holds.weakest(seq, {"topic": {0: offset}}) for offset in range(messages + 1)]
+        found_at.add(cut)
+    found = [found_at.weakest(seq, {"topic": {0: offset}}) for offset in range(messages + 1)]
     return [floor or 0 if held is None else min(floor or 0, held.floor or 0) for held in found]
 
 
@@ -192,7 +192,7 @@ def test_every_state_of_bounds_with_cuts(search: Search) -> None:
 
 LEAVE = Ledger.leave
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "each cut is reached": (cut_holds._Chain, "first_unreached", lambda *_: None),
+    "each cut is reached": (unreached_cuts._Chain, "first_unreached", lambda *_: None),
     "a cut holds the bound at what it promises": (
         CutBound,
         "logged",
@@ -201,7 +201,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a folded cut is at the first of its offsets": (cut_folding, "merged", lambda chain: chain[0].cut),
     "who leaves holds nothing": (Ledger, "leave", lambda self, name, epoch, _: LEAVE(self, name, epoch)),
 }
-"""Rules that do not hold."""
+"""Rules that do not floor."""
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_rowtime.bounds.cut_holds import CutHolds
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.bounds.unreached_cuts import UnreachedCuts
 from spark_rowtime.store.base import Position
 from spark_rowtime.store.cut_folding import FOLD_EVENTS, fold_due, folded, passed
 
@@ -30,7 +30,7 @@ def logged(steps: Sequence[tuple[str, dict[int, int] | None, int | None, bool]])
     floors: dict[str, int] = {}
     found = []
     for seq, (who, more, rise, whole) in enumerate(steps, 1):
-        hold = floors.get(who)
+        floor = floors.get(who)
         floors[who] = floors.get(who, 0) + (rise or 0)
         if more is None:
             found.append(LoggedCut(seq, who, floors[who], None))
@@ -38,17 +38,17 @@ def logged(steps: Sequence[tuple[str, dict[int, int] | None, int | None, bool]])
         known = ends.setdefault(who, {})
         known |= {p: known.get(p, 0) + by for p, by in more.items()}
         cut = dict(known) if whole else {p: known[p] for p in more}
-        found.append(LoggedCut(seq, who, hold, TopicCut({"orders": cut}, {}, whole)))
+        found.append(LoggedCut(seq, who, floor, TopicCut({"orders": cut}, {}, whole)))
     return found
 
 
 def floors(cuts: Sequence[LoggedCut], seq: int) -> list[int]:
     """Where the bound is held at each of the offsets."""
-    holds = CutHolds()
+    found_at = UnreachedCuts()
     for one in cuts:
-        holds.add(one)
-    found = [holds.weakest(seq, offsets) for offsets in GRID]
-    return [UNHELD if hold is None else hold.floor or 0 for hold in found]
+        found_at.add(one)
+    found = [found_at.weakest(seq, offsets) for offsets in GRID]
+    return [UNHELD if floor is None else floor.floor or 0 for floor in found]
 
 
 @given(STEPS, st.integers(0, 10))
@@ -80,9 +80,9 @@ def test_what_a_query_has_passed_is_what_it_has_reached(
     steps: list[tuple[str, dict[int, int] | None, int | None, bool]], seq: int
 ) -> None:
     """The event before the first cut that is not reached, whoever has sent it."""
-    holds, cuts = CutHolds(), logged(steps)
+    found_at, cuts = UnreachedCuts(), logged(steps)
     for one in cuts:
-        holds.add(one)
+        found_at.add(one)
     for offsets in GRID:
         ends: dict[str, TopicCut] = {}
         least = seq
@@ -91,7 +91,7 @@ def test_what_a_query_has_passed_is_what_it_has_reached(
                 ends[one.producer] = ends[one.producer].merged(one.cut) if one.producer in ends else one.cut
                 if one.seq <= seq and not ends[one.producer].reached(offsets):
                     least = min(least, one.seq - 1)
-        assert holds.passed(seq, offsets) == least
+        assert found_at.passed(seq, offsets) == least
 
 
 def test_when_and_up_to_where() -> None:

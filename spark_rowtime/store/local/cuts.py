@@ -31,7 +31,7 @@ def add(catalog: Catalog, logged: LoggedCut) -> None:
 
 
 def _insert(catalog: Catalog, logged: LoggedCut, number: int) -> None:
-    values = (logged.seq, logged.producer, logged.hold, logged.cut and logged.cut.text(), number)
+    values = (logged.seq, logged.producer, logged.floor, logged.cut and logged.cut.text(), number)
     catalog.execute("INSERT INTO topic_cuts VALUES (?, ?, ?, ?, ?, ?)", (*values, seal(values)))
 
 
@@ -139,8 +139,8 @@ def last(catalog: Catalog, producer: str) -> list[LoggedCut]:
 
 def _opened(rows: Iterable[tuple[Any, ...]]) -> Iterator[LoggedCut]:
     for row in rows:
-        seq, producer, hold, text, _ = intact(row, "topic_cuts")
+        seq, producer, floor, text, _ = intact(row, "topic_cuts")
         try:
-            yield LoggedCut(seq, producer, hold, None if text is None else TopicCut.of_text(text))
+            yield LoggedCut(seq, producer, floor, None if text is None else TopicCut.of_text(text))
         except (ValueError, KeyError, AttributeError) as error:
             raise Damaged(f"the cut of event {seq} cannot be read ({error!r})") from error

@@ -43,7 +43,7 @@ def fold(transaction: Transaction, upto: int) -> bool:
 def columns(logged: LoggedCut) -> tuple[Any, ...]:
     """Returns the columns of a cut behind its stream."""
     whole = logged.cut is not None and logged.cut.whole
-    return logged.seq, logged.producer, logged.hold, logged.cut and logged.cut.text(), whole
+    return logged.seq, logged.producer, logged.floor, logged.cut and logged.cut.text(), whole
 
 
 def between(stream: int, after: int, upto: int) -> Statement:
@@ -59,6 +59,6 @@ def last(stream: int, producer: str) -> Statement:
 def opened(rows: Iterable[tuple[Any, ...]]) -> list[LoggedCut]:
     """Returns the rows of a query as cuts."""
     return [
-        LoggedCut(seq, producer, hold, None if text is None else TopicCut.of_text(text))
-        for seq, producer, hold, text in rows
+        LoggedCut(seq, producer, floor, None if text is None else TopicCut.of_text(text))
+        for seq, producer, floor, text in rows
     ]

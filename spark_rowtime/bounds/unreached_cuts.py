@@ -1,4 +1,4 @@
-"""CutHolds: how far each producer holds the bound back at given offsets, because its cuts are not reached yet."""
+"""UnreachedCuts: how far each producer holds the bound back at given offsets, because its cuts are not reached yet."""
 
 from array import array
 from bisect import bisect_right
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from spark_rowtime.bounds.topic_cut import LoggedCut, Offsets, TopicCut, require_same_topics
 
 
-class Hold(NamedTuple):
+class Unreached(NamedTuple):
     """A producer that holds the bound back at ``floor`` (None: there is none), until offsets have reached ``cut``.
 
     ``cut`` has the partitions that are missing.
@@ -40,7 +40,7 @@ class _Chain:
     """
 
     seqs: "array[int]" = field(default_factory=_numbers)
-    holds: "array[int]" = field(default_factory=_numbers)
+    floors: "array[int]" = field(default_factory=_numbers)
     """Where each cut holds the bound; not above that of a later cut before the next bound without one."""
     steps: dict[tuple[str, int], "tuple[array[int], array[int]]"] = field(default_factory=dict)
     """By partition: the offsets of the cuts that moved it, ascending, and the numbers of these cuts."""
@@ -51,7 +51,7 @@ class _Chain:
     def add(self, logged: LoggedCut) -> None:
         if logged.cut is None:
             if self.seqs:
-                self.uncut.append(_Uncut(logged.seq, logged.hold or 0, len(self.seqs)))
+                self.uncut.append(_Uncut(logged.seq, logged.floor or 0, len(self.seqs)))
             return
         for topic, ends in logged.cut.offsets.items():
             for partition, end in ends.items():
@@ -59,21 +59,21 @@ class _Chain:
                 if end > (offsets[-1] if offsets else 0):
                     offsets.append(end)
                     cuts.append(len(self.seqs))
-        self._lower(logged.hold or 0)
+        self._lower(logged.floor or 0)
         self.folded += logged.cut.folded
         self.seqs.append(logged.seq)
-        self.holds.append(logged.hold or 0)
+        self.floors.append(logged.floor or 0)
 
-    def _lower(self, hold: int) -> None:
-        """Lowers the last cuts to ``hold``, where a new holder of the producer began below what the old one promised.
+    def _lower(self, floor: int) -> None:
+        """Lowers the last cuts to ``floor``, where a new holder of the producer began below what the old one promised.
 
-        It changes no result as of an earlier event, since ``hold`` is not below the stream's bound at any of these.
+        It changes no result as of an earlier event, since ``floor`` is not below the stream's bound at any of these.
         """
         first = self.uncut[-1].cuts if self.uncut else 0
-        for at in range(len(self.holds) - 1, first - 1, -1):
-            if self.holds[at] <= hold:
+        for at in range(len(self.floors) - 1, first - 1, -1):
+            if self.floors[at] <= floor:
                 return
-            self.holds[at] = hold
+            self.floors[at] = floor
 
     def first_unreached(self, seq: int, offsets: Offsets) -> int | None:
         """Returns the number of the first cut up to ``seq`` that ``offsets`` have not reached; None: all are."""
@@ -88,7 +88,7 @@ class _Chain:
         """Returns where the producer holds the bound at the event ``seq``, if ``cut`` is the first not reached."""
         counting = [u for u in self.uncut if cut < u.cuts and u.seq <= seq]
         stretches = [cut, *(u.cuts for u in counting if u.cuts < bisect_right(self.seqs, seq))]
-        return min(max([self.holds[at], *(u.floor for u in counting if u.cuts > at)]) for at in stretches)
+        return min(max([self.floors[at], *(u.floor for u in counting if u.cuts > at)]) for at in stretches)
 
     def passed(self, seq: int, offsets: Offsets) -> int:
         """Returns the event up to which, at most ``seq``, ``offsets`` have reached all cuts."""
@@ -109,7 +109,7 @@ class _Chain:
         return TopicCut(found, whole=False)
 
 
-class CutHolds:
+class UnreachedCuts:
     """The cuts of a stream up to some event, added in the order of the log.
 
     Each producer's cuts never go back, so the first of them that offsets have not reached is found by a binary search
@@ -150,7 +150,7 @@ class CutHolds:
     def __len__(self) -> int:
         return sum(len(chain.seqs) for chain in self._chains.values())
 
-    def weakest(self, seq: int, offsets: Offsets) -> Hold | None:
+    def weakest(self, seq: int, offsets: Offsets) -> Unreached | None:
         """Returns the producer that holds the bound furthest back at ``offsets``, by its cuts up to the event ``seq``.
 
         Returns None if all of these cuts are reached.
@@ -163,4 +163,4 @@ class CutHolds:
         if found is None:
             return None
         floor, producer, cut = found
-        return Hold(producer, floor or None, self._chains[producer].missing(cut, offsets))
+        return Unreached(producer, floor or None, self._chains[producer].missing(cut, offsets))
