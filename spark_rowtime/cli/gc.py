@@ -64,7 +64,7 @@ def gc(
         with removal_progress(stream):
             done = store.gc(to_interval(age, "age"), size, force)
         kept_from = store.horizon().seq
-    warnings = blocking(describeStream(stream)) if done.held else []
+    warnings = blocking(describeStream(stream)) if done.kept_for else []
     if as_json:
         echo_json(
             {
@@ -75,7 +75,7 @@ def gc(
                 "bytes": done.size,
                 "forgottenProducers": done.forgotten,
                 "seq": kept_from,
-                "held": done.held,
+                "held": done.kept_for,
                 "warnings": warnings,
             }
         )
@@ -83,8 +83,8 @@ def gc(
     click.echo(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
     if done.forgotten:
         click.echo(f"{stream}: forgot {done.forgotten} producers that left long ago; their rows stay counted")
-    if done.held:
-        click.echo(f"More rows are old enough, but are kept after seq {kept_from}: {done.held}.")
+    if done.kept_for:
+        click.echo(f"More rows are old enough, but are kept after seq {kept_from}: {done.kept_for}.")
     for warning in warnings:
         click.echo(f"warning   {warning}")
 

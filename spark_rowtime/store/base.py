@@ -212,14 +212,14 @@ class ReaderInfo:
 class Collected:
     """What one ``gc`` removed: ``rows``, and ``size`` bytes in ``files`` files.
 
-    ``held`` says who needs the first train that was kept although it is old enough; None if nobody does.
+    ``kept_for`` says who needs the first train that was kept although it is old enough; None if nobody does.
     ``forgotten`` is the number of producers that were forgotten.
     """
 
     rows: int
     files: int
     size: int
-    held: str | None
+    kept_for: str | None
     forgotten: int = 0
 
 

@@ -125,7 +125,7 @@ class Ledger:
         reach.require_of(commit, record.floor)
         trains, limits = fitting(commit.trains, cuts), Limits(self.clock.floor, reach.ceiling)
         self._page.require_staged(trains)
-        if not all(map(limits.hold, trains)):
+        if not all(map(limits.allow, trains)):
             return limits
         cut = cut_off(cuts, limits.floor, self._page.raised)
         require_whole(commit, cut, reach)

@@ -23,7 +23,7 @@ class Limits(NamedTuple):
     floor: int | None
     ceiling: int | None = None
 
-    def hold(self, train: Staged) -> bool:
+    def allow(self, train: Staged) -> bool:
         """Returns whether all rows of the train lie between the limits."""
         return (self.floor is None or train.least >= self.floor) and (
             self.ceiling is None or train.largest <= self.ceiling
@@ -44,7 +44,7 @@ Cuts = Mapping[int, Cut]
 
 def cut(store: Store, trains: Sequence[Staged], limits: Limits) -> dict[int, Cut]:
     """Cuts the trains that have rows beyond the limits. It reads and writes rows: call it without any lock."""
-    return {place: _cut(store, train, limits) for place, train in enumerate(trains) if not limits.hold(train)}
+    return {place: _cut(store, train, limits) for place, train in enumerate(trains) if not limits.allow(train)}
 
 
 def _cut(store: Store, train: Staged, limits: Limits) -> Cut:

@@ -112,7 +112,7 @@ class Desk:
 
     def gc(self, age: int, force: bool) -> Any:
         done = self._store.gc(age=age, force=force)
-        return done.rows, done.held
+        return done.rows, done.kept_for
 
     def read(self, after: Position, upto: Position) -> list[Any]:
         """The rows between two positions."""

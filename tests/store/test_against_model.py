@@ -82,7 +82,7 @@ class Driver:
 
     def gc(self, store: Store, force: bool) -> Any:
         collected = store.gc(age=0, force=force)
-        return collected.rows, collected.held, store.horizon()
+        return collected.rows, collected.kept_for, store.horizon()
 
     def send(
         self, store: Store, name: str, behind: int, trains: Any, floor: int | None, late: Any, left_out: int = 0

@@ -81,7 +81,7 @@ def test_a_reader_that_registers_in_the_midst_of_it_keeps_what_it_needs(open_her
 
     store._catalog.execute = registering
     collected = store.gc(age=0)
-    assert collected.held == "reader 'late' needs it"
+    assert collected.kept_for == "reader 'late' needs it"
     assert late.horizon().seq == PORTION_EVENTS + 7
     late.slices(place(PORTION_EVENTS + 7), place(1 << 40))
 

@@ -35,7 +35,7 @@ def test_what_is_released_and_old_enough_goes(new_stream: NewStream) -> None:
     writer.send([4], [5], floor=5)
 
     assert store.gc() == (collected := store.gc(age=101)), "neither settings nor anything that is old"
-    assert (collected.rows, collected.held, collected.forgotten) == (0, None, 0)
+    assert (collected.rows, collected.kept_for, collected.forgotten) == (0, None, 0)
     assert store.horizon() == (0, None, None, 0)
     assert store.gc(age=100).rows == 3
     assert store.horizon() == store.at(3) == (3, at(3), at(3), 3)
@@ -83,16 +83,16 @@ def test_what_is_not_released_stays(new_stream: NewStream) -> None:
     fast.send([2, 2], floor=9)
     for force in (False, True):
         collected = store.gc(age=0, force=force)
-        assert "bound" in str(collected.held)
+        assert "bound" in str(collected.kept_for)
     assert left(store) == [2, 9, 2, 2]
     store.detach("slow")
-    assert (store.gc(age=0).held, left(store)) == (None, [])
+    assert (store.gc(age=0).kept_for, left(store)) == (None, [])
 
 
 def test_a_stream_without_a_bound_keeps_everything(new_stream: NewStream) -> None:
     store = new_stream()()
     Writer(store, "a").send([1], floor=None)
-    assert "bound" in str(store.gc(age=0).held)
+    assert "bound" in str(store.gc(age=0).kept_for)
     assert left(store) == [1]
 
 
@@ -104,17 +104,17 @@ def test_what_a_registered_reader_needs_stays(new_stream: NewStream) -> None:
         writer.send([second], floor=second)
     store.keep("by arrival", place(3))
     store.keep("by rowtime", place(6, cut=2))
-    assert store.gc(age=0).held == "reader 'by rowtime' needs it"
+    assert store.gc(age=0).kept_for == "reader 'by rowtime' needs it"
     assert left(store) == [2, 3, 4, 5]
     store.keep("by rowtime", place(6, cut=6))
-    assert store.gc(age=0).held == "reader 'by arrival' needs it"
+    assert store.gc(age=0).kept_for == "reader 'by arrival' needs it"
     assert left(store) == [3, 4, 5]
     assert [(r.name, r.position) for r in open_stream().snapshot().readers] == [
         ("by arrival", place(3)),
         ("by rowtime", place(6, cut=6)),
     ]
     store.forget("by arrival")
-    assert store.gc(age=0).held is None
+    assert store.gc(age=0).kept_for is None
     assert left(store) == []
     with pytest.raises(
         InvalidOptionError, match="No reader 'by arrival' is registered; the registered readers are: 'by rowtime'"
@@ -129,9 +129,9 @@ def test_a_reader_is_named_before_the_bound(new_stream: NewStream) -> None:
     writer.send([1], floor=1)
     writer.send([5], floor=2)
     store.keep("behind", place(2))
-    assert store.gc(age=0).held == "reader 'behind' needs it"
+    assert store.gc(age=0).kept_for == "reader 'behind' needs it"
     store.forget("behind")
-    assert store.gc(age=0).held == "the bound has not released it"
+    assert store.gc(age=0).kept_for == "the bound has not released it"
 
 
 def test_force_takes_from_registered_readers(new_stream: NewStream) -> None:

@@ -154,7 +154,7 @@ def test_law_8_a_death_in_gc(open_here: Open, local_path: str, at: str) -> None:
     assert left(again)[-1] == 4
     again.keep("reader", place(again.head().seq - 1))
     again.close()
-    assert (open_here().gc(age=0).held, left(open_here())) == ("reader 'reader' needs it", [4])
+    assert (open_here().gc(age=0).kept_for, left(open_here())) == ("reader 'reader' needs it", [4])
     assert len(segments(local_path)) == 1
 
 
@@ -198,7 +198,7 @@ def test_writers_a_reader_and_a_collector_at_once(tmp_path: Path) -> None:
         at = to
         store.keep("follower", at)
         store.gc(size=0)
-    print(store.gc(size=0).held, store.snapshot().readers[0].position == place(store.head().seq))
+    print(store.gc(size=0).kept_for, store.snapshot().readers[0].position == place(store.head().seq))
     """
     follower = start(follow, path)
     assert follower.stdout is not None

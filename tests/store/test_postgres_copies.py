@@ -197,7 +197,7 @@ def test_retention_leaves_a_copy_and_a_check_what_they_read(
         def read_late(*arguments: Any) -> Any:
             done = collector.gc(age=0, force=True)
             removed.append(done.rows)
-            assert done.held == "a copy or a check of the stream goes on"
+            assert done.kept_for == "a copy or a check of the stream goes on"
             return read_object(*arguments)
 
         monkeypatch.setattr(Objects, "read", read_late)

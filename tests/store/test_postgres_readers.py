@@ -83,7 +83,7 @@ def test_nobody_waits_for_a_reader(postgres: PostgresServer, attacker: Any) -> N
             send(sink, (f"10:0{n}", n), promise=f"10:0{n}")
         sink.flush(checkpoint="a")
     with store(postgres, "writer_ann") as writer:
-        assert "registers" in str(writer.gc(age=0).held) or "copy" in str(writer.gc(age=0).held)
+        assert "registers" in str(writer.gc(age=0).kept_for) or "copy" in str(writer.gc(age=0).kept_for)
     with store(postgres, "reader_ann") as reader:
         reader.keep("waits for nobody", place(1))
         reader.forget("waits for nobody")

@@ -76,7 +76,7 @@ class Collector:
         )
         rows, found = self._remove(limits, force)
         self.fold()
-        return Collected(rows, *self._sweep(), found.held, self._forget_producers())
+        return Collected(rows, *self._sweep(), found.kept_for, self._forget_producers())
 
     def fold(self, age: int | None = None) -> None:
         """Folds the cuts that no registered reader needs: all, or those of events of this age."""

@@ -46,7 +46,7 @@ class Look(NamedTuple):
     """How far the log has been examined: the events up to ``scanned``, with rowtimes up to ``reaches``.
 
     Trains up to ``last``, with rowtimes up to ``largest``, may go. ``last`` is 0 if the portion examined
-    last has none. ``end`` is true if no train after them may go; ``held`` says who needs the next one.
+    last has none. ``end`` is true if no train after them may go; ``kept_for`` says who needs the next one.
     """
 
     scanned: int
@@ -54,7 +54,7 @@ class Look(NamedTuple):
     last: int = 0
     largest: int = -_EVER
     end: bool = False
-    held: str | None = None
+    kept_for: str | None = None
 
 
 def newest(catalog: Catalog, before: int) -> list[tuple[int, int]]:
@@ -77,7 +77,7 @@ def look(catalog: Catalog, so_far: Look, limits: Limits, needs: Needs) -> Look:
             return found._replace(end=True)
         reaches = max(found.reaches, event[10])
         if needed(least, seq, reaches):
-            return found._replace(end=True, held=_who(needs, seq, event[9], event[10]))
+            return found._replace(end=True, kept_for=_who(needs, seq, event[9], event[10]))
         found = found._replace(scanned=seq, reaches=reaches)
         if seq <= limits.beyond or time <= limits.now:  # a time in the future is a clock error: the next train decides
             found = found._replace(last=seq, largest=reaches)

@@ -114,7 +114,7 @@ class Collector:
         while some := self._access.transact(_forget):
             forgotten += some
         others, size = (0, 0) if objects is None else objects.abandoned()
-        return Collected(removed.rows, files + others, removed.size + size, removed.held, forgotten)
+        return Collected(removed.rows, files + others, removed.size + size, removed.kept_for, forgotten)
 
     def after_commit(self, now: int, cleaned: int | None, train_bytes: int) -> None:
         """Removes old trains, if a part of a retention limit had passed at a commit, while the sink goes on.
@@ -173,7 +173,7 @@ class Collector:
         age, size, in_objects = self._settings.retainAge, self._settings.retainBytes, self._objects is not None
         removed = _Removal(access, self._stream, age, size, force=False, in_objects=in_objects)
         finished = any(ending() or removed.portion() for _ in range(MOST_PORTIONS))
-        self._tried = train_bytes if finished and removed.held else None
+        self._tried = train_bytes if finished and removed.kept_for else None
         if self._objects is not None and not ending():
             self._objects(access).outdated(ending)
 
@@ -194,7 +194,7 @@ class _Removal:
         self._target = self._left = self._missed = 0
         self._end = False
         self.rows = self.size = 0
-        self.held: str | None = None
+        self.kept_for: str | None = None
 
     def portion(self) -> bool:
         """Looks at the next events, and removes the next ones that may go. Returns whether no more may."""
@@ -208,7 +208,7 @@ class _Removal:
         head, now = self._access.look()
         if head.horizon > self._scanned or self._horizon != head.horizon:
             self._horizon = self._scanned = self._target = head.horizon
-            self._left, self.held = head.train_bytes, None
+            self._left, self.kept_for = head.train_bytes, None
         upto = self._scanned + PORTION_EVENTS
         readers, events = self._access.rows((_READERS, (self._stream,)), (EVENTS, (self._stream, self._scanned, upto)))
         self._end = len(events) < PORTION_EVENTS
@@ -217,8 +217,8 @@ class _Removal:
             if length is not None:
                 beyond = self._limit is not None and self._left > self._limit
                 old = beyond or (self._age is not None and time <= now - self._age)
-                self.held = _who(needed, seq, least, largest) if old else None
-                if not old or self.held:
+                self.kept_for = _who(needed, seq, least, largest) if old else None
+                if not old or self.kept_for:
                     self._end = True
                     break
                 self._target, self._left = seq, self._left - length
@@ -233,18 +233,18 @@ class _Removal:
             self._horizon = -1
             return
         if not transaction.ask(unread(self._stream))[0][0]:
-            self.held, self._end, self._target = READ, True, head.horizon
+            self.kept_for, self._end, self._target = READ, True, head.horizon
             return
         upto = min(self._target, head.horizon + PORTION_EVENTS)
         if not transaction.ask(unregistering(self._stream)):
             self._missed += 1
             if self._missed == MOST_MISSED:
-                self.held, self._end, self._target = REGISTERING, True, head.horizon
+                self.kept_for, self._end, self._target = REGISTERING, True, head.horizon
             return
         events = transaction.query(_CUT, self._stream, head.horizon, upto)
         last, size, held = self._step(events, needs(_readers(transaction), head.head, self._force))
         if held is not None or last is None:
-            self.held, self._end, self._target = held, True, head.horizon if last is None else last[0]
+            self.kept_for, self._end, self._target = held, True, head.horizon if last is None else last[0]
         if last is not None:
             self._remove(transaction, last, size)
 
