@@ -85,7 +85,7 @@ class RowtimeBound:
         self._micros, self._strict = given or _of_time(to_micros(t, tz), strict and not is_skipped(t, tz))
 
     @classmethod
-    def told(cls, t: Any, strict: bool, tz: str | tzinfo | None, default: tzinfo | None) -> "RowtimeBound":
+    def inZone(cls, t: Any, strict: bool, tz: str | tzinfo | None, default: tzinfo | None) -> "RowtimeBound":
         """Makes a bound as the constructor does; a naive time without ``tz`` is in the zone ``default``."""
         return cls(t, strict, tz if tz is not None or _of_bound(t) else default)
 

@@ -22,7 +22,7 @@ FORGOTTEN_SHARE = 16
 """The list of ``one_by_one`` is dropped where one in so many of its entries, or more, would have to be forgotten."""
 
 
-class _Made(NamedTuple):
+class _Returned(NamedTuple):
     """Changes that were returned, the slots and floors in them, and the numbers of the slots' values in the parts."""
 
     changes: KeyChanges
@@ -54,7 +54,7 @@ class KeyFloors:
         self._numbers: npt.NDArray[np.int32] = np.full(64, -1, np.int32)
         """The number of each value in the parts that are stored; -1: it is in none of them."""
         self._count = self._parts = self._whole_bytes = self._later_bytes = 0
-        self._made: _Made | None = None
+        self._returned: _Returned | None = None
 
     def __len__(self) -> int:
         """The number of values known."""
@@ -149,21 +149,21 @@ class KeyFloors:
             return None
         outgrown = self._later_bytes > MOST_BYTES_PER_BYTE * self._whole_bytes
         whole = outgrown or not 0 < self._parts < MOST_PARTS
-        self._made = self._pack_all() if whole else self._pack(changed)
-        return self._made.changes
+        self._returned = self._pack_all() if whole else self._pack(changed)
+        return self._returned.changes
 
     def landed(self, changes: KeyChanges) -> None:
         """Records that a commit has stored ``changes``, the last that were returned."""
-        assert self._made is not None
-        made, self._made = self._made, None
-        assert made.changes is changes
+        assert self._returned is not None
+        returned, self._returned = self._returned, None
+        assert returned.changes is changes
         if changes.whole:
             self._numbers[:] = -1
             self._stored[:] = UNKNOWN
         self._count = 0 if changes.whole else self._count
-        self._stored[made.slots], new = made.floors, int(np.searchsorted(made.numbers, self._count))
-        self._numbers[made.slots[new:]] = made.numbers[new:]
-        self._count += len(made.numbers) - new
+        self._stored[returned.slots], new = returned.floors, int(np.searchsorted(returned.numbers, self._count))
+        self._numbers[returned.slots[new:]] = returned.numbers[new:]
+        self._count += len(returned.numbers) - new
         self._grow([len(changes.content)], whole=changes.whole)
         if len(self.slots) > len(self.floors) // 2 and len(self) < len(self.floors) // 4:
             self._compact()
@@ -210,7 +210,7 @@ class KeyFloors:
             slot = int(slots[self.floors[slots].argmin()])
             self._weakest = min(self._weakest, (slot, int(self.floors[slot])), key=lambda place: place[1])
 
-    def _pack(self, slots: Floors) -> _Made:
+    def _pack(self, slots: Floors) -> _Returned:
         """The floors at ``slots``, after what is stored already."""
         numbers = self._numbers[slots].astype(np.int64)
         new = np.flatnonzero(numbers < 0)
@@ -220,14 +220,14 @@ class KeyFloors:
             slots, numbers = slots[order], numbers[order]
         return self._packed(slots, numbers, slots[len(slots) - len(new) :], whole=False)
 
-    def _pack_all(self) -> _Made:
+    def _pack_all(self) -> _Returned:
         slots = np.flatnonzero(self.floors != UNKNOWN)
         return self._packed(slots, np.arange(len(slots)), slots, whole=True)
 
-    def _packed(self, slots: Floors, numbers: Floors, new: Floors, *, whole: bool) -> _Made:
+    def _packed(self, slots: Floors, numbers: Floors, new: Floors, *, whole: bool) -> _Returned:
         floors = self.floors[slots]
         content = self._packing.pack(self._every().take(pa.array(new)), numbers, floors)
-        return _Made(KeyChanges(whole, content), slots, floors, numbers)
+        return _Returned(KeyChanges(whole, content), slots, floors, numbers)
 
     def _grow(self, sizes: list[int], *, whole: bool) -> None:
         """Counts parts that are stored, by their sizes; the first is ``whole``, or none is."""

@@ -104,8 +104,8 @@ class LoggedCut(NamedTuple):
     """A cut in the log of a stream. Until offsets have reached it, the producer holds the bound back at ``floor``.
 
     ``seq``: the event that carries it. ``floor``: that which the producer had to respect before that event; None: it
-    had promised nothing. If ``cut`` is None, the producer sent a bound without one, ``floor``: from this event on it holds
-    nothing back below that.
+    had promised nothing. If ``cut`` is None, the producer sent a bound without one, ``floor``: from this event on it
+    holds nothing back below that.
     """
 
     seq: int

@@ -110,7 +110,7 @@ def drain(
             with open_sink(reader.schema) as sink:
                 _drain_gathering(stream, reader, sink)
         else:
-            consumer = _made(target)
+            consumer = _consumer(target)
             reader.drainTo(consumer)
             if hasattr(consumer, "close"):
                 consumer.close()
@@ -205,7 +205,7 @@ def _rows_of(store: Store, piece: Slice, at: Position) -> int:
     return int(rows_between(store.read(piece), piece.seq, at, Position(at.seq, None, None)).num_rows)
 
 
-def _made(consumer: str) -> Any:
+def _consumer(consumer: str) -> Any:
     """Returns a consumer of the class that ``consumer`` names. Raises InvalidOptionError if it needs arguments."""
     found = load_class(consumer, "a consumer", ("sendRows", "sendRowtimeBound"))
     needed = required(found)

@@ -102,7 +102,7 @@ def send(
             f"--producer {producer}: there is no such column. The columns are {rows.schema.names}. To send the whole "
             f"file as one producer of that name, write --name {producer}."
         )
-    last = RowtimeBound.told(final, False, None, local.zone if local else None) if final is not None else None
+    last = RowtimeBound.inZone(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")
     options = FeedOptions(name or file.name, producer, interval or None, last, on_late, complete, in_order_per)
     with SortedRuns() as runs:

@@ -57,13 +57,13 @@ def _nobody(stream: StreamState) -> Finding:
 def _adapter(stream: StreamState, producer: str) -> Finding | None:
     """The adapter that sends as ``producer`` has failed since the producer last sent."""
     for (role, name), account in stream.accounts.items():
-        told = _told(account) if role == HOST else None
-        if told is not None and producer in told.producers and account.unseen < stream.seen[producer].silent:
-            again = "is restarted again and again" if told.restarts else "was given up"
+        report = _report_of(account) if role == HOST else None
+        if report is not None and producer in report.producers and account.unseen < stream.seen[producer].silent:
+            again = "is restarted again and again" if report.restarts else "was given up"
             return Finding(
                 Cause.ADAPTER_FAILING,
                 producer,
-                f"The adapter {name!r}, which sends as producer {producer!r}, fails and {again}: {told.error}",
+                f"The adapter {name!r}, which sends as producer {producer!r}, fails and {again}: {report.error}",
                 f"Correct what the adapter failed with; it continues from its checkpoint. "
                 f"{_letting_go(stream.path, producer)}",
                 producer,
@@ -71,20 +71,20 @@ def _adapter(stream: StreamState, producer: str) -> Finding | None:
     return None
 
 
-class _Told(NamedTuple):
-    """What the host of an adapter has told."""
+class _HostReport(NamedTuple):
+    """What the host of an adapter has report."""
 
     producers: list[str]
     restarts: bool
     error: str
 
 
-def _told(account: Account) -> _Told | None:
+def _report_of(account: Account) -> _HostReport | None:
     """What the account of a host says; None if it is of another version."""
     try:
         given = Stranger.of_text(account.content)
         error = given.text("error")
-        return None if error is None else _Told(given.texts("producers"), given.flag("restarts"), error)
+        return None if error is None else _HostReport(given.texts("producers"), given.flag("restarts"), error)
     except ValueError:
         return None
 

@@ -94,8 +94,8 @@ class StreamState:
         return any((WRITER, name) not in self.accounts for name in self.producers)
 
     @property
-    def farthest(self) -> int | None:
-        """The farthest time that a producer has promised, or that a row has."""
+    def latest_time(self) -> int | None:
+        """The latest time that a producer has promised, or that a row has."""
         floors = [p.floor for p in self.producers.values() if p.floor is not None and p.status is not Status.COMPLETE]
         return max([*floors, *([] if self.largest is None else [self.largest])], default=None)
 

@@ -40,7 +40,7 @@ def why(
 
     Args:
         path: The path of the stream, as for ``createStream``.
-        at: A time, as for ``sendRowtimeBound``. None: the farthest time that a feed of the stream has promised or
+        at: A time, as for ``sendRowtimeBound``. None: the latest time that a feed of the stream has promised or
             sent.
         query: The name or the id of a query that reads the stream. The explanation is then about the output of this
             query, wherever it is written. None: it is about the stream.
@@ -84,7 +84,7 @@ def explain(
     silent, wanted = to_required_interval(silentAfter, "silentAfter"), None if at is None else to_micros(at)
     with open_store(path) as store:
         stream = StreamState.of(store.snapshot(full=True), str(path))
-    needs = farthest(stream, reach, of_output=query is None) if wanted is None else wanted
+    needs = latest_time(stream, reach, of_output=query is None) if wanted is None else wanted
     chain = Chain(silent, reach)
     if query is None:
         steps = chain.of_stream(stream, needs)
@@ -159,8 +159,8 @@ def _time(micros: int | None) -> datetime | None:
     return None if micros is None else from_micros(min(micros, END - 1))
 
 
-def farthest(stream: StreamState, reach: Reach, *, of_output: bool = True) -> int | None:
-    """The farthest time that a feed of the stream has promised or sent; None if there is none.
+def latest_time(stream: StreamState, reach: Reach, *, of_output: bool = True) -> int | None:
+    """The latest time that a feed of the stream has promised or sent; None if there is none.
 
     The feeds are the producers that are no queries, of the stream and of all streams that queries between read. A
     stream that cannot be opened, or is beyond ``reach``, is left out. ``of_output``: the queries that write the stream
@@ -170,8 +170,8 @@ def farthest(stream: StreamState, reach: Reach, *, of_output: bool = True) -> in
     left, seen = [stream], {stream.stream}
     while left:
         here = left.pop()
-        if here.farthest is not None and (here.is_fed or not here.queries):
-            found.append(here.farthest)
+        if here.latest_time is not None and (here.is_fed or not here.queries):
+            found.append(here.latest_time)
         for path in _sources(here) if of_output else []:
             state = _opened(reach.path_of(path))
             if state is not None and state.stream not in seen:

@@ -130,7 +130,7 @@ class KafkaBounds:
             SinkClosedError: The sink is closed.
             ProducerFencedError: Another sink took the producer over.
         """
-        bound = RowtimeBound.told(t, strict, tz, None)
+        bound = RowtimeBound.inZone(t, strict, tz, None)
         with self._one_bound:
             generation = self._begin(bound.floor)
             try:

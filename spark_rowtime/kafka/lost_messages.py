@@ -13,14 +13,14 @@ _TRUNCATED = re.compile(r"truncation.*broker end offset is (\d+)")
 class LostMessages(NamedTuple):
     """A partition was read up to the offset ``read``, and has the offsets from ``start`` to ``end`` now.
 
-    ``told`` is what the client tells of it.
+    ``text`` is that of the client.
     """
 
     part: Part
     read: int
     start: int
     end: int
-    told: str
+    text: str
 
     @property
     def on_at(self) -> int:
@@ -57,5 +57,5 @@ class LostMessages(NamedTuple):
     @property
     def _truncated_at(self) -> int | None:
         """The offset from which on there are other messages than those that were read; None: that is not known."""
-        found = _TRUNCATED.search(self.told)
+        found = _TRUNCATED.search(self.text)
         return int(found[1]) if found else None

@@ -251,7 +251,7 @@ class StreamSink(SinkLifecycle):
             >>> rt.describeStream("memory://docs-sendbound").bound
             RowtimeBound('2026-01-05T16:00:00.000001Z')
         """
-        bound = RowtimeBound.told(t, strict, tz, self._zone)
+        bound = RowtimeBound.inZone(t, strict, tz, self._zone)
         keys = None if key is ALL_KEYS else self._keys("sendRowtimeBound(key=...)")
         value = None if keys is None else keys.key(key)
         at = None if cut is None else to_cut(cut, topicIds)

@@ -62,7 +62,7 @@ class ConsumerSuite:
 
     def test_pieces_give_the_same_results_as_the_whole(self, tmp_path: Path) -> None:
         """A drain after each commit gives the same results as one drain of everything."""
-        whole, pieces = _made(tmp_path / "whole"), _made(tmp_path / "pieces")
+        whole, pieces = _new_folder(tmp_path / "whole"), _new_folder(tmp_path / "pieces")
         self._send(whole)
         self.drainOnce(whole)
         self._send(pieces, drained=True)
@@ -70,11 +70,11 @@ class ConsumerSuite:
 
     def test_nothing_is_lost_or_repeated_when_it_is_killed(self, tmp_path: Path) -> None:
         """After a kill at any call, a new consumer completes the same results."""
-        whole = _made(tmp_path / "whole")
+        whole = _new_folder(tmp_path / "whole")
         self._send(whole)
         calls = self.drainOnce(whole)
         for at, before in kill_points(calls, self.kills):
-            folder = _made(tmp_path / f"killed-at-{at}")
+            folder = _new_folder(tmp_path / f"killed-at-{at}")
             self._send(folder)
             run_until_killed(type(self), "drainOnce", folder, at, before=before)
             self.drainOnce(folder)
@@ -84,7 +84,7 @@ class ConsumerSuite:
 
     def test_it_ends_with_a_complete_stream(self, tmp_path: Path) -> None:
         """Once no row follows, a drain returns: the bound is then ``RowtimeBound.END``."""
-        folder = _made(tmp_path / "complete")
+        folder = _new_folder(tmp_path / "complete")
         self._send(folder, complete=True)
         run_to_end(type(self), "drainOnce", folder)
 
@@ -115,7 +115,7 @@ _HINT = (
 )
 
 
-def _made(folder: Path) -> Path:
+def _new_folder(folder: Path) -> Path:
     folder.mkdir()
     return folder
 

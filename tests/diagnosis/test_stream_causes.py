@@ -227,7 +227,7 @@ def test_other_producers_that_stand_as_low_are_named() -> None:
     assert "2 more producer(s) stand as low: 'Oslo', 'Rome'." in feed.why().note
 
 
-def test_without_a_time_it_is_the_farthest_that_a_feed_has_come() -> None:
+def test_without_a_time_it_is_the_latest_time_of_a_feed() -> None:
     feed = Feed()
     assert feed.why(None).complete is False
     oslo = feed.sink("Oslo", 30)

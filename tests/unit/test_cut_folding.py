@@ -48,7 +48,7 @@ def floors(cuts: Sequence[LoggedCut], seq: int) -> list[int]:
     for one in cuts:
         found_at.add(one)
     found = [found_at.weakest(seq, offsets) for offsets in GRID]
-    return [UNHELD if floor is None else floor.floor or 0 for floor in found]
+    return [UNHELD if one is None else one.floor or 0 for one in found]
 
 
 @given(STEPS, st.integers(0, 10))

@@ -360,7 +360,7 @@ class LocalStore(LedgerStore):
             return self._catalog.version(), self._log.last.seq
 
     def share(self) -> bool:
-        """Adds a holder, so that one more ``close`` is needed to close the store.
+        """Lets one more share the store, so that one more ``close`` is needed to close it.
 
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed,
         altered or restored from a copy: whoever opens the stream now needs a store of its own.

@@ -544,7 +544,7 @@ class PostgresStore(LedgerStore):
         return True
 
     def share(self) -> bool:
-        """Adds a holder, so that one more ``close`` is needed to close the store.
+        """Lets one more share the store, so that one more ``close`` is needed to close it.
 
         Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
         altered: whoever opens the stream now needs a store of its own.
