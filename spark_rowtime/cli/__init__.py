@@ -8,13 +8,12 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from spark_rowtime.cli.admin import adopt, alter, check, copy, delete, list_streams, rename
+from spark_rowtime.cli.admin import adopt, alter, check, close, copy, delete, detach, list_streams, rename
 from spark_rowtime.cli.announce import announce
 from spark_rowtime.cli.drain import drain
 from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import run
 from spark_rowtime.cli.output import as_json, echo_json
-from spark_rowtime.cli.producers import close, detach
 from spark_rowtime.cli.send import send
 from spark_rowtime.cli.serve import serve
 from spark_rowtime.cli.streams import create, describe

@@ -12,8 +12,8 @@ from spark_rowtime.announce.http_call import is_secret
 from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
 from spark_rowtime.cli.argument_texts import client_settings, config_option
-from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.stream import describeStream

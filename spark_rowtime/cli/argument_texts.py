@@ -1,4 +1,4 @@
-"""The arguments of an adapter as texts: from ``--set``, or from the process that started this one."""
+"""Arguments of an adapter, and settings of Kafka's client, as texts: from ``--set``, a file, or standard input."""
 
 import json
 import os

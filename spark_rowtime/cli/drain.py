@@ -17,8 +17,8 @@ from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.cli.argument_texts import client_settings, config_option
-from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.drain.kafka.positions import POSITIONS
 from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, GatheringSink
 from spark_rowtime.drain.tables.open import openTableSink

@@ -12,8 +12,8 @@ from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.cli.cuts import PassedCuts
-from spark_rowtime.cli.description import waiting_for
 from spark_rowtime.cli.output import as_json, parts_in_lines, styled
+from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.reader.release import dump_position

@@ -7,8 +7,7 @@ On streams they need Spark's RocksDB state store and the pip extra ``operators``
 
 import spark_rowtime.spark  # noqa: F401  (first: it says which PySpark is needed)
 from spark_rowtime.operators.asof import asofJoin
-from spark_rowtime.operators.cascading import cascadingAggregate
 from spark_rowtime.operators.match_recognize import matchRecognize
-from spark_rowtime.operators.sliding import slidingAggregate
+from spark_rowtime.operators.sliding import cascadingAggregate, slidingAggregate
 
 __all__ = ["asofJoin", "cascadingAggregate", "matchRecognize", "slidingAggregate"]

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.operators.holistic import HOLISTIC, Array, combined, differences, whole_sums
+from spark_rowtime.operators.ranges import HOLISTIC, Array, combined, differences, whole_sums
 from spark_rowtime.operators.sorted_rows import Index, Ranges
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", *HOLISTIC)

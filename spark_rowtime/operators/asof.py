@@ -16,9 +16,17 @@ from spark_rowtime.operators.asof_batch import joined_in_batch
 from spark_rowtime.operators.asof_match import AsOf
 from spark_rowtime.operators.asof_pack import LEFT, RIGHT, packed
 from spark_rowtime.operators.asof_processor import AsOfProcessor
-from spark_rowtime.operators.checks import check_columns, check_streaming, keys_of
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, unpacker
-from spark_rowtime.operators.columns import chunk_field, earlier, quoted, unmarked, unpacked_fields
+from spark_rowtime.operators.columns import (
+    check_columns,
+    check_streaming,
+    chunk_field,
+    earlier,
+    keys_of,
+    quoted,
+    unmarked,
+    unpacked_fields,
+)
 from spark_rowtime.operators.current_rows import HASH
 from spark_rowtime.spark.versioned_pickle import versioned
 from spark_rowtime.types.arguments import known_keywords, to_choice

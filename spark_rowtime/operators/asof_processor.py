@@ -13,8 +13,8 @@ from spark_rowtime.operators.chunks import CHUNK, from_bytes
 from spark_rowtime.operators.current_rows import HASH, CurrentRows
 from spark_rowtime.operators.frames import MINUTE_MICROS
 from spark_rowtime.operators.group_processor import GroupProcessor, packed
+from spark_rowtime.operators.row_state import WaitingRows
 from spark_rowtime.operators.sorted_rows import Index
-from spark_rowtime.operators.waiting_rows import WaitingRows
 
 
 class AsOfProcessor(GroupProcessor):

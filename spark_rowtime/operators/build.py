@@ -7,9 +7,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from spark_rowtime.operators.aggregates import IN_SEQUENCE, Aggregate, aggregates
-from spark_rowtime.operators.checks import check_columns, check_streaming, keys_of
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
-from spark_rowtime.operators.columns import chunk_field, earlier, quoted, sequence_of, unpacked_fields
+from spark_rowtime.operators.columns import (
+    check_columns,
+    check_streaming,
+    chunk_field,
+    earlier,
+    keys_of,
+    quoted,
+    sequence_of,
+    unpacked_fields,
+)
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
 from spark_rowtime.spark.versioned_pickle import versioned

@@ -9,8 +9,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from spark_rowtime.operators.frames import MINUTE_MICROS
 from spark_rowtime.operators.group_processor import GroupProcessor, packed, unpacked
 from spark_rowtime.operators.match_rows import Matches
-from spark_rowtime.operators.row_state import RowState
-from spark_rowtime.operators.waiting_rows import WaitingRows
+from spark_rowtime.operators.row_state import RowState, WaitingRows
 from spark_rowtime.types.timestamps import LARGEST
 
 

@@ -9,9 +9,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, StructField, StructType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
-from spark_rowtime.operators.checks import check_columns, check_streaming, keys_of
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, in_utc, pack, unpacker
-from spark_rowtime.operators.columns import chunk_field, earlier, quoted, sequence_of, unpacked_fields
+from spark_rowtime.operators.columns import (
+    check_columns,
+    check_streaming,
+    chunk_field,
+    earlier,
+    keys_of,
+    quoted,
+    sequence_of,
+    unpacked_fields,
+)
 from spark_rowtime.operators.match_conditions import condition, result_type
 from spark_rowtime.operators.match_expressions import Node, tree_of
 from spark_rowtime.operators.match_pattern import parsed

@@ -10,9 +10,8 @@ from spark_rowtime.operators.aggregates import Aggregate
 from spark_rowtime.operators.chunks import micros
 from spark_rowtime.operators.frames import Frame
 from spark_rowtime.operators.group_processor import GroupProcessor, packed, unpacked
-from spark_rowtime.operators.row_state import RowState
+from spark_rowtime.operators.row_state import RowState, WaitingRows
 from spark_rowtime.operators.sorted_rows import SortedRows, in_sequence
-from spark_rowtime.operators.waiting_rows import WaitingRows
 from spark_rowtime.types.timestamps import LARGEST
 
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from spark_rowtime.errors import ProducerFencedError, RowtimeError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.store.base import Renewal, Store
-from spark_rowtime.store.fork_lock import ForkLock
+from spark_rowtime.store.forks import ForkLock
 from spark_rowtime.types.timestamps import show_micros
 
 LOG = logging.getLogger("spark_rowtime")

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from weakref import WeakMethod, WeakValueDictionary
 
-from spark_rowtime.store.fork_lock import ForkLock
+from spark_rowtime.store.forks import ForkLock
 
 LONGEST_SLEEP_SECONDS = 3600.0
 """The longest sleep of the thread, in seconds; a lease may end later than the system's largest timeout."""

@@ -1,4 +1,4 @@
-"""The web application: the page, the JSON under /api, and /metrics. All of it is read only."""
+"""The web application: the page, the JSON under /api, and /metrics. All of it is read only, and refuses other hosts."""
 
 from collections.abc import Iterable
 from ipaddress import ip_address

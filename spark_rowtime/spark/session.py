@@ -1,4 +1,4 @@
-"""Adds the extension to a SparkSession: the path of the jar, and the settings for the builder."""
+"""Adds the extension to a SparkSession that is built, and knows whether one that runs already has it."""
 
 import os
 import sys

@@ -18,7 +18,7 @@ from spark_rowtime.errors import (
     StreamNotFoundError,
 )
 from spark_rowtime.store.base import Store, StreamSettings
-from spark_rowtime.store.fork_lock import ForkLock
+from spark_rowtime.store.forks import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.store.memory_until import shorten
 from spark_rowtime.store.until import Limit, Until

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
-from spark_rowtime.cli.description import lines_of
+from spark_rowtime.cli.streams import lines_of
 from spark_rowtime.store import open_store
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"

@@ -1,4 +1,4 @@
-"""Checks that the index of trains has every train that a reader may need. No checksum shows a missing entry."""
+"""Finds trains by the index of their spans, and checks that it is whole: no checksum shows a missing entry."""
 
 from spark_rowtime.store.base import Position, Slice
 from spark_rowtime.store.local.catalog import Catalog

@@ -15,8 +15,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from spark_rowtime.store.fork_lock import ForkLock
-from spark_rowtime.store.forks import no_fork
+from spark_rowtime.store.forks import ForkLock, no_fork
 from spark_rowtime.store.local.connection import connect, guarded
 from spark_rowtime.store.local.folders import require_catalog
 

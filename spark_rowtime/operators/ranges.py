@@ -1,4 +1,4 @@
-"""The functions that select values of a frame instead of combining them: first, last, rank, median."""
+"""Aggregates over many overlapping ranges of one array: combined (ranges), or selected (first, last, rank, median)."""
 
 from collections.abc import Callable
 from typing import Any
