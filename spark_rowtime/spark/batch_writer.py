@@ -63,8 +63,8 @@ class RowtimeBatchWriter(VersionedPickle, DataSourceArrowWriter):
             self._commit(store, [train for message in staged for train in message.trains])
 
     def _commit(self, store: Store, staged: list[Staged]) -> None:
-        holder, declaration = str(uuid.uuid4()), self._output.disorder().declaration
-        info = store.attach(self._producer, holder, declaration, LEASE_MICROS)
+        session, declaration = str(uuid.uuid4()), self._output.disorder().declaration
+        info = store.attach(self._producer, session, declaration, LEASE_MICROS)
         if info.status is Status.COMPLETE:
             raise complete(store.path, self._producer)
         try:

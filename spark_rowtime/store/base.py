@@ -364,11 +364,11 @@ class Store(ABC):
     """The clock for leases, idleness and ages. If a caller replaced only ``now``, ``now`` is used instead."""
 
     @abstractmethod
-    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
-        """Opens ``producer`` for ``holder`` (a token of one sink object or one query run).
+    def attach(self, producer: str, session: str, declaration: str, lease: int | None = None) -> ProducerInfo:
+        """Opens ``producer`` for ``session`` (a token of one sink object or one query run).
 
-        A holder that attaches again keeps its epoch, unless the producer has left or was detached. Another
-        holder takes over with epoch + 1, which fences the old one. A complete producer does not join again, but a
+        A session that attaches again keeps its epoch, unless the producer has left or was detached. Another
+        session takes over with epoch + 1, which fences the old one. A complete producer does not join again, but a
         holder may repeat its last commit. Raises StreamCompleteError if the stream is complete and the producer
         would join. ``lease`` is how many microseconds of
         ``steady`` after its last commit or ``renew`` the producer is detached; None means never. Raises

@@ -40,7 +40,7 @@ class Ledger:
         """The clock after the last event."""
         self.clock.floor, self.clock.largest = page.head.floor, page.head.largest
 
-    def attach(self, producer: str, holder: str, declaration: str, lease: int | None) -> ProducerRecord:
+    def attach(self, producer: str, session: str, declaration: str, lease: int | None) -> ProducerRecord:
         """See ``Store.attach``."""
         require_admitted(self._settings.closed, producer, self._path)
         self.expire()
@@ -50,14 +50,14 @@ class Ledger:
         if record.clock is None and record.status is not Status.COMPLETE:
             require_open(self._path, producer, self.clock.floor)
         record.lease, record.seen, record.declaration = lease, self._page.now, declaration
-        if record.holder != holder or record.status in (Status.LEFT, Status.DETACHED):
-            self._take_over(record, holder)
+        if record.session != session or record.status in (Status.LEFT, Status.DETACHED):
+            self._take_over(record, session)
         else:
             self._page.save(record)
         return record
 
-    def _take_over(self, record: ProducerRecord, holder: str) -> None:
-        record.holder, record.epoch = holder, record.epoch + 1
+    def _take_over(self, record: ProducerRecord, session: str) -> None:
+        record.session, record.epoch = session, record.epoch + 1
         if record.status is Status.COMPLETE:
             self._page.save(record)
         else:
@@ -78,7 +78,7 @@ class Ledger:
     def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
         """See ``Store.renew``."""
         record = self._current(producer, epoch)
-        again = record.status is Status.DETACHED and (sends or not record.let_go)
+        again = record.status is Status.DETACHED and (sends or not record.detached_by_hand)
         if again:
             require_open(self._path, producer, self.clock.floor)
         record.seen = self._page.now
@@ -185,7 +185,7 @@ class Ledger:
         """See ``Store.detach``."""
         record = self._known(producer)
         if record.status in WAITED_FOR:
-            record.let_go = True
+            record.detached_by_hand = True
             self._tick(Detached(producer), record)
 
     def close(self, producer: str, *, complete: bool) -> None:
@@ -193,7 +193,7 @@ class Ledger:
         record = self._known(producer)
         if record.status is Status.COMPLETE or (record.status is Status.LEFT and not complete):
             return
-        record.holder, record.epoch, record.seen = "", record.epoch + 1, self._page.now
+        record.session, record.epoch, record.seen = "", record.epoch + 1, self._page.now
         self._tick(Sent(producer, END) if complete else Left(producer), record)
 
     def _current(self, producer: str, epoch: int) -> ProducerRecord:

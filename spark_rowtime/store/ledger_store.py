@@ -30,8 +30,8 @@ class LedgerStore(Store):
     def _info(self, record: ProducerRecord) -> ProducerInfo:
         return record.info
 
-    def attach(self, producer: str, holder: str, declaration: str, lease: int | None = None) -> ProducerInfo:
-        return self._decide(lambda ledger: self._info(ledger.attach(producer, holder, declaration, lease)), producer)
+    def attach(self, producer: str, session: str, declaration: str, lease: int | None = None) -> ProducerInfo:
+        return self._decide(lambda ledger: self._info(ledger.attach(producer, session, declaration, lease)), producer)
 
     def expect(self, names: Sequence[str]) -> None:
         self._decide(lambda ledger: ledger.expect(names), *names)

@@ -55,7 +55,7 @@ class ProducerRecord:
     lease: int | None = None
     seen: int = 0
     sent: int = 0
-    let_go: bool = False
+    detached_by_hand: bool = False
     """Whether it was detached by hand."""
     epoch: int = 0
     accepted: int = 0
@@ -65,7 +65,7 @@ class ProducerRecord:
     """Bytes: what a store has in place of a large checkpoint that it has not read."""
     declaration: str = ""
     disorder: str = ""
-    holder: str = ""
+    session: str = ""
     receipt_seq: int = 0
     receipt_floor: int | None = None
 
@@ -89,7 +89,7 @@ class ProducerRecord:
         gone_at = END if gone is Status.COMPLETE else self.floor
         self.floor = clock.floor if clock else gone_at
         if clock:
-            self.let_go = False
+            self.detached_by_hand = False
 
     @property
     def info(self) -> ProducerInfo:

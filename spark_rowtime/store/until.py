@@ -139,7 +139,7 @@ class Until(History):
     def _former(self, record: ProducerRecord, later: _Later | None, rows: int, committed: bool) -> ProducerRecord:
         """Returns the producer as it was ``rows`` before; without what is not known if it has ``committed`` since."""
         now = self._history.snapshot.uptime
-        former = replace(record, seen=now, sent=now, holder="", let_go=False)  # whoever held it is fenced
+        former = replace(record, seen=now, sent=now, session="", detached_by_hand=False)  # whoever held it is fenced
         if committed:
             former.number, former.checkpoint, former.disorder = 0, None, ""
             former.receipt_seq, former.receipt_floor = 0, None

@@ -83,7 +83,7 @@ def tell(pipe: Any, path: str) -> None:
 
     for durability in ("process", "power", "power"):
         store = open_local(path, durability)
-        writer = Writer(store, "a", holder=str(second))
+        writer = Writer(store, "a", session=str(second))
         store._catalog._db.set_trace_callback(note)
         for full in (store._writer._full, 1):
             store._writer._full = full

@@ -29,7 +29,7 @@ CODE = str(Path(local.__file__).parent)
 
 def story(store: Store) -> Iterator[None]:
     """The life of two producers and a reader; at each ``yield`` the caller knows that the last step is done."""
-    writer = Writer(store, "a", holder="first", lease=30_000_000)
+    writer = Writer(store, "a", session="first", lease=30_000_000)
     yield
     for trains, more in SENDS:
         writer.send(*trains, **more)
@@ -62,7 +62,7 @@ def story(store: Store) -> Iterator[None]:
 
 def again(store: Store) -> None:
     """The next process under the name of ``a`` repeats the last commit that landed, and sends the rest."""
-    writer = Writer(store, "a", holder="next")
+    writer = Writer(store, "a", session="next")
     writer.number = max(writer.number - 1, 0)
     for trains, more in SENDS[writer.number :]:
         writer.send(*trains, **more)

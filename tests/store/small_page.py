@@ -45,7 +45,7 @@ class Stream(NamedTuple):
 
 def _plain(values: tuple[Any, ...]) -> tuple[Any, ...]:
     name, status, floor, lease, *_ = values
-    return astuple(ProducerRecord(name, status, floor, lease, epoch=1, holder="1", declaration="{}"))
+    return astuple(ProducerRecord(name, status, floor, lease, epoch=1, session="1", declaration="{}"))
 
 
 class SmallPage(Page):

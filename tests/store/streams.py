@@ -58,10 +58,10 @@ class Writer:
     """A producer of a store, with its commit numbers."""
 
     def __init__(
-        self, store: Store, name: str, holder: str = "", declaration: str = "{}", lease: int | None = None
+        self, store: Store, name: str, session: str = "", declaration: str = "{}", lease: int | None = None
     ) -> None:
         self.store, self.name = store, name
-        info = store.attach(name, holder or name, declaration, lease)
+        info = store.attach(name, session or name, declaration, lease)
         self.epoch, self.number = info.epoch, info.number
 
     def commit(self, *trains: Iterable[float], floor: float | None = None, late: Any = (), **more: Any) -> Commit:

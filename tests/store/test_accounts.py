@@ -31,8 +31,8 @@ def test_a_commit_brings_the_account_of_its_producer(new_stream: NewStream) -> N
 
 def test_a_fenced_commit_leaves_the_account(new_stream: NewStream) -> None:
     store = new_stream()()
-    old = Writer(store, "spark-1", holder="old")
-    Writer(store, "spark-1", holder="new").send([1], account="new")
+    old = Writer(store, "spark-1", session="old")
+    Writer(store, "spark-1", session="new").send([1], account="new")
     with pytest.raises(rt.ProducerFencedError):
         old.send([2], account="old")
     assert shown(store) == [(WRITER, "spark-1", "new")]

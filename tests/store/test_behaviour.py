@@ -42,7 +42,7 @@ def test_a_holder_that_attaches_again_keeps_its_epoch(new_stream: NewStream) -> 
 
 def test_a_takeover_carries_the_state_on(new_stream: NewStream) -> None:
     open_stream = new_stream()
-    old = Writer(open_stream(), "a", holder="old")
+    old = Writer(open_stream(), "a", session="old")
     old.send([5], floor=5, checkpoint="page 7", disorder="[5]")
     old.send([6], floor=6, disorder="[6]")
 
@@ -54,14 +54,14 @@ def test_a_takeover_carries_the_state_on(new_stream: NewStream) -> None:
 
 def test_a_producer_that_left_joins_again_at_the_streams_bound(new_stream: NewStream) -> None:
     store = new_stream()()
-    first, other = Writer(store, "a", holder="me"), Writer(store, "b")
+    first, other = Writer(store, "a", session="me"), Writer(store, "b")
     first.send(floor=5)
     other.send(floor=50)
     first.leave()
     first.leave()
     assert store.head().floor == at(50)
 
-    again = Writer(store, "a", holder="me")
+    again = Writer(store, "a", session="me")
     assert again.epoch == first.epoch + 1
     assert [(p.name, p.status, p.floor) for p in infos(store)] == [
         ("a", Status.ATTACHED, at(50)),
@@ -201,10 +201,10 @@ def test_threads_share_a_handle(new_stream: NewStream) -> None:
 
 def test_fencing_is_judged_before_the_number(new_stream: NewStream) -> None:
     open_stream = new_stream()
-    old = Writer(open_stream(), "a", holder="old")
+    old = Writer(open_stream(), "a", session="old")
     commit = old.commit([1], floor=1)
     old.store.commit(commit)
-    Writer(open_stream(), "a", holder="new")
+    Writer(open_stream(), "a", session="new")
     with pytest.raises(ProducerFencedError):
         old.store.commit(commit)
 

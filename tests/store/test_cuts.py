@@ -74,7 +74,7 @@ def test_a_new_holder_below_what_the_old_one_promised(new_stream: NewStream) -> 
     other.send(floor=9)
     old.promise((10, cut(1)), (20, cut(2)), (25, cut(3)))
     store.detach("a")
-    new = Writer(store, "a", holder="new")
+    new = Writer(store, "a", session="new")
     new.promise((12, cut(4)), (40, cut(5)))
     other.send(floor=50)
     assert floors(store, 0, 1, 2, 3, 4, 5) == [None, at(9), at(9), at(9), at(12), at(40)]
@@ -319,7 +319,7 @@ def test_a_folded_stream_is_whole(new_place: Callable[[], str], tmp_path: Path) 
     copy_store(path, copy)
     with open_store(copy) as copied, open_store(path) as store:
         assert list(copied.cuts()) == list(store.cuts())
-        Writer(copied, "a", holder="x").promise((13, cut(10)))
+        Writer(copied, "a", session="x").promise((13, cut(10)))
         assert len(list(copied.cuts())) == 3
     assert not check_store(copy).damage
     with pytest.raises(DataLostError, match="up to event 3 were folded"):

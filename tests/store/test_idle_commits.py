@@ -68,7 +68,7 @@ def test_one_that_is_taken_over_or_complete(new_stream: NewStream) -> None:
     """A takeover leaves it idle; one that is complete does not become idle."""
     store = new_stream()()
     rest(Writer(store, "quiet"), [10], floor=10)
-    taken = Writer(store, "quiet", holder="another")
+    taken = Writer(store, "quiet", session="another")
     assert status(store, "quiet") is Status.IDLE
     store.commit(replace(taken.complete_commit(), idle=True))
     assert status(store, "quiet") is Status.COMPLETE

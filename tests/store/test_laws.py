@@ -89,9 +89,9 @@ def test_law_4_a_retry_changes_nothing(new_stream: NewStream) -> None:
 
 def test_law_5_a_fenced_producer_cannot_append(new_stream: NewStream) -> None:
     open_stream = new_stream()
-    old = Writer(open_stream(), "a", holder="old")
+    old = Writer(open_stream(), "a", session="old")
     old.send([1], floor=1)
-    new = Writer(open_stream(), "a", holder="new")
+    new = Writer(open_stream(), "a", session="new")
     before = new.store.head()
 
     with pytest.raises(ProducerFencedError, match="epoch 1, the stream has epoch 2"):

@@ -89,7 +89,7 @@ def test_law_8_a_death_around_the_commit(open_here: Open, local_path: str, after
     )
     store = open_here()
     assert read(store) == ([1] if after == 1 else [1, 2, 3])
-    writer = Writer(store, "a", holder="next")
+    writer = Writer(store, "a", session="next")
     writer.number = 1
     writer.send([2], [3], floor=3)
     assert read(store) == [1, 2, 3]
@@ -108,7 +108,7 @@ def check_and_go_on(store: LocalStore) -> None:
     """One commit, of the row at 1, has landed; the next writer takes the producer over."""
     assert read(store) == [1]
     assert store.head() == (2, at(1), at(1), 1)
-    writer = Writer(store, "a", holder="next")
+    writer = Writer(store, "a", session="next")
     assert (writer.epoch, writer.number) == (2, 1)
     writer.send([4], floor=4)
     assert read(store) == [1, 4]
@@ -214,14 +214,14 @@ def test_law_8_room_that_was_reserved_behind_a_large_train(open_here: Open, loca
     assert file.stat().st_size > 8 << 20
     assert [rows.num_rows for rows in pa.ipc.open_stream(file)] == [100_000]
     assert check_local(local_path).damage == []
-    Writer(open_here(), "a", holder="next").send([3], floor=3)
+    Writer(open_here(), "a", session="next").send([3], floor=3)
     assert len(read(open_here())) == 100_001
 
 
 def test_a_free_segment_is_used_again_and_a_dead_writers_is_not(open_here: Open, local_path: str) -> None:
     for second in range(1, 5):
         store = open_here()
-        Writer(store, "a", holder=str(second)).send([second], floor=second)
+        Writer(store, "a", session=str(second)).send([second], floor=second)
         store.close()
     segments = f"{local_path}/segments"
     assert len(names(segments)) == 1

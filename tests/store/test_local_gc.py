@@ -182,7 +182,7 @@ def test_writers_a_reader_and_a_collector_at_once(tmp_path: Path) -> None:
     write = """
     for number in range(20):
         store = open_local(path)
-        writer = Writer(store, sys.argv[2], holder=str(number))
+        writer = Writer(store, sys.argv[2], session=str(number))
         for second in range(5):
             writer.send([number * 5 + second], floor=number * 5 + second)
         store.close()

@@ -68,7 +68,7 @@ def follow(store: LocalStore, trains: int) -> tuple[dict[str, list[float]], Posi
 def test_a_producer_taken_over_by_another_process_is_fenced(open_here: Open, local_path: str) -> None:
     writer = Writer(open_here(), "a")
     writer.send([1], floor=1)
-    run('Writer(open_local(path), "a", holder="other").send([2], floor=2)', local_path)
+    run('Writer(open_local(path), "a", session="other").send([2], floor=2)', local_path)
     with pytest.raises(ProducerFencedError):
         writer.send([3], floor=3)
     assert read(writer.store) == [1, 2]

@@ -110,7 +110,7 @@ def test_what_is_too_far_ahead_of_the_clock_of_the_server_is_not_plain(postgres:
 def test_who_was_taken_over_is_fenced(open_here: Open, outcomes: list[bool]) -> None:
     writer = Writer(open_here(), "a")
     writer.send([1])
-    Writer(open_here(), "a", holder="next")
+    Writer(open_here(), "a", session="next")
     with pytest.raises(ProducerFencedError):
         writer.send([9])
     assert outcomes == [True, False]

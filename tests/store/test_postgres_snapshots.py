@@ -83,7 +83,7 @@ def test_each_producer_that_counts_has_the_era_of_the_head(
         name = "abcd"[second % 4]
         if second % 7 == 0:
             store.close_producer(name)
-            writers[name] = Writer(store, name, holder=str(second))
+            writers[name] = Writer(store, name, session=str(second))
         elif second % 11 == 0:
             store.detach(name)
             store.renew(name, writers[name].epoch, sends=True)
@@ -103,7 +103,7 @@ def test_a_client_that_knows_no_eras_brings_no_producer_back(postgres: PostgresS
         stays.send([second], floor=second)
     with pytest.raises(psycopg.errors.RaiseException, match="newer version of spark-rowtime"):
         postgres.execute(brings_back)
-    Writer(store, "gone", holder="again")
+    Writer(store, "gone", session="again")
     stays.send([100], floor=100)
     assert store.head().floor == at(eras.ERA_COMMITS)
     assert check_store(store.path).damage == []

@@ -75,8 +75,8 @@ def names(catalog: Catalog) -> list[str]:
 def _opened(row: tuple[Any, ...]) -> ProducerRecord:
     intact((*row[:10], crc(row[10]), *row[11:]), "producers")
     name, status, floor, lease, seen, sent, *rest = row[:-1]
-    let_go = lease is not None and lease < 0
-    return ProducerRecord(name, Status(status), floor, -1 - lease if let_go else lease, seen, sent, let_go, *rest)
+    by_hand = lease is not None and lease < 0
+    return ProducerRecord(name, Status(status), floor, -1 - lease if by_hand else lease, seen, sent, by_hand, *rest)
 
 
 def with_checkpoint(catalog: Catalog, record: ProducerRecord) -> ProducerRecord:
@@ -122,11 +122,11 @@ def save(catalog: Catalog, record: ProducerRecord, before: Stored) -> Stored:
         more = so_far.attached + attached - before.attached, so_far.rejected + record.rejected - before.rejected
         set_totals(catalog, so_far._replace(attached=more[0], rejected=more[1]))
     checkpoint = _stored_checkpoint(catalog, record, before.checkpoint)
-    lease = -1 - record.lease if record.let_go and record.lease is not None else record.lease
+    lease = -1 - record.lease if record.detached_by_hand and record.lease is not None else record.lease
     ticking = (record.name, record.status.value, record.floor, lease, record.seen, record.sent)
     values = (
         *ticking, record.epoch, record.accepted, record.rejected, record.number, checkpoint, record.declaration,
-        record.disorder, record.holder, record.receipt_seq, record.receipt_floor,
+        record.disorder, record.session, record.receipt_seq, record.receipt_floor,
     )  # fmt: skip
     sealed = (*values[:10], crc(checkpoint), *values[11:])
     catalog.execute(_SAVE, (*values, seal(ticking), seal(sealed)))

@@ -1,6 +1,7 @@
 """The producers' rows in the database."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ _UPDATE = (
     f"UPDATE rowtime.producers SET ({', '.join(_NAMES[1:])}, era) = "  # noqa: S608
     f"({', '.join(['%s'] * len(_NAMES))}) WHERE stream = %s AND name = %s AND era = %s"
 )
-_REST = attrgetter(*_NAMES[2:])
+_REST = attrgetter(*(field.name for field in fields(ProducerRecord)[2:]))
 NAMES = "SELECT name FROM rowtime.producers WHERE stream = %s"
 _MEMBER = f"SELECT name, status, floor FROM rowtime.producers WHERE {OF_MEMBERS}"  # noqa: S608
 _MEMBERS = f"{_MEMBER} status IN ('attached', 'idle', 'expected')"
