@@ -276,11 +276,11 @@ class Snapshot:
     rejections: int
     readers: tuple[ReaderInfo, ...]
     accounts: tuple[Account, ...]
-    forgotten_epoch: int = 0
     moved: int | None = None
     keys: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     cuts: Mapping[str, Sequence[LoggedCut]] = field(default_factory=dict)
     open_transactions: tuple[str, ...] = ()
+    forgotten_epoch: int = 0
 
     @cached_property
     def due(self) -> list[Event]:
@@ -555,17 +555,22 @@ class Store(ABC):
         ``full``: with what takes longer, see :class:`Snapshot`.
         """
 
-    @abstractmethod
     def summary(self) -> Summary:
-        """Returns the producers in brief. The cost does not depend on how many there are."""
+        """Returns the producers in brief. In a lasting store the cost does not depend on how many there are."""
+        now = self.snapshot()
+        holder = now.logged_clock.holder()
+        expected = holder is not None and now.records[holder].status is Status.EXPECTED
+        attached = sum(record.attached for record in now.records.values())
+        return Summary(now.head.floor, holder, expected, attached, now.rejected, now.forgotten)
 
-    @abstractmethod
     def producer(self, name: str) -> ProducerInfo | None:
-        """Returns the producer of that name, if it ever attached. The cost does not depend on how many there are."""
+        """Returns the producer of that name, if it ever attached; at a cost as that of ``summary``."""
+        record = self.snapshot().records.get(name)
+        return record.info if record else None
 
-    @abstractmethod
     def keys(self, producer: str) -> list[bytes]:
         """Returns the contents of the ``keys`` that the producer has committed, from the last whole ones on."""
+        return list(self.snapshot(full=True).keys.get(producer, []))
 
     @abstractmethod
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:

@@ -41,7 +41,6 @@ from spark_rowtime.store.base import (
     Snapshot,
     Staged,
     StreamSettings,
-    Summary,
 )
 from spark_rowtime.store.cut_folding import fold_due, folded, passed
 from spark_rowtime.store.difference import between
@@ -50,7 +49,7 @@ from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.page import Page
-from spark_rowtime.store.record import ProducerInfo, ProducerRecord
+from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import Old, going, marked
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
@@ -465,7 +464,7 @@ class MemoryStore(LedgerStore):
                 self.rejections_end(),
                 tuple(ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in readers),
                 tuple(Account(*key, content, max(now - seen, 0)) for key, (content, seen) in accounts),
-                max((record.epoch for record in state.forgotten), default=0),
+                forgotten_epoch=max((record.epoch for record in state.forgotten), default=0),
             )
             return self._filled(brief) if full else brief
 
@@ -477,24 +476,6 @@ class MemoryStore(LedgerStore):
             keys={name: list(parts) for name, parts in self.state.keys.items()},
             cuts={name: found for name, found in cuts.items() if found},
         )
-
-    def summary(self) -> Summary:
-        with self.state.changed:
-            records, forgotten = self.state.producers, self.state.forgotten
-            attached = sum(record.attached for record in records.values())
-            rejected = sum(record.rejected for record in [*records.values(), *forgotten])
-            holder = self.snapshot().logged_clock.holder()
-            expected = holder is not None and records[holder].status is Status.EXPECTED
-            return Summary(self.state.head.floor, holder, expected, attached, rejected, len(forgotten))
-
-    def producer(self, name: str) -> ProducerInfo | None:
-        with self.state.changed:
-            record = self.state.producers.get(name)
-            return record.info if record else None
-
-    def keys(self, producer: str) -> list[bytes]:
-        with self.state.changed:
-            return list(self.state.keys.get(producer, []))
 
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
         with self.state.changed:

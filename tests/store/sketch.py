@@ -9,7 +9,7 @@ from spark_rowtime.bounds.clock import COUNTING, Sent, Status
 from spark_rowtime.bounds.members import place
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.train import span
-from spark_rowtime.store.base import WRITER, Account, Head, ReaderInfo, Rejection, Slice, Snapshot, Staged, Summary
+from spark_rowtime.store.base import WRITER, Account, Head, ReaderInfo, Rejection, Slice, Snapshot, Staged
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
@@ -161,18 +161,6 @@ class DictStore(LedgerStore):
                 dict(state["keys"]),
                 {name: cuts for name in state["producers"] if (cuts := self.last_cuts(name))},
             )
-
-    def producer(self, name: str) -> Any:
-        return self.state["producers"][name].info if name in self.state["producers"] else None
-
-    def summary(self) -> Summary:
-        records, holder = self.state["producers"], self.snapshot().logged_clock.holder()
-        attached, rejected = (sum(getattr(p, what) for p in records.values()) for what in ("attached", "rejected"))
-        expected = holder is not None and records[holder].status is Status.EXPECTED
-        return Summary(self.head().floor, holder, expected, attached, rejected, 0)
-
-    def keys(self, producer: str) -> Any:
-        return self.state["keys"].get(producer, [])
 
     def cuts(self, after: int = 0, upto: Any = None) -> Any:
         return iter([c for c in self.state["cuts"] if c.seq > after and (upto is None or c.seq <= upto)])

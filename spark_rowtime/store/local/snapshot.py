@@ -32,7 +32,7 @@ def read(path: str, catalog: Catalog, log: Log, uptime: int, wall: int, *, full:
         rejections.newest(catalog),
         tuple(readers.known(catalog, uptime)),
         tuple(accounts.known(catalog, uptime)),
-        totals.forgotten_epoch,
+        forgotten_epoch=totals.forgotten_epoch,
     )
     return _filled(catalog, brief) if full else brief
 

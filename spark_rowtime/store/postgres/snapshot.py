@@ -62,7 +62,7 @@ class Reader:
             head.rejections,
             tuple(ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in readers),
             tuple(Account(role, name, content, max(now - seen, 0)) for role, name, content, seen in told),
-            head.forgotten_epoch,
+            forgotten_epoch=head.forgotten_epoch,
         )
         return self._filled(connection, brief, has_cuts=bool(has_cuts)) if full else brief
 
