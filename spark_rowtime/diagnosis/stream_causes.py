@@ -37,7 +37,7 @@ def _no_producers(stream: StreamState) -> Finding:
         Cause.NO_PRODUCERS,
         None,
         "No producer has been attached to the stream yet.",
-        f"Start the feed, or the query that writes to {stream.path}; or look whether it writes to another path.",
+        f"Start the feed, or the query that writes to {stream.path}; or check whether it writes to another path.",
     )
 
 

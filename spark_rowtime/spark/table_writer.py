@@ -84,9 +84,9 @@ def _require_ours(table: Table, query: str) -> None:
     if POSITION in table.properties or other != query:
         who = "A drain" if POSITION in table.properties else f"The query {other}"
         raise ProducerFencedError(
-            f"{who} has written to {table.target}, and query {query} is another one: the bound of both would be known "
-            "to neither, and rows could come twice. Write to another table, or continue the other query from its "
-            "checkpoint.",
+            f"{who} has written to {table.target}, and query {query} is another one. A table has the bound of one "
+            "writer: with two, rows could come below it, or twice. Write to another table, or continue the other query "
+            "from its checkpoint.",
             path=table.target,
             query=query,
         )
