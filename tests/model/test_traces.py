@@ -58,7 +58,7 @@ def waits(stream: Recorded) -> None:
 MUTANTS: dict[str, tuple[Callable[[Recorded], None], Any, str, Any]] = {
     "each number is the next": (repeats, ledger, "is_next", lambda *_: True),
     "each epoch is the producer's": (is_taken_over, Ledger, "_current", lambda self, name, _: self._known(name)),
-    "no row is late": (is_late, Limits, "hold", lambda *_: True),
+    "no row is late": (is_late, Limits, "allow", lambda *_: True),
     "the bound is that of the strongest": (
         waits,
         ledger._PageMembers,

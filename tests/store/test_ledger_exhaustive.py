@@ -263,7 +263,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "each number is the next": (ledger, "is_next", lambda *_: True),
     "each number is a repeated one": (ledger, "is_next", lambda *_: False),
     "each epoch is the producer's": (Ledger, "_current", lambda self, name, _: self._known(name)),
-    "no row is late": (Limits, "hold", lambda *_: True),
+    "no row is late": (Limits, "allow", lambda *_: True),
 }
 """Rules of the ledger that do not hold."""
 
