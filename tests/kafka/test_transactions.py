@@ -17,9 +17,9 @@ from spark_rowtime.drain.kafka import positions
 from spark_rowtime.kafka import quiet
 from tests.kafka.beside import Beside, hourly, promise
 from tests.kafka.feeds import message, moment, numbers, read
-from tests.kafka.hanging import end, ended, left_open, readable
+from tests.kafka.hanging import end, left_open
 from tests.kafka.test_bounds_beside import DAY, beside, client, floor, path, us  # noqa: F401  (a fixture)
-from tests.kafka.topics import drain, messages, opened, rows_and_bound
+from tests.kafka.topics import drain, ended, messages, opened, readable, rows_and_bound
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
 from tests.streams import at
@@ -69,17 +69,17 @@ def test_a_cut_lies_behind_the_messages_of_an_open_transaction(kafka: Any, path:
     with beside(kafka, topic, path) as orders:
         orders.sendRowtimeBound(f"{DAY}10:00Z")
         orders.flush()
-        assert readable(kafka, topic) == [0, 0, 0]
-        assert readable(kafka, topic, committed=False) == [2, 0, 0]
-        assert floor(path, topic, *readable(kafka, topic)) is None
+        assert readable(kafka.bootstrap, topic) == [0, 0, 0]
+        assert readable(kafka.bootstrap, topic, committed=False) == [2, 0, 0]
+        assert floor(path, topic, *readable(kafka.bootstrap, topic)) is None
         orders.produce("10:30", rowtime=f"{DAY}10:30Z", partition=0)
         orders.sendRowtimeBound(f"{DAY}11:00Z")
         orders.flush()
-        assert floor(path, topic, *readable(kafka, topic)) is None
-        assert floor(path, topic, *readable(kafka, topic, committed=False)) == us("11:00")
+        assert floor(path, topic, *readable(kafka.bootstrap, topic)) is None
+        assert floor(path, topic, *readable(kafka.bootstrap, topic, committed=False)) == us("11:00")
         end(kafka, topic)
-        ended(kafka, topic)
-        assert floor(path, topic, *readable(kafka, topic)) == us("11:00")
+        ended(kafka.bootstrap, topic)
+        assert floor(path, topic, *readable(kafka.bootstrap, topic)) == us("11:00")
 
 
 @pytest.mark.parametrize("ends", ["commit_transaction", "abort_transaction"])
@@ -92,10 +92,10 @@ def test_a_bound_within_a_transaction_counts_once_it_has_ended(kafka: Any, path:
         orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
         orders.sendRowtimeBound(f"{DAY}10:00Z")
         orders.flush()
-        assert floor(path, topic, *readable(kafka, topic)) is None
+        assert floor(path, topic, *readable(kafka.bootstrap, topic)) is None
         getattr(producer, ends)(30)
-        ended(kafka, topic)
-        assert floor(path, topic, *readable(kafka, topic)) == us("10:00")
+        ended(kafka.bootstrap, topic)
+        assert floor(path, topic, *readable(kafka.bootstrap, topic)) == us("10:00")
         with pytest.raises(rt.LateRowError):
             orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
     seen = [value.value for part in messages(kafka.bootstrap, topic) for value in part]
@@ -117,7 +117,7 @@ def test_messages_that_an_abort_has_taken_back_hold_the_next_bound_once(kafka: A
         assert caught.value.values["code"] == "_PURGE_QUEUE"
         orders.sendRowtimeBound(f"{DAY}10:00Z")
         orders.flush()
-        assert floor(path, topic, *readable(kafka, topic)) == us("10:00")
+        assert floor(path, topic, *readable(kafka.bootstrap, topic)) == us("10:00")
 
 
 def waits(beside: Beside, query: Observed) -> rt.Explanation | None:
@@ -150,14 +150,14 @@ def test_a_window_beside_waits_for_a_transaction_that_may_still_bring_rows(
         found = wait_for(lambda: waits(beside, query), "the account of the batch")
         assert f"up to {beside.topics[0]}[0] at 1. It has read {beside.topics[0]}[0] at 0." in found.note
         producer.commit_transaction(30)
-        ended(kafka, beside.topics[0])
+        ended(kafka.bootstrap, beside.topics[0])
         assert query.step() == [(noon, "a", 2)]
         put("13:10", "b")
         beside.put(1, ("13:20", "c"))
         promise(sink, "14:00", {beside.topics[0]: {0: 3, 1: 2}})
         assert query.step() == []
         producer.abort_transaction(30)
-        ended(kafka, beside.topics[0])
+        ended(kafka.bootstrap, beside.topics[0])
         assert query.step() == [(one, "c", 1)], "nothing of an aborted transaction"
     assert beside.rejected == []
 
@@ -185,13 +185,13 @@ def test_consumers_of_a_drained_topic_wait_for_a_transaction_that_hangs(kafka: A
     left_open(kafka, topic, {"value": '{"n": -1}', "partition": 0}, name=topic)
     left_open(kafka, topic, {"value": '{"n": -2}', "partition": 1}, name=f"rowtime-drain-{topic}")
     drain(kafka.bootstrap, stream, topic, key="n")
-    ended(kafka, topic, 1, 2)
-    first, second, third = messages(kafka.bootstrap, topic)
+    ended(kafka.bootstrap, topic, 1, 2)
+    first, second, third = messages(kafka.bootstrap, topic, hanging=True)
     assert first == [], "nothing behind the transaction of another producer"
     assert second[-1].headers["rowtime.strict"] == b"true"
     assert third[-1].headers["rowtime.strict"] == b"true"
     end(kafka, topic)
-    ended(kafka, topic)
+    ended(kafka.bootstrap, topic)
     found, bound = rows_and_bound(messages(kafka.bootstrap, topic))
     assert sorted(found) == [*range(6)]
     assert bound == LAST

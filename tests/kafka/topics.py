@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import spark_rowtime as rt
 from spark_rowtime.drain.kafka.sink import TopicSink, openTopicSink
+from tests.sparksession import wait_for
 
 READING = {
     "group.id": "tests",
@@ -34,12 +35,38 @@ class Seen(NamedTuple):
         return None if text is None else int(text.partition(".")[0]) // 1000
 
 
-def messages(servers: str, topic: str, partitions: int = 3, **settings: Any) -> list[list[Seen]]:
-    """The messages of each partition, up to the first that is not committed."""
+def readable(servers: str, topic: str, partitions: int = 3, *, committed: bool = True) -> list[int]:
+    """The offset up to which each partition can be read; ``committed``: with read_committed."""
+    from confluent_kafka import IsolationLevel, TopicPartition
+    from confluent_kafka.admin import AdminClient, OffsetSpec
+
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
+    found = AdminClient({"bootstrap.servers": servers}).list_offsets(asked, isolation_level=level, request_timeout=30)
+    return [found[place].result(30).offset for place in asked]
+
+
+def ended(servers: str, topic: str, *partitions: int, of: int = 3) -> None:
+    """Waits until no transaction is open in the partitions, or in any ``of`` them.
+
+    The brokers answer a commit before they have marked the messages as committed, so these are visible a moment later.
+    """
+
+    def all_readable() -> bool:
+        ends = zip(readable(servers, topic, of), readable(servers, topic, of, committed=False), strict=True)
+        return all(a == b for partition, (a, b) in enumerate(ends) if not partitions or partition in partitions)
+
+    wait_for(all_readable, "the end of transactions")
+
+
+def messages(servers: str, topic: str, partitions: int = 3, *, hanging: bool = False) -> list[list[Seen]]:
+    """The messages of each partition, once no transaction is open in it; ``hanging``: up to the first that is open."""
     from confluent_kafka import Consumer, TopicPartition
 
+    if not hanging:
+        ended(servers, topic, of=partitions)
     found: list[list[Seen]] = [[] for _ in range(partitions)]
-    consumer = Consumer({"bootstrap.servers": servers, **READING, **settings})
+    consumer = Consumer({"bootstrap.servers": servers, **READING})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     left = set(range(partitions))
     while left:
