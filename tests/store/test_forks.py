@@ -234,6 +234,17 @@ def test_a_child_refuses_a_stream_that_the_thread_which_forks_is_writing_to(plac
     store.close()
 
 
+@pytest.fixture
+def patient_threads() -> Iterator[None]:
+    """No thread asks another one for the interpreter's lock. The request would be in a fork that Python does not know of,
+    and the child would wait for that thread as soon as it runs Python code."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(3600)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("patient_threads")
 @pytest.mark.parametrize("told", [True, False])
 def test_a_fork_that_is_not_one_of_python_is_refused(place: tuple[str, str], told: bool) -> None:
     """A server in C forks, and tells Python in the child, or not even there. So no connection is closed before."""
