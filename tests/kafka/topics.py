@@ -42,7 +42,8 @@ def readable(servers: str, topic: str, partitions: int = 3, *, committed: bool =
 
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
-    found = AdminClient({"bootstrap.servers": servers}).list_offsets(asked, isolation_level=level, request_timeout=30)
+    admin = AdminClient({"bootstrap.servers": servers})  # its answers do not come once it is gone
+    found = admin.list_offsets(asked, isolation_level=level, request_timeout=30)
     return [found[place].result(30).offset for place in asked]
 
 
