@@ -236,8 +236,10 @@ def test_a_child_refuses_a_stream_that_the_thread_which_forks_is_writing_to(plac
 
 @pytest.fixture
 def patient_threads() -> Iterator[None]:
-    """No thread asks another one for the interpreter's lock. The request would be in a fork that Python does not know of,
-    and the child would wait for that thread as soon as it runs Python code."""
+    """No thread asks another one for the interpreter's lock.
+
+    The request would be in a fork that Python does not know of: the child would wait for a thread that it has not.
+    """
     interval = sys.getswitchinterval()
     sys.setswitchinterval(3600)
     yield
