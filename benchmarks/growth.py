@@ -34,7 +34,7 @@ class Grown:
     """A stream of so many producers, each in order, that send a row a second in turn; and one that holds the clock."""
 
     def __init__(self, path: Path, producers: int) -> None:
-        rt.createStream(str(path), "rowtime TIMESTAMP NOT NULL")
+        rt.createStream(str(path), "rowtime TIMESTAMP NOT NULL", maxAhead=None)
         self.path, self.store, self.trains = str(path), open_store(str(path)), 0
         self.names = [f"P{n}" for n in range(producers)]
         self.epochs = {name: self.store.attach(name, "bench", "").epoch for name in [*self.names, HOLDER]}
