@@ -6,7 +6,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from spark_rowtime.bounds.clock import ProducerClock, Status
-from spark_rowtime.bounds.members import SortedMembers
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.eras import OF_MEMBERS
@@ -34,7 +33,6 @@ _UPDATE = (
 _REST = attrgetter(*(field.name for field in fields(ProducerRecord)[2:]))
 NAMES = "SELECT name FROM rowtime.producers WHERE stream = %s"
 _MEMBER = f"SELECT name, status, floor FROM rowtime.producers WHERE {OF_MEMBERS}"  # noqa: S608
-_MEMBERS = f"{_MEMBER} status IN ('attached', 'idle', 'expected')"
 _FIRST = "ORDER BY floor NULLS FIRST, name LIMIT 1"
 WEAKEST = (
     f"SELECT name, status, floor FROM (({_MEMBER} status = 'expected' AND name <> %s {_FIRST}) UNION ALL "  # noqa: S608
@@ -108,11 +106,6 @@ def weakest_but(stream: int, name: str) -> Statement:
     return WEAKEST, (stream, stream, name, stream, stream, name)
 
 
-def members(stream: int) -> Statement:
-    """Returns the query for the producers that count."""
-    return _MEMBERS, (stream, stream)
-
-
 def strongest_but(stream: int, name: str) -> Statement:
     """Returns the query for the producer that counts with the highest floor, apart from ``name``."""
     return _STRONGEST, (stream, stream, name)
@@ -129,11 +122,6 @@ def member(rows: list[tuple[Any, ...]]) -> tuple[str, ProducerClock] | None:
         return None
     name, status, floor = rows[0][:3]
     return name, ProducerClock(Status(status), floor)
-
-
-def sorted_members(rows: list[tuple[Any, ...]]) -> SortedMembers:
-    """Returns the producers of the rows of ``members``."""
-    return SortedMembers({name: ProducerClock(Status(status), floor) for name, status, floor in rows})
 
 
 def overdue(stream: int, now: int, idle_timeout: int | None) -> Statement:
