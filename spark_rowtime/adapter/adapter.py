@@ -255,7 +255,7 @@ class _Host:
     def _taken_over(self, before: ProducerInfo, now: ProducerInfo) -> ProducerFencedError:
         return ProducerFencedError(
             f"Producer {now.name!r} of adapter {self._name!r} was taken over by another process (epoch {before.epoch} "
-            f"here, now {now.epoch}), so the adapter is not restarted. Look for the other one.",
+            f"here, now {now.epoch}), so the adapter is not restarted. Stop one of the two.",
             producer=now.name,
         )
 

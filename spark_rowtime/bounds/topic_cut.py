@@ -180,8 +180,8 @@ def require_forward(before: TopicCut | None, cut: TopicCut, producer: str) -> No
             if end < said:
                 raise CutRegressionError(
                     f"The cut of producer {producer!r} goes back: {topic}[{partition}] is at {end}, but an earlier "
-                    f"cut of this producer was at {said}. Offsets only grow. Look for the offsets of another topic or "
-                    "broker, or for a topic that was deleted and created again: that needs a new stream of bounds.",
+                    f"cut of this producer was at {said}. Offsets only grow. Check that they are of the same topic "
+                    "and brokers. A topic that was deleted and created again needs a new stream of bounds.",
                     producer=producer,
                     topic=topic,
                     partition=partition,

@@ -243,8 +243,8 @@ class TableSink(GatheringSink):
         super().__init__(table.target, schema, every, max_rows, **options)
         if QUERY in table.properties:
             raise InvalidOptionError(
-                f"The query {table.properties[QUERY]} writes to {table.target}. A bound of both would be known to "
-                "neither: drain into another table.",
+                f"The query {table.properties[QUERY]} writes to {table.target}. A table has the bound of one "
+                "writer: drain into another table.",
                 option="target",
                 value=table.target,
             )

@@ -192,7 +192,7 @@ class KafkaBounds:
             try:
                 admin = admin_of(self._producer, self.topic, self._seconds)
             except library().KafkaException as error:
-                raise failed(error, f"The look at topic {self.topic!r}") from error
+                raise failed(error, f"Reading the description of topic {self.topic!r}") from error
         return Topics(admin, failed, seconds=self._seconds)
 
     def _produced(self, micros: int, on_delivery: OnDelivery | None, message: dict[str, Any]) -> bool:
@@ -246,7 +246,7 @@ class KafkaBounds:
                     raise self._not_told("has not told of all messages. Leave delivery.report.only.error out")
                 raise KafkaUnavailableError(
                     f"The broker has not acknowledged {waiting} message(s) to topic {self.topic!r} within "
-                    f"{self._seconds:g} s. No bound was sent. Look at the broker, and whether the topic is still "
+                    f"{self._seconds:g} s. No bound was sent. Check that it runs, and that the topic is still "
                     "there; then call again.",
                     topic=self.topic,
                 )
@@ -283,6 +283,6 @@ class KafkaBounds:
     def _full(self) -> KafkaUnavailableError:
         return KafkaUnavailableError(
             f"The queue of the client for topic {self.topic!r} was full for {self._seconds:g} s. Nothing of this call "
-            "was produced. Look at the broker, or raise queue.buffering.max.messages.",
+            "was produced. Check that the broker runs, or raise queue.buffering.max.messages.",
             topic=self.topic,
         )

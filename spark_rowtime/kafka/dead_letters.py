@@ -61,7 +61,7 @@ class DeadLetters:
     def _refused(self, code: str) -> KafkaUnavailableError:
         return KafkaUnavailableError(
             f"The topic {self._address} for messages that are no rows does not take them: {code}. Create it if it "
-            "is not there; look at what this client may do, and at the topic's max.message.bytes. The feed continues "
+            "is not there; check the rights of this client, and the topic's max.message.bytes. The feed continues "
             "before them.",
             servers=self._address.servers,
             topic=self._address.topic,

@@ -124,7 +124,7 @@ class TopicAdapter:
             return found
         raise KafkaTopicError(
             f"No topic at Kafka's brokers {self._servers} has a name that {self._pattern.pattern!r} matches as a "
-            "whole. Look at the pattern, and at what this client may see.",
+            "whole. Check the pattern, and the rights of this client.",
             topic=self._pattern.pattern,
             servers=self._servers,
         )

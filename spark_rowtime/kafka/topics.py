@@ -76,7 +76,7 @@ class Topics:
         try:
             names = self._admin.list_topics(timeout=self._seconds).topics
         except library().KafkaException as error:
-            raise self._failed(error, "The look at the topics") from error
+            raise self._failed(error, "Listing the topics") from error
         return sorted(name for name in names if pattern.fullmatch(name) and not name.startswith("__"))
 
     def ends(self, parts: Iterable[Part], *, committed: bool) -> dict[Part, int]:
@@ -128,12 +128,12 @@ class Topics:
         try:
             return future.result(self._seconds + 1)
         except (library().KafkaException, TimeoutError) as error:
-            raise self._failed(error, f"The look at the {what} of topic {topic!r}") from error
+            raise self._failed(error, f"Reading the {what} of topic {topic!r}") from error
 
     def _no_topic(self, name: str) -> KafkaTopicError:
         return KafkaTopicError(
-            f"There is no topic {name!r} at {brokers(self.servers)}. Create it, or look at the name and at what this "
-            "client may see.",
+            f"There is no topic {name!r} at {brokers(self.servers)}. Create it, or check its name, and the rights of "
+            "this client.",
             topic=name,
             servers=self.servers or None,
         )

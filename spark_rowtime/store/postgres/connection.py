@@ -325,14 +325,14 @@ def _advice(what: str) -> str:
     """What to do. A connection that fails may be one to another place than is meant."""
     form = "in the path, postgresql://USER@HOST:PORT/DATABASE/STREAM"
     if re.search('database "[^"]*" does not exist', what):
-        return f"Look at the database {form}: psql -l lists those of a server, and createdb makes one."
+        return f"Check the database {form}: psql -l lists those of a server, and createdb makes one."
     if "authentication method requirement" in what:
         return (
             "A password is used with SCRAM alone, so that no server learns it. Store the user's password with "
             "password_encryption = 'scram-sha-256', or, if you trust the server and the network, say require_auth=md5 "
             "or require_auth=password in the path, or PGREQUIREAUTH in the environment."
         )
-    where = f"If the server runs, look at host and port {form}. " if "Connection refused" in what else ""
+    where = f"If the server runs, check host and port {form}. " if "Connection refused" in what else ""
     return (
         f"{where}Call again: a commit that has landed in spite of this error is recognised by its number, and does not "
         "land twice."
