@@ -7,15 +7,15 @@ from typing import Any
 
 from spark_rowtime.store import copy_store
 from spark_rowtime.store.location import to_location
-from spark_rowtime.store.postgres import arrival
+from spark_rowtime.store.postgres import history
 
 
 def copied_until(_pipe: Any, source: str, to: str, folder: str, count: int) -> None:
     """Copies, an event at a time, and dies before the ``count``-th step, or before the stream is made."""
     left = [count]
-    arrival.PORTION_EVENTS = 1
+    history.PORTION_EVENTS = 1
     for name in ("_flush", "_write", "_make"):
-        setattr(arrival._Import, name, _dying(getattr(arrival._Import, name), left, name == "_make"))
+        setattr(history._Import, name, _dying(getattr(history._Import, name), left, name == "_make"))
     copy_store(source, to, location=to_location(folder))
 
 

@@ -9,9 +9,9 @@ from spark_rowtime.bounds.clock import Event, ProducerClock
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import Head, Rejected, Staged, StreamSettings
+from spark_rowtime.store.base import WRITER, Head, Rejected, Staged, StreamSettings
 from spark_rowtime.store.page import Page
-from spark_rowtime.store.postgres import accounts, cuts, key_floors, log, named_objects, records, rejections, trains
+from spark_rowtime.store.postgres import cuts, key_floors, log, named_objects, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.records import Stored
 from spark_rowtime.store.postgres.transaction import Transaction
@@ -19,6 +19,10 @@ from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import marked
 
 Rows = list[tuple[Any, ...]]
+_SET_ACCOUNT = (
+    "INSERT INTO rowtime.accounts (stream, role, name, seen, content) VALUES (%s, %s, %s, %s, %s) "
+    "ON CONFLICT (stream, role, name) DO UPDATE SET seen = excluded.seen, content = excluded.content"
+)
 
 
 def questions(stream: int, about: Sequence[str]) -> list[Statement]:
@@ -124,7 +128,7 @@ class PostgresPage(Page):
         key_floors.add(self.transaction, producer, number, keys)
 
     def set_account(self, producer: str, content: str) -> None:
-        accounts.save(self.transaction, producer, content)
+        self.transaction.write(_SET_ACCOUNT, self.transaction.stream, WRITER, producer, self.now, content)
 
     def end(self) -> None:
         """Notes when something is due next, if something was. Call it behind all that is written."""

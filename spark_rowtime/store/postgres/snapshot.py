@@ -8,7 +8,7 @@ import psycopg
 import pyarrow as pa
 
 from spark_rowtime.store.base import Account, Position, ReaderInfo, Snapshot, Store
-from spark_rowtime.store.postgres import accounts, cuts, heads, key_floors, log, records
+from spark_rowtime.store.postgres import cuts, heads, key_floors, log, records
 from spark_rowtime.store.postgres.connection import Statement, gone, run
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.uptime import Moment
@@ -16,6 +16,7 @@ from spark_rowtime.store.settings import settings_of
 from spark_rowtime.store.steady_clock import Reading
 
 READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
+ACCOUNTS = 'SELECT role, name, content, seen FROM rowtime.accounts WHERE stream = %s ORDER BY role COLLATE "C", name'
 ABOUT = "SELECT schema, settings FROM rowtime.streams WHERE id = %s"
 OPEN_MICROS = 60_000_000
 """How long a transaction of the database is open before it is named: the server keeps what it may still see."""
@@ -38,7 +39,7 @@ class Reader:
 
     def read(self, connection: psycopg.Connection[Any], *, full: bool) -> Snapshot:
         """See ``Store.snapshot``. It may run again."""
-        of_stream = (ABOUT, records.ALL, READERS, accounts.ALL, cuts.THERE)
+        of_stream = (ABOUT, records.ALL, READERS, ACCOUNTS, cuts.THERE)
         first = [_BEGIN, (heads.SELECT, (self._stream, self._name)), *((sql, (self._stream,)) for sql in of_stream)]
         _, ends, about, known, readers, told, has_cuts, *_ = run(connection, first if full else [*first, _COMMIT])
         if not ends:

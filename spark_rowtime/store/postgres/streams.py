@@ -1,6 +1,5 @@
 """What the package offers. Importing it needs psycopg, from the pip extra ``postgres``."""
 
-from spark_rowtime.store.postgres.arrival import import_postgres
 from spark_rowtime.store.postgres.database import (
     adopt_postgres,
     check_postgres,
@@ -10,7 +9,7 @@ from spark_rowtime.store.postgres.database import (
     open_postgres,
     rename_postgres,
 )
-from spark_rowtime.store.postgres.history import exported
+from spark_rowtime.store.postgres.history import exported, import_postgres
 from spark_rowtime.store.postgres.store import PostgresStore
 
 __all__ = [
