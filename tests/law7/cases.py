@@ -37,7 +37,7 @@ from tests.law7.grammar import (
     Windows,
 )
 from tests.law7.machine import Case
-from tests.law7.schedule import PARTITIONS, Beside, Send, schedules
+from tests.law7.schedule import LATENESS, PARTITIONS, Beside, Send, Watched, schedules
 from tests.streams import at
 
 SOURCES = ("a", "b")
@@ -280,36 +280,51 @@ READ = st.builds(
 """The options with which each stream is read."""
 
 
+def watches(calendar: Calendar) -> st.SearchStrategy[Watched]:
+    """Watches. One that a query hosts reads messages: by the brokers' clock its bound would never stand still."""
+    lateness = st.integers(0, LATENESS).map(lambda steps: steps * calendar.grid)
+    return st.builds(Watched, st.booleans(), lateness, st.just(False)) | st.builds(
+        Watched, st.just(True), lateness, st.just(True)
+    )
+
+
 @st.composite
-def topics(draw: Any, query: Query, streams: list[str]) -> dict[str, Beside]:
+def topics(
+    draw: Any, query: Query, streams: list[str], watched: st.SearchStrategy[Watched] | None
+) -> dict[str, Beside]:
     """Which streams are topics with bounds beside them, at least one. A topic that is read twice has no strays.
 
-    Each of its sources judges by itself whether a row is late.
+    Each of its sources judges by itself whether a row is late. ``watched``: how those that are read once are watched.
     """
     reads = [part.name for part in query.parts() if isinstance(part, Source)]
     spread = st.lists(st.integers(0, PARTITIONS - 1), min_size=2, max_size=5).map(tuple)
     chosen = draw(st.lists(st.sampled_from(streams), unique=True, min_size=1))
-    return {
-        name: Beside(draw(spread), draw(st.booleans()), reads.count(name) == 1 and draw(st.booleans()))
-        for name in chosen
-    }
+    found = {}
+    for name in chosen:
+        once = reads.count(name) == 1
+        beside = Beside(draw(spread), draw(st.booleans()), once and draw(st.booleans()))
+        found[name] = replace(beside, watched=draw(watched)) if once and watched is not None else beside
+    return found
 
 
 @st.composite
 def cases(
     draw: Any,
     beside: bool = False,
+    watch: bool = False,
     queries: Callable[[Calendar], st.SearchStrategy[Query]] = queries,
     read: st.SearchStrategy[tuple[tuple[str, str], ...]] = READ,
 ) -> Case:
     """A query, a schedule for its streams, and the bounds that one of the runs leaves out.
 
-    ``beside``: some of the streams are topics with bounds beside them. ``read``: the options of each stream.
+    ``beside``: some of the streams are topics with bounds beside them, which watches derive with ``watch``. ``read``:
+    the options of each stream.
     """
     calendar = draw(st.sampled_from(CALENDARS))
     query = draw(queries(calendar))
     streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
-    schedule = draw(schedules(streams, calendar, draw(topics(query, streams)) if beside else {}))
+    of_topics = draw(topics(query, streams, watches(calendar) if watch else None)) if beside else {}
+    schedule = draw(schedules(streams, calendar, of_topics))
     some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
     partitions = draw(st.sampled_from((1, 1, 2)))
@@ -320,4 +335,5 @@ def cases(
 def lively(case: Case) -> bool:
     """Whether the case has some rows, and bounds to leave out."""
     sent = [event for event in case.schedule.events if isinstance(event, Send)]
-    return sum(len(event.rows) for event in sent) >= 5 and bool(case.schedule.promises)
+    watched = any(beside.watched for _, beside in case.schedule.beside)
+    return sum(len(event.rows) for event in sent) >= 5 and (watched or bool(case.schedule.promises))

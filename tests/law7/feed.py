@@ -8,7 +8,7 @@ from typing import Any
 import spark_rowtime as rt
 from spark_rowtime.bounds.clock import Idled, Status
 from spark_rowtime.store import open_store
-from tests.law7.schedule import Close, Idle, LetGo, Open, Row, Schedule, Send, Stray
+from tests.law7.schedule import Close, Follow, Idle, LetGo, Open, Row, Schedule, Send, Stray
 from tests.law7.topics import KEPT, Topic
 from tests.store.streams import infos
 from tests.streams import at, opened
@@ -35,7 +35,7 @@ class Feed:
     """Law: a row that is accepted with all bounds is accepted with fewer."""
 
     def __init__(self, folder: Path, schedule: Schedule, left_out: LeftOut, only: set[int] | None = None) -> None:
-        """``only``: the ids of the rows to send; None: all rows, also late ones."""
+        """``only``: the ids of the rows to send; None: all rows, also late ones. With it, watches declare less."""
         self.folder, self.left_out, self.only = folder, left_out, only
         self.paths = {stream: f"{database}{folder}/{stream}.rowtime" for stream, _ in schedule.settings}
         self.sinks: dict[tuple[str, str], Any] = {}
@@ -43,7 +43,11 @@ class Feed:
         self.settings = {stream: dict(settings) for stream, settings in schedule.settings}
         self.seqs: dict[str, list[int]] = {stream: [] for stream in self.paths}
         """The length of each stream's log after each event."""
-        self.topics = {stream: Topic(broker, self.paths[stream], beside) for stream, beside in schedule.beside}
+        weaker = only is not None
+        self.topics = {
+            stream: Topic(broker, self.paths[stream], beside, weaker=weaker) for stream, beside in schedule.beside
+        }
+        self.watches = {stream: topic.watch for stream, topic in self.topics.items() if topic.watch is not None}
         self.removed: set[int] = set()
         """The ids of the accepted rows that are not there any more."""
         self.ends: dict[str, list[dict[int, int]]] = {stream: [] for stream in self.topics}
@@ -67,6 +71,8 @@ class Feed:
                 self._idle(event)
             case Stray():
                 self.topics[event.stream].stray(event.row)
+            case Follow():
+                self.watches[event.stream].follow(event.clock)
         for stream, path in self.paths.items():
             self.seqs[stream].append(rt.describeStream(path).seq)
         for stream, topic in self.topics.items():
@@ -126,6 +132,13 @@ class Feed:
         readers = [rt.openReader(path, order="arrival") for path in paths]
         rows = {row for reader in readers for train in reader for row in train.rows.column("id").to_pylist()}
         return rows.union(self.removed, *(topic.sent for topic in self.topics.values()))
+
+    def settle(self) -> bool:
+        """Waits until the watches that the query hosts have followed their topics; whether there are some."""
+        hosted = [watch for watch in self.watches.values() if watch.hosted]
+        for watch in hosted:
+            watch.settle()
+        return bool(hosted)
 
     def late(self) -> list[int]:
         """The ids of the rows of topics that a query has taken for late."""

@@ -16,7 +16,7 @@ from tests.law7.calendars import Calendar
 from tests.law7.feed import Feed, LeftOut
 from tests.law7.grammar import Query
 from tests.law7.kinds import REFUSABLE, kinds_of
-from tests.law7.schedule import Gc, Poll, Schedule, Send, Stop, Stray
+from tests.law7.schedule import Follow, Gc, Poll, Schedule, Send, Stop, Stray
 from tests.law7.streamed import RefusedError, Rows, Step, Streamed, refusal
 from tests.spark.observed_query import clock
 
@@ -76,7 +76,7 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
     if any(one.changed for one in played):
         return Counter({"taken with a changed query": 1})
     late = [all_bounds.late(), fewer_bounds.late()]
-    if any(late):  # which strays are late depends on the batches: each run has a batch of its own
+    if any(late) or _hosted(case):  # which rows are late depends on the batches: each run has a batch of its own
         each = [_batch(case, _reading(lambda: batches.read, fed, {})) for fed in (all_bounds, fewer_bounds)]
         figures = _same(*each, *played)
     else:
@@ -87,6 +87,11 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
     return figures + Counter(counted)
 
 
+def _hosted(case: Case) -> bool:
+    """Whether bounds come from a watch that the query hosts, at whatever time."""
+    return any(beside.watched and beside.watched.hosted for _, beside in case.schedule.beside)
+
+
 def _session(spark: SparkSession, case: Case) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", case.calendar.zone)
@@ -95,11 +100,12 @@ def _session(spark: SparkSession, case: Case) -> SparkSession:
 
 
 def _fed(case: Case, folder: Path) -> Feed:
-    """Plays the streams alone, with all bounds; returns the rows that are accepted."""
+    """Plays the streams alone, with all bounds; returns the rows that are accepted. No watch refuses any."""
     feed = Feed(folder, case.schedule, LeftOut())
     try:
         for number, event in enumerate(case.schedule.events):
-            feed.apply(number, event)
+            if not isinstance(event, Follow):
+                feed.apply(number, event)
     finally:
         feed.close()
     return feed
@@ -135,6 +141,8 @@ def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Pl
     query = Streamed(frame, feed.folder, feed)
     try:
         for number, event in enumerate(case.schedule.events):
+            if isinstance(event, Follow) and _hosted(case):
+                query.stop(number)  # its watch has the partitions
             feed.apply(number, event)
             if isinstance(event, Poll):
                 query.poll(number)

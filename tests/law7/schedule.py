@@ -104,7 +104,31 @@ class Stray:
     row: Row
 
 
-Event = Open | Send | Close | LetGo | Idle | Poll | Stop | Gc | Stray
+@dataclass(frozen=True)
+class Follow:
+    """A watch follows what its topic has now, and ends. ``clock``: where its delay puts the bound of a quiet partition.
+
+    None: without a delay.
+    """
+
+    stream: str
+    clock: str | None
+
+
+Event = Open | Send | Close | LetGo | Idle | Poll | Stop | Gc | Stray | Follow
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The bounds of a topic are those that a watch derives from it.
+
+    ``reads``: from its messages, otherwise from the brokers' clock alone. ``lateness``: in minutes.
+    ``hosted``: the query hosts the watch, which follows while the query runs.
+    """
+
+    reads: bool
+    lateness: int
+    hosted: bool
 
 
 @dataclass(frozen=True)
@@ -112,12 +136,14 @@ class Beside:
     """The rows of a stream are in a topic, and the stream has their bounds.
 
     ``spread``: the partitions of the rows, by turns. ``own_cuts``: a program sends the cuts itself, with the ends of
-    the whole topic, otherwise rt.KafkaBounds does. ``strays``: whether rows are sent past the bounds.
+    the whole topic, otherwise rt.KafkaBounds does. ``strays``: whether rows are sent past the bounds. ``watched``: a
+    watch sends the bounds, and producers send rows alone.
     """
 
     spread: tuple[int, ...]
     own_cuts: bool
     strays: bool
+    watched: Watched | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +198,8 @@ TOPIC_ORDERS: list[Options] = [(("rowsImplyBounds", False),)]
 """The same where the rows are in a topic: they imply no bounds."""
 TOPIC_SETTINGS: list[Options] = [(), (), (("producers", ("awaited",)),)]
 """Settings of a stream with the bounds of a topic."""
+BESIDE_GRID = 150_000_000
+"""By so many microseconds a bound by a clock lies beside the grid: it goes on with the clock, and nothing else does."""
 ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle", "gc")
 PARTITIONS = 3
 """The partitions of a topic."""
@@ -220,6 +248,7 @@ class Making:
     ) -> None:
         self.draw, self.settings, self.streams, self.beside = draw, settings, list(settings), beside
         self.actions = ACTIONS + ("stray",) * any(one.strays for one in beside.values())
+        self.actions += ("follow",) * 4 * any(one.watched for one in beside.values())
         self.calendar, self.grid, self.keys = calendar, calendar.step, keys
         self.events: list[Event] = []
         self.writers: dict[str, list[Writer]] = {stream: [] for stream in settings}
@@ -253,11 +282,23 @@ class Making:
             self.close(stream, self.one(attached))
         elif action == "idle" and "idleTimeout" in self.settings[stream]:
             self.events.append(Idle(stream, self.one(attached).name))
+        elif action == "follow" and (watched := self.watched(stream)) and not watched.hosted:
+            self.events.append(Follow(stream, self.clock(stream, watched)))
         elif action == "stray" and stream in self.beside and self.beside[stream].strays:
             self.events.append(Stray(stream, self.row(self.time(self.front[stream] - LATENESS * self.grid, LATENESS))))
         else:
             slowest = min(attached, key=lambda writer: writer.least)
             self.send(stream, self.one((slowest, *attached)))
+
+    def watched(self, stream: str) -> Watched | None:
+        return self.beside[stream].watched if stream in self.beside else None
+
+    def clock(self, stream: str, watched: Watched) -> str | None:
+        """Where the clock puts the bound: about where the rows are, or nowhere."""
+        if watched.reads and self.draw(st.booleans()):
+            return None
+        on_grid = self.front[stream] // self.grid + self.draw(st.integers(-LATENESS, 0))
+        return clock_of_micros(on_grid * self.grid + BESIDE_GRID)
 
     def open(self, stream: str) -> None:
         """A new producer, which starts at the time of the slowest one; or the awaited one comes."""
@@ -265,10 +306,16 @@ class Making:
         comes = stream in self.awaited and bool(self.writers[stream])
         self.awaited -= {stream} if comes else set()
         least = min((w.least for w in self.writers[stream]), default=self.front[stream])
-        order = self.one(TOPIC_ORDERS if stream in self.beside else orders(self.calendar))
+        order = self.order(stream)
         writer = Writer(AWAITED if comes else f"p{self.names}", dict(order), least, LATENESS * self.grid)
         self.writers[stream].append(writer)
         self.events.append(Open(stream, writer.name, order))
+
+    def order(self, stream: str) -> Options:
+        """The options of openSink for a producer. Rows of a watched topic are about as late as is declared."""
+        if self.watched(stream):
+            return (("lateness", self.calendar.minutes(LATENESS)),)
+        return self.one(TOPIC_ORDERS if stream in self.beside else orders(self.calendar))  # type: ignore[no-any-return]
 
     def take_over(self, stream: str, writer: Writer) -> None:
         self.events.append(Open(stream, writer.name, tuple(writer.order.items())))
@@ -283,7 +330,8 @@ class Making:
             times.sort()
         rows = tuple(self.row(time) for time in times)
         writer.moved(times, [row.k for row in rows])
-        promise = self.promise(writer) if not rows or self.draw(st.booleans()) else None
+        said = not self.watched(stream) and (not rows or self.draw(st.booleans()))
+        promise = self.promise(writer) if said else None
         self.events.append(Send(stream, writer.name, rows, promise))
         self.front[stream] = max(self.front[stream], writer.least, *times)
 
@@ -298,14 +346,19 @@ class Making:
         return Promise(clock_of_micros(time), strict)
 
     def end(self) -> None:
-        """All producers leave, and a last bound, or a producer that is complete, closes all windows."""
+        """All producers leave, and a last bound, or a producer that is complete, closes all windows.
+
+        Of a watched topic a delay does, which lies below the age of the rows.
+        """
         self.events += [LetGo(stream, AWAITED, self.draw(st.booleans())) for stream in sorted(self.awaited)]
         for stream, writers in self.writers.items():
             self.events += [Close(stream, writer.name) for writer in writers]
-        self.events += [Open(stream, LAST, ()) for stream in self.streams]
+        self.events += [Open(stream, LAST, ()) for stream in self.streams if not self.watched(stream)]
         end = Promise(clock_of_micros(micros(self.calendar.start) + END_MICROS), False)
         for stream in self.streams:
-            if self.draw(st.booleans()):
+            if self.watched(stream):
+                self.events.append(Follow(stream, end.time))
+            elif self.draw(st.booleans()):
                 self.events.append(Send(stream, LAST, self.last(stream), end))
             else:
                 self.events.append(Close(stream, LAST, complete=True))
@@ -322,7 +375,8 @@ class Making:
 def schedules(draw: Any, streams: list[str], calendar: Calendar, beside: dict[str, Beside]) -> Schedule:
     """Schedules for these streams, those of ``beside`` with a topic. Each stream has a producer from the start."""
     usual = stream_settings(calendar)
-    choices = [(stream, TOPIC_SETTINGS if stream in beside else usual) for stream in streams]
+    of_topics = {name: [()] if one.watched else TOPIC_SETTINGS for name, one in beside.items()}
+    choices = [(stream, of_topics.get(stream, usual)) for stream in streams]
     settings = tuple((stream, draw(st.sampled_from(given))) for stream, given in choices)
     keys = draw(st.sampled_from((KEYS, NULLABLE)))
     making = Making(draw, {stream: dict(given) for stream, given in settings}, calendar, keys, beside)

@@ -86,6 +86,8 @@ class Streamed(Observed):
                 self.__enter__()
                 self.running, self.starts = True, self.starts + 1
             self.query.processAllAvailable()
+            if self.feed.settle():
+                self.query.processAllAvailable()
         except PySparkException as error:
             if self._given or not (reason := refusal(error)):
                 raise

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 import spark_rowtime as rt
 from tests.law7.schedule import PARTITIONS, Beside, Row
+from tests.law7.watched import Rows, Watch
 from tests.streams import at, opened
 
 ROW = "rowtime TIMESTAMP, id INT, k INT, v INT"
@@ -21,18 +22,22 @@ class Topic:
     """One topic, and the path of the stream with its bounds.
 
     ``ends``: the offsets of the next messages. ``sent``: the ids of the rows that the broker has. ``strays``: those of
-    the rows that were sent past the bounds, which alone may be late.
+    the rows that were sent past the bounds, which alone may be late; or, of a watched topic, those that break what is
+    declared. ``weaker``: its watch declares less.
     """
 
-    def __init__(self, kafka: Any, path: str, beside: Beside) -> None:
+    def __init__(self, kafka: Any, path: str, beside: Beside, *, weaker: bool = False) -> None:
         self.kafka, self.path, self.beside = kafka, path, beside
         self.name = kafka.topic(partitions=PARTITIONS)
         self.ends = dict.fromkeys(range(PARTITIONS), 0)
         self.sent: set[int] = set()
         self.strays: set[int] = set()
+        self.watch = None if beside.watched is None else Watch(self, beside.watched, weaker=weaker)
 
-    def opened(self, producer: str, **options: Any) -> "Writer":
+    def opened(self, producer: str, **options: Any) -> "Rows | Writer":
         """A producer of rows and bounds, as ``openSink`` would give one."""
+        if self.watch is not None:
+            return Rows(self)
         return (OwnCuts if self.beside.own_cuts else Bounds)(self, producer, options)
 
     def stray(self, row: Row) -> None:
@@ -52,13 +57,15 @@ class Topic:
         """The arguments with which a row is produced."""
         spread = self.beside.spread
         value = json.dumps({**row._asdict(), "rowtime": at(row.rowtime)})
-        return {"value": value, "partition": spread[row.id % len(spread)], "on_delivery": self._delivered(row.id)}
+        return {"value": value, "partition": spread[row.id % len(spread)], "on_delivery": self._delivered(row)}
 
-    def _delivered(self, row: int) -> Callable[[Any, Any], None]:
+    def _delivered(self, row: Row) -> Callable[[Any, Any], None]:
         def delivered(error: Any, message: Any) -> None:
             assert error is None, error
-            self.sent.add(row)
+            self.sent.add(row.id)
             self.ends[message.partition()] = message.offset() + 1
+            if self.watch is not None:
+                self.watch.sees(message.partition(), row)
 
         return delivered
 
@@ -70,7 +77,8 @@ class Topic:
         value = F.from_json(F.col("value").cast("string"), ROW)
         rows = messages.select(value.alias("o")).select("o.*").where("rowtime IS NOT NULL")
         if rows.isStreaming:
-            return rt.punctuate(rows, "rowtime", bounds=self.path)
+            watch = None if self.watch is None or not self.watch.hosted else self.watch.declared
+            return rt.punctuate(rows, "rowtime", bounds=self.path, watch=watch)
         return rows.where(~F.col("id").isin(self.late()))
 
     def late(self) -> list[int]:
@@ -78,8 +86,9 @@ class Topic:
         kept = rt.rejectedRows(self.path).to_pylist()
         places = [(row["producer"], row["partition"], row["offset"]) for row in kept]
         assert len(places) == len(set(places)), f"a late row is kept twice: {places}"
-        broken = [row for row in kept if row["id"] not in self.strays or row["rowtime"] >= row["bound"]]
-        assert not broken, f"rows that were in time are late: {broken}"
+        may_be_late = self.strays.__contains__ if self.watch is None else self.watch.broken.__contains__
+        wrong = [row for row in kept if not may_be_late(row["id"]) or row["rowtime"] >= row["bound"]]
+        assert not wrong, f"rows that were in time are late: {wrong}"
         return sorted({row["id"] for row in kept})
 
 
