@@ -122,6 +122,36 @@ def test_an_older_checkpoint_behind_folded_cuts_ends_the_query(beside: Beside, t
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("crashed", [False, True])
+def test_a_query_that_is_not_registered_ends_where_a_fold_has_weakened_its_bounds(
+    beside: Beside, tmp_path: Path, crashed: bool
+) -> None:
+    """As one whose user may not write: it would take late rows, and windows that have come out would come out twice."""
+    query, other = (Observed(hourly(beside.rows()), tmp_path / name) for name in ("query", "other"))
+    with closing(beside.sink()) as sink:
+        for hour in range(9, 12):
+            beside.put(0, (f"{hour}:30", "a"))
+            promise(sink, f"{hour + 1}:00", beside.cut())
+            with query:
+                query.step()
+        with open_store(beside.bounds) as store:
+            [reader] = [one.name for one in store.snapshot().readers]
+            store.forget(reader)
+        beside.put(0, ("12:30", "a"), ("9:45", "late"))
+        promise(sink, "13:00", beside.cut())
+        with other:
+            other.step()
+        with open_store(beside.bounds) as store:
+            store.gc()
+        if crashed:
+            query.lose_commit()
+        with query, pytest.raises(StreamingQueryException, match="The query has reached the watermark") as error:
+            query.step()
+        assert f"2006-09-11T{11 if crashed else 12}:00:00Z" in str(error.value)
+        assert "its registration was removed" in str(error.value)
+
+
+@pytest.mark.long
 def test_a_topic_whose_offsets_go_back_ends_the_query(beside: Beside, tmp_path: Path) -> None:
     """Otherwise what was promised would not hold for its rows, and operators would drop them without a trace."""
     topic = beside.topics[0]

@@ -20,6 +20,7 @@ import sparkrowtime.python.OffsetJson;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.support.Shown;
 
 /**
  * The streams of bounds beside topics in one run of a query. Used in the query's thread.
@@ -32,6 +33,7 @@ final class BesideBatch {
   private final Map<RowtimeStream, SparkDataStream> topics = new LinkedHashMap<>();
   private final Map<RowtimeStream, TopicIds> ids = new HashMap<>();
   private final Map<RowtimeStream, String> asked = new HashMap<>();
+  private boolean compared;
 
   BesideBatch(BoundedQuery query) {
     this.query = query;
@@ -113,6 +115,36 @@ final class BesideBatch {
             stream.questions().requireTopics(own, ofTopics.of(OffsetJson.namesOfTopics(end.json())));
           }
         });
+  }
+
+  /**
+   * Throws if bounds beside topics say less than this query has reached by them before it was started again: their cuts
+   * have been folded since. Asks once in a run, when the first batch is planned.
+   */
+  void requireNotWeaker(StreamExecutionContext context) {
+    if (!compared) {
+      compared = true;
+      requireNotWeaker(context.startOffsets(), LoggedWatermark.of(query.spark(), context.batchId() - 1));
+      requireNotWeaker(context.endOffsets(), LoggedWatermark.of(query.spark(), context.batchId()));
+    }
+  }
+
+  private void requireNotWeaker(StreamProgress end, long logged) {
+    topics.keySet().stream()
+        .filter(stream -> logged > 0 && Scala.orNull(end.get(stream)) != null)
+        .forEach(stream -> requireNotWeaker(stream, logged, floor(end, stream)));
+  }
+
+  private static void requireNotWeaker(RowtimeStream stream, long logged, long floor) {
+    if (Math.floorDiv(floor, 1000L) < logged) {
+      throw new IllegalStateException(
+          "The query has reached the watermark " + Shown.time(logged * 1000) + " by the bounds in "
+              + stream.described().get("path") + ", but at the offsets of its checkpoint they now say "
+              + (floor == Bound.UNKNOWN_YET ? "nothing" : Shown.time(floor))
+              + ". Their cuts were folded since, behind the queries that are registered there. This one is not: its user may"
+              + " not write there, or its registration was removed. Start it with a new checkpoint; with the right to"
+              + " register, the next fold waits for it.");
+    }
   }
 
   /** The run of the query has ended. */

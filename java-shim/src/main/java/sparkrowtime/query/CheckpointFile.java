@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 
 /**
- * A text file in a query's checkpoint, beside Spark's offset log. It keeps what the first run of the query
- * was like, if Spark's own files do not contain that. Used once a run, in the query's thread.
+ * A text file in a query's checkpoint. Those beside Spark's offset log keep what the first run of the query was like, if
+ * Spark's own files do not contain that. Used once a run, in the query's thread.
  */
 final class CheckpointFile {
   private final Path root;
@@ -35,6 +35,15 @@ final class CheckpointFile {
       return now;
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read or write " + file + ".", e);
+    }
+  }
+
+  /** The text; null if there is no such file. */
+  String text() {
+    try {
+      return files.exists(file) ? read() : null;
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot read " + file + ".", e);
     }
   }
 

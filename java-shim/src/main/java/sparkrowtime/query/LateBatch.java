@@ -84,6 +84,7 @@ final class LateBatch {
     if (context.batchId() != batch) {
       requireKept();
       query.beside().requireSame(context);
+      query.beside().requireNotWeaker(context);
       batch = context.batchId();
       late.clear();
     }
