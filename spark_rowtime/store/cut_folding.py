@@ -29,6 +29,11 @@ def passed(positions: Iterable[Position]) -> int:
     return min((position.seq for position in positions), default=0)
 
 
+def portion(producers: int, usual: int) -> int:
+    """How many cuts are folded at a time. Of each producer one may be folded already, and others come behind these."""
+    return max(usual, 2 * producers)
+
+
 def folded(cuts: Iterable[LoggedCut]) -> list[LoggedCut]:
     """Returns one cut for each producer in the place of its ``cuts``, in the order of their events.
 

@@ -249,6 +249,25 @@ def test_what_registered_queries_have_passed_is_folded(new_stream: NewStream, mo
     assert floors(store, 20) == [None]
 
 
+def test_cuts_of_more_producers_than_a_portion_has_are_folded(
+    new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also again, where each of them has one that is folded already."""
+    monkeypatch.setattr(local_cuts, "PORTION_CUTS", 2)
+    from spark_rowtime.store.postgres import cuts as postgres_cuts
+
+    monkeypatch.setattr(postgres_cuts, "PORTION_CUTS", 2)
+    store = new_stream()()
+    writers = [Writer(store, f"p{number}") for number in range(5)]
+    for end in range(1, 7):
+        for number, writer in enumerate(writers):
+            writer.promise((end, TopicCut({"orders": {number: end}})))
+        if end % 3 == 0:
+            store.keep("query", Position(store.head().seq, None, None))
+            store.gc()
+            assert len(list(store.cuts())) == len(writers)
+
+
 def test_as_of_an_event_before_a_fold_the_bound_is_weaker_too(new_stream: NewStream) -> None:
     """A query that has asked for an event, and reads the cuts up to there when they are folded, misses none of them."""
     store = new_stream()()

@@ -9,9 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.kafka.cuts import CutFloors
+from spark_rowtime.store.base import Position
 from spark_rowtime.store.local import LocalStore, check_local, producers
-from tests.store.processes import run
+from tests.store.processes import run, start
 from tests.store.streams import Writer, at, batch, names, read
 
 Open = Callable[..., LocalStore]
@@ -93,6 +96,47 @@ def test_law_8_a_death_around_the_commit(open_here: Open, local_path: str, after
     writer.number = 1
     writer.send([2], [3], floor=3)
     assert read(store) == [1, 2, 3]
+
+
+FOLD = """
+    left, store = int(sys.argv[2]), open_local(path)
+    execute = store._catalog.execute
+    def dying(sql, values=()):
+        global left
+        if sql.startswith(("DELETE", "INSERT", "COMMIT")):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return execute(sql, values)
+    store._catalog.execute = dying
+    store.gc()
+    print("folded")
+"""
+
+
+@pytest.mark.long
+def test_law_8_a_death_between_the_steps_of_a_fold(open_here: Open, local_path: str) -> None:
+    """All of the cuts are folded, or none; a query that has passed them gets its bounds. The next gc folds them."""
+    store, ends = open_here(), [{"orders": {0: zero, 1: one}} for zero in range(5) for one in range(5)]
+    for partition, name in enumerate("ab"):
+        writer = Writer(store, name)
+        for end in range(1, 5):
+            writer.promise((end, TopicCut({"orders": {partition: end}})))
+    store.keep("query", Position(6, None, None))
+    seq, passed = store.head().seq, CutFloors(store).floorAt(store.head().seq, ends[-1])
+    before = [CutFloors(store).floorAt(seq, offsets) for offsets in ends]
+    step, output = 0, ""
+    while not output:
+        step += 1
+        process = start(FOLD, local_path, step)
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == (0 if output else KILLED), errors
+        check_local(local_path)
+        now = [CutFloors(open_here()).floorAt(seq, offsets) for offsets in ends]
+        assert now[-1] == passed
+        assert now == before or len([*open_here().cuts()]) < 8
+    assert step > 5, "some steps were met"
+    assert len([*open_here().cuts()]) < 8
 
 
 def test_law_8_garbage_at_the_end_of_a_segment(open_here: Open, local_path: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.store.cut_folding import folded
+from spark_rowtime.store.cut_folding import folded, portion
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 
@@ -36,11 +36,12 @@ def _insert(catalog: Catalog, logged: LoggedCut, number: int) -> None:
 
 
 def fold(catalog: Catalog, upto: int) -> bool:
-    """Folds the first cuts up to the event ``upto``, at most PORTION_CUTS. Returns whether there may be more of them.
+    """Folds the first cuts up to the event ``upto``, a portion of them. Returns whether there may be more of them.
 
     Call it in a transaction. The numbers of the cuts behind them stay.
     """
-    found = between(catalog, 0, upto)
+    (many,) = catalog.execute("SELECT COUNT(*) FROM cut_ends").fetchone()
+    found = between(catalog, 0, upto, portion(many, PORTION_CUTS))
     kept = folded(found)
     if len(kept) in (0, len(found)):
         return False
@@ -92,24 +93,25 @@ def there(catalog: Catalog) -> bool:
     return catalog.execute("SELECT 1 FROM cut_ends LIMIT 1").fetchone() is not None
 
 
-def between(catalog: Catalog, after: int, upto: int) -> list[LoggedCut]:
-    """Returns the first cuts from the event ``after + 1`` to ``upto``, at most PORTION_CUTS. Call it in a transaction.
+def between(catalog: Catalog, after: int, upto: int, limit: int = 0) -> list[LoggedCut]:
+    """Returns the first cuts from the event ``after + 1`` to ``upto``. Call it in a transaction.
 
-    Raises Damaged if one of them is missing.
+    ``limit``: how many at most; 0: PORTION_CUTS. Raises Damaged if one of them is missing.
     """
+    most = limit or PORTION_CUTS
     earlier = catalog.execute(f"{_COLUMNS} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (after,)).fetchone()
     number = _gone(catalog) if earlier is None else int(intact(earlier, "topic_cuts")[4])
-    rows = catalog.execute(f"{_COLUMNS} WHERE seq > ? ORDER BY seq LIMIT ?", (after, PORTION_CUTS + 1)).fetchall()
-    _require_all(catalog, number, rows)
-    return [logged for logged in _opened(rows[:PORTION_CUTS]) if logged.seq <= upto]
+    rows = catalog.execute(f"{_COLUMNS} WHERE seq > ? ORDER BY seq LIMIT ?", (after, most + 1)).fetchall()
+    _require_all(catalog, number, rows, most)
+    return [logged for logged in _opened(rows[:most]) if logged.seq <= upto]
 
 
-def _require_all(catalog: Catalog, number: int, rows: list[tuple[Any, ...]]) -> None:
+def _require_all(catalog: Catalog, number: int, rows: list[tuple[Any, ...]], most: int) -> None:
     """Raises Damaged if a cut is missing: their numbers have no gaps, and the last number is also in ``cut_ends``."""
     if any(row[4] != number + n for n, row in enumerate(rows, 1)):
         raise Damaged(_GONE)
     (last,) = catalog.execute("SELECT COALESCE(MAX(last), 0) FROM cut_ends").fetchone()
-    if len(rows) <= PORTION_CUTS and number + len(rows) != last:
+    if len(rows) <= most and number + len(rows) != last:
         raise Damaged(_GONE)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.store.cut_folding import folded
+from spark_rowtime.store.cut_folding import folded, portion
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.transaction import Transaction
 
@@ -15,6 +15,7 @@ _BETWEEN = (
     "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq "
     "LIMIT %s"
 )
+_PRODUCERS = "SELECT COUNT(DISTINCT producer) FROM rowtime.topic_cuts WHERE stream = %s"
 _DELETE = "DELETE FROM rowtime.topic_cuts WHERE stream = %s AND seq <= %s"
 THERE = "SELECT 1 FROM rowtime.topic_cuts WHERE stream = %s LIMIT 1"
 _LAST = (
@@ -29,8 +30,9 @@ def add(transaction: Transaction, logged: LoggedCut) -> None:
 
 
 def fold(transaction: Transaction, upto: int) -> bool:
-    """Folds the first cuts up to the event ``upto``, at most PORTION_CUTS. Returns whether there may be more."""
-    found = opened(transaction.query(_BETWEEN, transaction.stream, 0, upto, PORTION_CUTS))
+    """Folds the first cuts up to the event ``upto``, a portion of them. Returns whether there may be more."""
+    [(many,)] = transaction.query(_PRODUCERS, transaction.stream)
+    found = opened(transaction.query(_BETWEEN, transaction.stream, 0, upto, portion(many, PORTION_CUTS)))
     kept = folded(found)
     if len(kept) in (0, len(found)):
         return False
