@@ -15,6 +15,7 @@ from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
 from spark_rowtime.kafka.address import KAFKA, topic_address
 from spark_rowtime.kafka.client import client_options
 from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Store
 from spark_rowtime.stream import createStream
 from spark_rowtime.types.arguments import to_text
 from spark_rowtime.types.plugins import plugin_names
@@ -49,17 +50,24 @@ class Announced:
                 warn_of_other_readers(store)
                 yield Progress(store, calendar, reader, start, ends=ends)
             return
-        with closing(open_store(self.keeper)) as kept, self._reading() as read:
-            yield TableProgress(self._path, read, kept, calendar, reader, start, ends=ends, wait=self._wait)
+        with closing(open_store(self.keeper)) as kept, self._reading(kept, reader) as (read, name):
+            yield TableProgress(self._path, read, kept, calendar, name, start, ends=ends, wait=self._wait)
 
     @contextmanager
-    def _reading(self) -> Iterator[Callable[[], Mapping[str, str]]]:
-        """What reads the bound, and the extent of the rows, as properties."""
+    def _reading(self, kept: Store, reader: str) -> Iterator[tuple[Callable[[], Mapping[str, str]], str]]:
+        """What reads the bound, and the extent of the rows, as properties; and the name of the position.
+
+        That of a topic has the topic's id, so that one which was created again does not go on where the old one was.
+        """
         if not self._is_topic:
-            yield lambda: read_table_properties(self._path)
+            yield lambda: read_table_properties(self._path), reader
             return
         with closing(TopicBounds(topic_address(self._path), client_options(self._options, _REFUSED))) as topic:
-            yield topic.properties
+            of_topics = f"{reader} of topic "
+            known = [one.name for one in kept.snapshot().readers if one.name.startswith(of_topics)]
+            if known and of_topics + topic.id not in known:
+                raise topic.replaced(known[0].removeprefix(of_topics), topic.id)
+            yield topic.properties, of_topics + topic.id
 
     def _require_positions(self, positions: str | None) -> None:
         """Makes the stream of positions if there is none; InvalidOptionError where it is missing, or not used."""

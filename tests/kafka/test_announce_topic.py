@@ -76,6 +76,21 @@ def test_every_partition_must_have_a_bound_and_others_messages_give_none(
     assert hours(kafka, topic, tmp_path) == []
 
 
+@pytest.mark.long
+def test_a_topic_that_was_created_again_since_the_last_run_is_refused(kafka: Any, stream: str, tmp_path: Path) -> None:
+    """Under the old position its first hours would be left out."""
+    topic = kafka.topic()
+    drain(kafka.bootstrap, stream, topic)
+    assert hours(kafka, topic, tmp_path) == ["10"]
+    kafka.delete_topic(topic)
+    kafka.topic(name=topic)
+    drain(kafka.bootstrap, stream, topic, anew=True)
+    with pytest.raises(rt.KafkaTopicError, match="was created again"):
+        hours(kafka, topic, tmp_path)
+    assert hours(kafka, topic, tmp_path, name="again") == ["10"]
+    assert hours(kafka, topic, tmp_path, name="again") == []
+
+
 def test_a_topic_that_is_not_there(kafka: Any, tmp_path: Path) -> None:
     with pytest.raises(rt.KafkaTopicError, match="There is no topic 'nowhere'"):
         hours(kafka, "nowhere", tmp_path)

@@ -32,7 +32,8 @@ class TopicBounds:
     def __init__(self, address: TopicAddress, settings: Mapping[str, Any]) -> None:
         self._topic = address.topic
         self._cluster = Cluster(address, settings, advice=_ADVICE)
-        self._id = self._cluster.topics.describe(self._topic).id
+        self.id = self._cluster.topics.describe(self._topic).id
+        """The id of the topic."""
         self._consumer: Any = self._cluster.reader()
         self._read: dict[int, int] = {}
         """The offset behind what was read, by partition."""
@@ -63,14 +64,19 @@ class TopicBounds:
 
     def _checked(self) -> TopicState:
         found = self._cluster.topics.describe(self._topic)
-        if found.id == self._id:
-            return found
-        raise KafkaTopicError(
-            f"The topic {self._topic} was created again (its id was {self._id} and is {found.id}), so its bounds are "
-            "those of other rows. Announce it again, with another positions or --name if its hours are to come again.",
+        if found.id != self.id:
+            raise self.replaced(self.id, found.id)
+        return found
+
+    def replaced(self, before: str, now: str) -> KafkaTopicError:
+        """The error for a topic that was created again, with these ids."""
+        return KafkaTopicError(
+            f"The topic {self._topic} was created again (its id was {before} and is {now}), so its bounds are "
+            "those of other rows. Announce it under another name (--name), or with another stream of positions "
+            "(--positions): its hours come again then.",
             topic=self._topic,
-            topicId=self._id,
-            foundId=found.id,
+            topicId=before,
+            foundId=now,
         )
 
     def _unread(self, state: TopicState) -> dict[int, tuple[int, int]]:
