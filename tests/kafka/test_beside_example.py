@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.test_examples import printed, promised
 
 __all__ = ["printed"]
+pytestmark = pytest.mark.long  # test_readme.py has the changed line, and test_beside.py the rest, in make test
 
 
 def test_13_beside_kafka(kafka: Any, spark_kafka_jars: str, printed: Callable[..., str]) -> None:
