@@ -11,11 +11,10 @@ from spark_rowtime.announce.announcer import announcements, repetitions
 from spark_rowtime.announce.http_call import is_secret
 from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
-from spark_rowtime.cli.argument_texts import client_settings, config_option
+from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.json_values import dump
 
@@ -111,7 +110,7 @@ def announce(
     options: dict[str, Any] = {"key": key, "asset": asset, "body": body, "method": method, "timeout": timeout}
     options |= {"headers": _headers(headers) if headers else None, "taken": taken or None}
     more: dict[str, Any] = {"ends": window_ends, "positions": positions}
-    more["clientOptions"] = client_settings(config, ()) if stream.startswith(KAFKA) else None
+    more["clientOptions"] = client_settings(config_for(stream, config), ()) or None
     delays = repetitions(retries, follow)
     with terminable():
         count = 0

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
 
 
@@ -50,3 +52,12 @@ def client_settings(config: str | None, assignments: tuple[str, ...]) -> dict[st
     given = texts_of(assignments)
     require_no_secrets(given)
     return {**(settings_in_file(config) if config is not None else {}), **given}
+
+
+def config_for(target: str, config: str | None) -> str | None:
+    """The file of ``--config`` where ``target`` is a topic. Otherwise it is refused, unless a variable names it."""
+    if target.startswith(KAFKA):
+        return config
+    if click.get_current_context().get_parameter_source("config") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"--config is for Kafka's client, and {target} is no topic of Kafka. Leave it out.")
+    return None

@@ -16,7 +16,7 @@ import spark_rowtime.drain.kafka.sink as topic
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
-from spark_rowtime.cli.argument_texts import client_settings, config_option
+from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.drain.kafka.positions import POSITIONS
@@ -24,6 +24,7 @@ from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, Gat
 from spark_rowtime.drain.tables.open import openTableSink
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.address import KAFKA
+from spark_rowtime.kafka.records import FORMATS
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Slice, Store
@@ -58,10 +59,19 @@ from spark_rowtime.types.plugins import plugin_names
 )
 @click.option("--tz", help="Into Parquet: the time zone of the folders, such as Europe/Berlin.  [default: UTC]")
 @click.option("--key", metavar="COLUMN", help="Into a topic: the column whose value is the key of a message.")
+@click.option(
+    "--encoder",
+    type=click.Choice(FORMATS),
+    help="Into a topic: what the values are; those of a schema registry need registry.url.  [default: json]",
+)
 @click.option("--partitions", type=click.IntRange(1), help="The partitions of a topic that is made.  [default: broker]")
 @config_option
 @click.option(
-    "--set", "assignments", multiple=True, metavar="NAME=VALUE", help="One more such setting; {env:NAME} is a variable."
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One more such setting, or registry.url of a schema registry; {env:NAME} is a variable.",
 )
 @click.option("--positions", help=f"The topic that keeps the positions of drains.  [default: {POSITIONS}]")
 @click.option(
@@ -82,6 +92,7 @@ def drain(
     max_rows: int | None,
     tz: str | None,
     key: str | None,
+    encoder: str | None,
     partitions: int | None,
     config: str | None,
     assignments: tuple[str, ...],
@@ -98,12 +109,13 @@ def drain(
     pattern of folders by event time in UTC or in --tz, such as parquet:lake/orders/date=%Y-%m-%d/hour=%H; an hour is
     written when it is complete. An Iceberg catalog is one of PyIceberg's configuration.
 
-    A topic is made if there is none. Rows, as JSON, the bound behind them in each partition, and the position are one
-    transaction.
+    A topic is made if there is none. Rows, as JSON or in the --encoder of a schema registry, the bound behind them in
+    each partition, and the position are one transaction.
     """
     gathering = {"every": every, "maxRows": max_rows, "boundsEvery": bounds_every, "tz": tz}
-    topical: dict[str, Any] = {"key": key, "partitions": partitions, "positions": positions, "anew": anew or None}
-    topical["options"] = client_settings(config if target.startswith(KAFKA) else None, assignments) or None
+    topical: dict[str, Any] = {"key": key, "encoder": encoder, "partitions": partitions, "positions": positions}
+    topical["anew"] = anew or None
+    topical["options"] = client_settings(config_for(target, config), assignments) or None
     open_sink = _opener(target, gathering, topical)
     with terminable(), openReader(stream, order=order, start=start, follow=follow, name=name) as reader:
         if open_sink is not None:
@@ -139,7 +151,9 @@ def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> 
     if not is_table:
         require_consumer_or(target)
     if topical:
-        raise click.UsageError("--key, --partitions, --config, --set, --positions and --anew are for topics of Kafka.")
+        raise click.UsageError(
+            "--key, --encoder, --partitions, --config, --set, --positions and --anew are for topics of Kafka."
+        )
     if is_table:
         return lambda schema: openTableSink(target, schema, **gathering)
     if gathering:

@@ -10,7 +10,8 @@ from spark_rowtime.adapter.search_path import add_current_folder
 from spark_rowtime.cli.argument_texts import client_settings, config_option
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.kafka.address import topic_address
-from spark_rowtime.kafka.avro import REGISTRY
+from spark_rowtime.kafka.records import FORMATS
+from spark_rowtime.kafka.registry import REGISTRY
 from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
 
 
@@ -30,7 +31,7 @@ from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
 )
 @click.option("--time-unit", help="The unit of the field: s, ms, us, ns, hlc or tso.  [default: an ISO 8601 text]")
 @click.option("--tz", help="The time zone of texts that name none, such as Europe/Berlin.  [default: UTC]")
-@click.option("--decoder", type=click.Choice(["json", "avro"]), default="json", show_default=True)
+@click.option("--decoder", type=click.Choice(FORMATS), default="json", show_default=True)
 @click.option("--lateness", help="How far a message may lie below the largest one of its partition.  [default: 0 s]")
 @click.option(
     "--delay",

@@ -11,7 +11,7 @@ from spark_rowtime.kafka.decoding import json_record
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.times import time_reader
-from spark_rowtime.kafka.topic_adapter import Readers, TopicAdapter, client_settings
+from spark_rowtime.kafka.topic_adapter import Readers, TopicAdapter, settings_of
 from spark_rowtime.kafka.topics import Part, Topics
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store.base import Store
@@ -39,6 +39,7 @@ class BoundsFeed(TopicAdapter):
         start: Where a topic begins that the stream does not know: "earliest" or "latest".
         lost: "fail" or "skip", as for ``KafkaFeed``.
         untilEnd: If True, the feed ends once it has taken what is there.
+        config: A properties file with options of the client, as for ``KafkaFeed``.
         options: Options of the client under their own names, as for ``KafkaFeed``.
         more: The same as keywords, with ``kafka.`` before their names.
 
@@ -60,10 +61,11 @@ class BoundsFeed(TopicAdapter):
         start: str = "earliest",
         lost: str = "fail",
         untilEnd: bool = False,
+        config: str | None = None,
         options: Mapping[str, Any] | None = None,
         **more: str,
     ) -> None:
-        client = client_settings(BoundsFeed, options, more)
+        client = settings_of(BoundsFeed, config, options, more).client
         super().__init__(
             servers=servers, topics=topics, start=start, lost=lost, idle=None, untilEnd=untilEnd, client=client
         )

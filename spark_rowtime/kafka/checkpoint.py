@@ -1,6 +1,7 @@
 """Checkpoint: how far a partition of a topic has been read into a stream. It is the checkpoint of its producer."""
 
 import json
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
@@ -21,7 +22,8 @@ class Checkpoint(NamedTuple):
     """The id of the topic, the offset of the next message, and the last one that was read, if that is known.
 
     ``watched``: the stream has bounds of the messages below that, and no rows. ``end``: the end of the partition, as it
-    was known then; it is for people, who see by it how far the reader lags.
+    was known then; it is for people, who see by it how far the reader lags. ``declared``: what a watch takes for true
+    of the topic.
     """
 
     topic_id: str
@@ -29,13 +31,15 @@ class Checkpoint(NamedTuple):
     last: "LastRead | None" = None
     watched: bool = False
     end: int | None = None
+    declared: Mapping[str, str] | None = None
 
     def text(self) -> str:
         """As the stream stores it."""
         last = {} if self.last is None else {"readTo": self.last.end, "epoch": self.last.epoch}
         watched = {"watched": True} if self.watched else {}
         end = {} if self.end is None else {"end": self.end}
-        return json.dumps({"topicId": self.topic_id, "offset": self.offset, **last, **watched, **end})
+        declared = {} if self.declared is None else {"declared": dict(self.declared)}
+        return json.dumps({"topicId": self.topic_id, "offset": self.offset, **last, **watched, **end, **declared})
 
     @classmethod
     def read(cls, text: str, producer: str) -> "Checkpoint":
@@ -43,7 +47,8 @@ class Checkpoint(NamedTuple):
         try:
             found = json.loads(text)
             last = LastRead(int(found["readTo"]), int(found["epoch"])) if "epoch" in found else None
-            return cls(str(found["topicId"]), int(found["offset"]), last, found.get("watched") is True)
+            made = cls(str(found["topicId"]), int(found["offset"]), last, found.get("watched") is True)
+            return made._replace(declared=dict(found["declared"])) if "declared" in found else made
         except (ValueError, TypeError, KeyError):
             pass
         raise InvalidOptionError(
@@ -61,6 +66,19 @@ class Checkpoint(NamedTuple):
             f"The stream has producer {producer!r} up to offset {self.offset} as {has}. {other} would go on from "
             "there, and messages would be missing in the rows. Give each of the two a stream of its own.",
             producer=producer,
+        )
+
+    def otherwise_declared(self, producer: str, declared: Mapping[str, str]) -> InvalidOptionError:
+        """The error for a watch that declares something else than another one, which runs."""
+        theirs = self.declared or {}
+        names = sorted(name for name in {**theirs, **declared} if theirs.get(name) != declared.get(name))
+        has, wants = (", ".join(f"{name}={one.get(name)!r}" for name in names) for one in (theirs, declared))
+        return InvalidOptionError(
+            f"Another host of a watch runs, which derives the bounds of {producer!r} with {has}; this one has {wants}."
+            " The bounds of a partition would be those of the host that Kafka gives it to just now. Give all hosts the "
+            "same declarations, or a stream of bounds of its own to each.",
+            producer=producer,
+            option=names[0],
         )
 
     def require_of(self, topic: TopicState, part: Part) -> None:

@@ -29,6 +29,8 @@ GROUP_SECONDS = 5.0
 """Seconds between two commits of offsets to the consumer group."""
 SETTLE_SECONDS = 15.0
 """How long a host that was fenced waits for Kafka to take the partition from it. Longer than a session's timeout."""
+OTHERS_SECONDS = 0.5
+"""Seconds between two looks at how far other hosts have read."""
 CONTEST_SECONDS = 120.0
 """If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
 DOWN_SECONDS = 30.0
@@ -47,7 +49,9 @@ class Consumption:
 
     ``reads``: whether messages are read. Otherwise Kafka shares out the partitions, and the brokers' ends are enough.
     ``alignment`` says which partitions are not read for a while; None: all are.
-    ``discover`` returns topics that came since and are to be read, too; ``attach`` is called before they are.
+    ``discover`` returns topics that came since and are to be read, too; ``attach`` is called before they are. With
+    ``until_end``, ``others`` says whether other hosts have read all but the given partitions; None: they are not waited
+    for.
     """
 
     def __init__(
@@ -64,10 +68,12 @@ class Consumption:
         discover: Callable[[], dict[str, TopicState]] = dict,
         attach: Callable[[dict[str, TopicState]], object] = len,
         alignment: Alignment | None = None,
+        others: Callable[[Iterable[Part]], bool] | None = None,
         ask: Callable[[Callable[[], Any]], Inquiry[Any]] = in_background,
     ) -> None:
         self._ask, self._reads, self._discover, self._attach = ask, reads, discover, attach
-        self._alignment = alignment
+        self._alignment, self._others = alignment, others
+        self._others_done, self._looked_at_others = others is None, 0.0
         self._poll_seconds = POLL_SECONDS if reads else UNREAD_POLL_SECONDS
         self._topics, self._known, self._open, self._quiet = topics, known, open_feed, quiet
         self._skips_lost, self._until_end = skips_lost, until_end
@@ -245,15 +251,27 @@ class Consumption:
         """Whether all that was there is committed. The last commit may find that another host has taken over."""
         if not self._done():
             return False
-        self._flush(self._feeds.values())
-        return self._done()
+        self._flush(feed for feed in self._feeds.values() if self._others is None or feed.pending)
+        return self._done() and self._others_have_all()
 
     def _done(self) -> bool:
         if not self._until_end or self._fenced or self._waits or self._unchecked or self._checking:
             return False
-        if not self._feeds:  # other hosts have all partitions
-            return self._assigned_at is not None and time.monotonic() - self._assigned_at > SETTLE_SECONDS
+        if not self._feeds and not self._settled():
+            return False
         return all(self._has_all(feed, self._ends.get(part, 0)) for part, feed in self._feeds.items())
+
+    def _settled(self) -> bool:
+        """Whether other hosts have all partitions, as far as that can be known, or are waited for."""
+        waits = 0.0 if self._others is not None else SETTLE_SECONDS
+        return self._assigned_at is not None and time.monotonic() - self._assigned_at > waits
+
+    def _others_have_all(self) -> bool:
+        now = time.monotonic()
+        if self._others is not None and not self._others_done and now - self._looked_at_others >= OTHERS_SECONDS:
+            self._looked_at_others = now
+            self._others_done = self._others(self._feeds)
+        return self._others_done
 
     def _has_all(self, feed: PartitionReader, end: int) -> bool:
         """Whether a partition was read up to ``end``, and it is known whether it is quiet there, where that counts."""

@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.address import KAFKA, topic_address
-from spark_rowtime.kafka.avro import REGISTRY, registry_settings
 from spark_rowtime.kafka.dead_letters import DeadLetters, require_apart
 from spark_rowtime.kafka.decoding import (
     MESSAGE_TIME,
@@ -23,13 +22,13 @@ from spark_rowtime.kafka.message_columns import column_places, message_columns
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.records import FORMATS as RECORD_FORMATS
 from spark_rowtime.kafka.records import records_of
-from spark_rowtime.kafka.settings import settings_in_file
+from spark_rowtime.kafka.registry import REGISTRY
 from spark_rowtime.kafka.topic_adapter import (
     APPEND_TIME,
     ROWS,
     Readers,
     TopicAdapter,
-    client_settings,
+    settings_of,
     with_append_time,
 )
 from spark_rowtime.kafka.topics import Part, Topics
@@ -136,10 +135,7 @@ class KafkaFeed(TopicAdapter):
         options: Mapping[str, Any] | None = None,
         **more: str,
     ) -> None:
-        in_file = {} if config is None else settings_in_file(config)
-        more = {**{name: text for name, text in in_file.items() if name.startswith(REGISTRY)}, **more}
-        given = {**{name: text for name, text in in_file.items() if not name.startswith(REGISTRY)}, **(options or {})}
-        client = client_settings(KafkaFeed, given, more, REGISTRY)
+        client, self._registry = settings_of(KafkaFeed, config, options, more, REGISTRY)
         super().__init__(
             servers=servers, topics=topics, start=start, lost=lost, idle=idle, untilEnd=untilEnd, client=client
         )
@@ -157,7 +153,6 @@ class KafkaFeed(TopicAdapter):
                 option="columns",
             )
         self._skips = to_choice(tombstones, "tombstones", "malformed", "skip") == "skip"
-        self._registry = registry_settings(more)
         self.sinkOptions = self._sink_options(lateness)
 
     def _dead_letters(self, malformed: str | None) -> DeadLetters | None:

@@ -1,6 +1,6 @@
 """PartitionWatch: one partition of a topic whose messages stay where they are; its bounds follow their offsets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
@@ -28,8 +28,10 @@ class PartitionWatch(PartitionReader):
         floor: Floor,
         every: float,
         ceiling: Callable[[], int | None],
+        declared: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(part, open_sink, every)
+        self._checkpoint = self._checkpoint._replace(declared=declared)
         self._floor_of, self._ceiling = floor, ceiling
         self._floor = 0
         """The strongest promise that was made."""

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from spark_rowtime.kafka.avro import HEADER, AvroRecords, require_registry, schema_id
+from spark_rowtime.kafka.avro import HEADER, AvroRecords, schema_id
 from spark_rowtime.kafka.decoding import Decoder, json_of, json_record
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.protobuf import ProtobufRecords
+from spark_rowtime.kafka.registry import require_registry
 
 FORMATS = ("json", "avro", "json-schema", "protobuf")
 """Decoders that are formats, not functions."""
@@ -18,7 +19,7 @@ def records_of(decoder: str, registry: Mapping[str, str]) -> Decoder:
         return json_record
     if decoder == "json-schema":
         return json_schema_record
-    require_registry(registry, decoder)
+    require_registry(registry, "decoder", decoder)
     return AvroRecords(registry) if decoder == "avro" else ProtobufRecords(registry)
 
 

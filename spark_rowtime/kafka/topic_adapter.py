@@ -2,10 +2,11 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from spark_rowtime.adapter.sinks import Sinks
 from spark_rowtime.bounds.members import Status
@@ -20,10 +21,12 @@ from spark_rowtime.kafka.client import (
     new_client,
     unavailable,
 )
-from spark_rowtime.kafka.consumption import Consumption
+from spark_rowtime.kafka.consumption import OTHERS_SECONDS, Consumption
 from spark_rowtime.kafka.from_sql import require_allowed
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.quiet import QuietPartitions
+from spark_rowtime.kafka.registry import REGISTRY, registry_settings
+from spark_rowtime.kafka.settings import settings_in_file
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_shared_store, open_store
@@ -33,6 +36,8 @@ from spark_rowtime.types.timestamps import to_interval
 
 Readers = Callable[[Part, Callable[[], StreamSink], str], PartitionReader]
 """Opens the reader of a partition, with what opens its sink, and the id of its topic."""
+GONE_SECONDS = 12.0
+"""How long a host that was killed may count as one that runs; a little more than a session's timeout."""
 APPEND_TIME, ROWS = "append-time", "rows"
 """Where bounds come from: the brokers' clock, or the times of messages."""
 _ONCE = "offsets are kept in the stream, with the rows, so that each row is there once."
@@ -52,12 +57,15 @@ class TopicAdapter:
     """Follows the partitions that Kafka assigns to this host; each is a producer, and its offset the checkpoint.
 
     A subclass says in ``_readers`` what is kept of a message. ``reads``: whether messages are read at all. ``watches``:
-    whether bounds alone are kept of them.
+    whether bounds alone are kept of them. ``waitsForOthers``: whether it ends with ``untilEnd`` only when other hosts
+    have read what there was in their partitions, too. ``declared``: what all hosts have to take for true of the topics.
     """
 
     schema: ClassVar[Any] = None
     reads = True
     watches: ClassVar[bool] = False
+    waitsForOthers = False
+    declared: Mapping[str, str] | None = None
     require_allowed = staticmethod(require_allowed)
 
     def __init__(
@@ -102,6 +110,9 @@ class TopicAdapter:
         known = {name: topics.describe(name) for name in self._topics}
         stamped = {*self._stamped(topics)}
         self._store_starts(sinks, topics, known)
+        if self.declared is not None:
+            self._require_declared(sinks, known, self.declared, partial(topics.has_members, f"rowtime-{stream}"))
+        others = partial(self._reached, sinks, self._all_ends(topics, known)) if self.waitsForOthers else None
         consumption = Consumption(
             {"group.id": f"rowtime-{stream}", **_CONSUMER_DEFAULTS, **base, **_CONSUMER},
             topics,
@@ -114,8 +125,40 @@ class TopicAdapter:
             discover=partial(self._discovered, topics, known),
             attach=partial(self._attach, sinks, topics, stamped),
             alignment=None if self._most_ahead is None else Alignment(self._most_ahead, partial(_floor, sinks)),
+            others=others,
         )
         consumption.run()
+
+    def _require_declared(
+        self,
+        sinks: Sinks,
+        known: Mapping[str, TopicState],
+        declared: Mapping[str, str],
+        others_run: Callable[[], bool],
+    ) -> None:
+        """Raises InvalidOptionError if hosts that run have declared something else of a partition.
+
+        One that was killed is waited for until Kafka no longer counts it.
+        """
+        deadline = time.monotonic() + GONE_SECONDS
+        with open_store(sinks.path) as store:
+            infos = [store.producer(part.producer) for topic in known.values() for part in topic.parts]
+        found = {info.name: Checkpoint.read(info.checkpoint, info.name) for info in infos if info and info.checkpoint}
+        for name, checkpoint in found.items():
+            while checkpoint.declared not in (None, declared) and others_run():
+                if time.monotonic() > deadline:
+                    raise checkpoint.otherwise_declared(name, declared)
+                time.sleep(OTHERS_SECONDS)
+
+    def _all_ends(self, topics: Topics, known: Mapping[str, TopicState]) -> dict[Part, int]:
+        return topics.ends([part for topic in known.values() for part in topic.parts], committed=True)
+
+    def _reached(self, sinks: Sinks, ends: Mapping[Part, int], own: Container[Part]) -> bool:
+        """Whether the stream has all partitions but ``own`` up to their ends: other hosts have read them."""
+        with open_store(sinks.path) as store:
+            found = {part: store.producer(part.producer) for part in ends if part not in own}
+        texts = {part: None if info is None else info.checkpoint for part, info in found.items()}
+        return all(text and Checkpoint.read(text, part.producer).offset >= ends[part] for part, text in texts.items())
 
     def _matching(self, topics: Topics) -> list[str]:
         """The topics that the pattern matches; KafkaTopicError if there is none."""
@@ -199,15 +242,31 @@ def with_append_time(topics: Topics, names: Sequence[str]) -> list[str]:
     return [name for name in names if topics.setting(name, _STAMPED_BY) == "LogAppendTime"]
 
 
-def client_settings(
-    adapter: type, options: Mapping[str, Any] | None, more: Mapping[str, str], *others: str
-) -> dict[str, Any]:
-    """The settings of the client among the arguments of an adapter, whose other ones begin with ``others``."""
+class Settings(NamedTuple):
+    """The settings that an adapter is given: those of Kafka's client, and those of the schema registry's."""
+
+    client: dict[str, Any]
+    registry: dict[str, str]
+
+
+def settings_of(
+    adapter: type,
+    config: str | None,
+    options: Mapping[str, Any] | None,
+    more: Mapping[str, str],
+    *others: str,
+) -> Settings:
+    """The settings in the file ``config``, and in ``options`` and ``more``, which are stronger.
+
+    Raises UnknownOptionError for a keyword that begins neither with ``kafka.`` nor with one of ``others``.
+    """
     for name in more:
         if not name.startswith((PREFIX, *others)):
             known = [one for one in inspect.signature(adapter).parameters if one != "more"]
             raise unknown_option(name, known, f"{adapter.__name__} has no argument {name!r}.")
-    return {**(options or {}), **{name: value for name, value in more.items() if name.startswith(PREFIX)}}
+    given = {**({} if config is None else settings_in_file(config)), **(options or {}), **more}
+    client = {name: value for name, value in given.items() if not name.startswith(REGISTRY)}
+    return Settings(client, registry_settings(given))
 
 
 _STAMPED_BY = "message.timestamp.type"

@@ -108,6 +108,11 @@ class Topics:
         """The offset of the first message that each partition still has."""
         return self._offsets(parts, "earliest")
 
+    def has_members(self, group: str) -> bool:
+        """Whether a consumer group has members, as far as the brokers say it soon."""
+        future = self._admin.describe_consumer_groups([group], request_timeout=SOON_SECONDS)[group]
+        return future.exception(SOON_SECONDS + 1) is None and bool(future.result().members)
+
     def setting(self, topic: str, name: str) -> str:
         """A setting of a topic."""
         resource = _admin().ConfigResource(_admin().ConfigResource.Type.TOPIC, topic)

@@ -5,17 +5,19 @@ from contextlib import suppress
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, StreamNotFoundError
-from spark_rowtime.kafka.avro import REGISTRY, avro_records, registry_settings
-from spark_rowtime.kafka.decoding import MESSAGE_TIME, function_named, json_record
+from spark_rowtime.kafka.decoding import MESSAGE_TIME, function_named
 from spark_rowtime.kafka.message_floors import message_floor
 from spark_rowtime.kafka.partition_watch import PartitionWatch, UnreadPartition
+from spark_rowtime.kafka.records import FORMATS as RECORD_FORMATS
+from spark_rowtime.kafka.records import records_of
+from spark_rowtime.kafka.registry import REGISTRY
 from spark_rowtime.kafka.times import time_reader
 from spark_rowtime.kafka.topic_adapter import (
     APPEND_TIME,
     ROWS,
     Readers,
     TopicAdapter,
-    client_settings,
+    settings_of,
     with_append_time,
 )
 from spark_rowtime.kafka.topics import Part, Topics
@@ -65,8 +67,8 @@ class KafkaWatch(TopicAdapter):
         rowtime: The field with the time, in a nested record with points; "kafka.timestamp": the time of the message.
             None: "rowtime", or the time of the message with ``bounds="append-time"``.
         timeUnit: The unit of the field, as for ``KafkaFeed``.
-        tz: The time zone of texts that name none, such as "Europe/Berlin". None: UTC.
-        decoder: "json" or "avro".
+        tz: The time zone of texts that name none, such as "Europe/Berlin" or "+02:00". None: UTC.
+        decoder: "json"; "avro", "protobuf" or "json-schema", in the wire format of a schema registry.
         lateness: With ``bounds="rows"``, an interval: how far a message may lie below the largest one of its partition.
         delay: An interval: how long after its time a message may be seen in the topic, with the difference of the
             clocks of this host and of the brokers. So a partition that was read to its end at noon promises noon less
@@ -78,7 +80,9 @@ class KafkaWatch(TopicAdapter):
         idle: An interval, as for ``KafkaFeed``. It is of no account with ``delay``.
         start: Where a topic begins that the stream does not know: "earliest" or "latest".
         lost: "fail" or "skip", as for ``KafkaFeed``.
-        untilEnd: If True, the watch ends once it has followed what its partitions had when they were assigned.
+        untilEnd: If True, the watch ends once the stream has followed what the topics had when it began; partitions of
+            other hosts are waited for.
+        config: A properties file with options of the client and the registry, as for ``KafkaFeed``.
         options: Options of the client under their own names, as for ``KafkaFeed``.
         more: The same as keywords, with ``kafka.`` before their names; and ``registry.url`` and others.
 
@@ -110,10 +114,11 @@ class KafkaWatch(TopicAdapter):
         start: str = "earliest",
         lost: str = "fail",
         untilEnd: bool = False,
+        config: str | None = None,
         options: Mapping[str, Any] | None = None,
         **more: str,
     ) -> None:
-        client = client_settings(KafkaWatch, options, more, REGISTRY)
+        client, self._registry = settings_of(KafkaWatch, config, options, more, REGISTRY)
         super().__init__(
             servers=servers, topics=topics, start=start, lost=lost, idle=idle, untilEnd=untilEnd, client=client
         )
@@ -136,13 +141,22 @@ class KafkaWatch(TopicAdapter):
         time_reader(timeUnit)  # raises an error for a unit that is not known
         self._lateness = to_interval(lateness, "lateness") or 0
         self._delay, self._every = to_interval(delay, "delay"), to_required_interval(every, "every") / 1e6
-        self._avro, self._registry = to_choice(decoder, "decoder", "json", "avro") == "avro", registry_settings(more)
-        self.reads = self._bounds != APPEND_TIME
+        self._decoder = to_choice(decoder, "decoder", *RECORD_FORMATS)
+        self.reads, self.waitsForOthers = self._bounds != APPEND_TIME, self._until_end
         self.sinkOptions = {"onLate": "reject", "lease": None, "rowsImplyBounds": False}
+        self.declared = _texts(
+            bounds=bounds if isinstance(bounds, str) else _name(bounds),
+            decoder=decoder,
+            rowtime=self._rowtime,
+            timeUnit=timeUnit,
+            tz=tz,
+            lateness=lateness,
+            delay=delay,
+        )
 
     def _readers(self, store: Store) -> Readers:
         max_ahead = store.settings.maxAhead
-        records = avro_records(self._registry) if self._avro else json_record
+        records = records_of(self._decoder, self._registry)
         bounds = self._bounds if self.reads else ROWS
         floor = message_floor(bounds, records, self._rowtime, self._unit, self._zone, self._lateness)
         kind = PartitionWatch if self.reads else UnreadPartition
@@ -151,7 +165,7 @@ class KafkaWatch(TopicAdapter):
             return None if max_ahead is None else wall_clock() + max_ahead
 
         def reader(part: Part, open_sink: Callable[[], StreamSink], _: str) -> PartitionWatch:
-            return kind(part, open_sink, floor, self._every, ceiling)
+            return kind(part, open_sink, floor, self._every, ceiling, self.declared)
 
         return reader
 
@@ -171,3 +185,14 @@ class KafkaWatch(TopicAdapter):
                 option="delay",
             )
         return found
+
+
+def _texts(**values: str | None) -> dict[str, str]:
+    """Those that are given."""
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _name(function: Any) -> str:
+    """The name of a function, or of the class of another object that can be called."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"

@@ -13,9 +13,9 @@ from typing import Any
 
 from spark_rowtime.adapter.arguments import from_texts
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.kafka.avro import REGISTRY
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.client import library
+from spark_rowtime.kafka.registry import REGISTRY
 from spark_rowtime.kafka.spark_source import watch_arguments
 from spark_rowtime.kafka.watch import KafkaWatch, create_watched
 from spark_rowtime.spark.hosted_adapter import allowed_names, require_allowed

@@ -6,7 +6,7 @@ a strict bound and safe for the others.
 
 import re
 import time
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -31,6 +31,8 @@ _UNITS = {
     **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
     **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
 }
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d|[01]\d)(?::([0-5]?\d)(?::([0-5]\d))?)?")
+"""An offset from UTC, as Spark writes it."""
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
@@ -213,14 +215,19 @@ def change_between(before: datetime, after: datetime, zone: tzinfo) -> datetime:
 
 
 def zone_named(tz: str | tzinfo | None) -> tzinfo:
-    """The time zone of that name; a tzinfo unchanged; UTC for None."""
-    if tz is None:
+    """The time zone of that name, or of an offset such as "+02:00"; a tzinfo unchanged; UTC for None."""
+    if tz is None or tz == "Z":
         return UTC
     if isinstance(tz, tzinfo):
         return tz
+    if isinstance(tz, str) and (offset := _OFFSET.fullmatch(tz)):
+        hours, minutes, seconds = (int(part or 0) for part in offset.groups()[1:])
+        east = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return timezone(east if offset[1] == "+" else -east)
     try:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
         raise InvalidOptionError(
-            f"tz={tz!r} is not a time zone. Give a name such as 'Europe/Berlin'.", value=tz
+            f"tz={tz!r} is not a time zone. Give a name such as 'Europe/Berlin', or an offset such as '+02:00'.",
+            value=tz,
         ) from None

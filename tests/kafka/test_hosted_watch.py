@@ -1,6 +1,9 @@
 """``punctuate(watch=...)``: the driver of a query derives the bounds from the topic, and nobody sends any."""
 
 import json
+import os
+import subprocess
+import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +18,7 @@ import spark_rowtime as rt
 from spark_rowtime.kafka import KafkaFeed
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
-from tests.streams import at, clock_of
+from tests.streams import at, clock_of, drained
 
 AT_ONCE = {"lateness": "1 minute", "every": "0 seconds"}
 
@@ -168,9 +171,10 @@ def test_the_field_with_the_time_is_known_or_asked_for(job: Job, how: str) -> No
 
 
 @pytest.mark.long
-def test_times_without_a_zone_are_in_that_of_the_session(job: Job) -> None:
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "+02:00"])
+def test_times_without_a_zone_are_in_that_of_the_session(job: Job, zone: str) -> None:
     """As Spark reads them: otherwise the bound would be hours above the rows."""
-    job.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    job.spark.conf.set("spark.sql.session.timeZone", zone)
     try:
         job.put(0, "09:10", form=lambda clock: at(clock).rstrip("Z"))
         job.put(1, "09:20", form=lambda clock: at(clock).rstrip("Z"))
@@ -191,6 +195,24 @@ def test_a_query_fails_with_its_watch(job: Job) -> None:
     said = job.error(job.hours())
     assert "KafkaWatch" in said
     assert "Give each of the two a stream of its own" in said
+
+
+@pytest.mark.long
+@pytest.mark.smoke  # its Spark is a process of its own, with the jars of Spark's Kafka source
+@pytest.mark.parametrize("session", ["classic", "connect"])
+def test_the_spark_that_is_there_hosts_a_watch(kafka: Any, spark_kafka_jars: str, tmp_path: Path, session: str) -> None:
+    """In a session of its own, and over Spark Connect, where the server hosts it."""
+    topic = kafka.topic(partitions=2)
+    sent = [(0, "09:10"), (0, "10:05"), (1, "09:20"), (1, "10:03")]
+    kafka.send(topic, [{"value": json.dumps({"ts": at(clock), "k": "a"}), "partition": n} for n, clock in sent])
+    program = [sys.executable, "-m", "tests.kafka.watched_driver", str(tmp_path), kafka.bootstrap, topic, session]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment["SPARK_TESTING"] = "1"  # the server of Spark Connect takes any free port
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ("connect" in ran.stdout) == (session == "connect")
+    with rt.openReader(str(tmp_path / "hours.rowtime")) as hours:
+        assert drained(hours) == [("10:00", 2)]
 
 
 def test_a_watch_that_cannot_be_is_refused(job: Job, tmp_path: Path) -> None:

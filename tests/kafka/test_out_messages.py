@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.drain.kafka.encoders import FunctionEncoder, JsonEncoder, resolved_message
 from spark_rowtime.drain.kafka.json_rows import json_rows
-from spark_rowtime.drain.kafka.messages import RowMessages, key_bytes, resolved_message
+from spark_rowtime.drain.kafka.messages import RowMessages, key_bytes
 from spark_rowtime.drain.kafka.sink import openTopicSink
 from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.kafka.client import client_options
@@ -101,9 +102,9 @@ def test_the_escapes_of_each_slice_of_a_batch() -> None:
 )
 def test_a_column_that_json_cannot_have_is_refused_by_name(schema: str, why: str) -> None:
     with pytest.raises(rt.SchemaMismatchError, match=why) as caught:
-        RowMessages(stream_schema(schema), None, None)
+        JsonEncoder(stream_schema(schema))
     assert caught.value.values["column"] in ("c", "resolved")
-    RowMessages(stream_schema(schema), None, str)
+    FunctionEncoder(str)
 
 
 def test_a_map_with_one_key_twice_is_refused() -> None:
@@ -130,7 +131,7 @@ def test_a_key_is_the_text_of_its_value(array: pa.Array, keys: list[bytes | None
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT", "ARRAY<INT>", "STRUCT<a: INT>"])
 def test_a_key_without_one_text_is_refused(kind: str) -> None:
     with pytest.raises(rt.SchemaMismatchError, match="no one text for equal values"):
-        RowMessages(stream_schema(f"{SCHEMA}, c {kind}"), "c", None)
+        RowMessages(stream_schema(f"{SCHEMA}, c {kind}"), "c", FunctionEncoder(str))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_a_function_must_return_bytes_or_text() -> None:
     rows = pa.Table.from_batches([rows_to_batch([(AT, 1)], stream_schema(SCHEMA))])
     for value, said in ((None, "None, a NoneType"), ("\ud800", r"'\\ud800', a str")):
         with pytest.raises(rt.InvalidOptionError, match=f"has returned {said}"):
-            list(RowMessages(rows.schema, None, lambda _, value=value: value).of(rows))
+            list(RowMessages(rows.schema, None, FunctionEncoder(lambda _, value=value: value)).of(rows))
 
 
 @pytest.mark.parametrize(
@@ -226,6 +227,7 @@ def test_a_line_of_the_file_is_not_shown(tmp_path: Path, line: str) -> None:
         (["kafka://a/t", "--config", "/nowhere"], "/nowhere with the settings of Kafka's client cannot be read", 1),
         ([f"kafka://u:{SECRET}@a/t"], "must not contain secrets", 1),
         (["delta:x", "--key", "n"], "are for topics of Kafka", 2),
+        (["delta:x", "--config", "client.properties"], "--config is for Kafka's client, and delta:x is no topic", 2),
         (["m:C", "--every", "1 s"], "are for tables and topics", 2),
     ],
 )

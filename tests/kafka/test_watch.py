@@ -83,6 +83,22 @@ def test_a_watch_that_ends_has_what_the_delay_promises(kafka: Any, tmp_path: Pat
     assert past(str(path), began - timedelta(hours=1)) == {f"{topic}-0", f"{topic}-1"}
 
 
+@pytest.mark.long
+def test_a_watch_that_ends_waits_for_the_partitions_of_other_hosts(kafka: Any, tmp_path: Path) -> None:
+    """The other one commits now and then only. So a query with AvailableNow closes what the topic allows."""
+    topic, path = kafka.topic(partitions=1), str(tmp_path / "bounds")
+    create_watched(path)
+    with hosts(Watcher(kafka, path, topic, "one", "every=20 seconds")):
+        kafka.send(topic, [message(0, 100)])
+        wait_for(lambda: bound(path) == moment(100), "the first bound")
+        kafka.send(topic, [message(1, 200)])
+        watch(kafka, path, topic)
+        assert bound(path) == moment(200)
+        with pytest.raises(rt.InvalidOptionError, match="lateness=None; this one has lateness='1 minute'"):
+            watch(kafka, path, topic, lateness="1 minute")
+    watch(kafka, path, topic, lateness="1 minute", delay="1 day")
+
+
 def test_append_time_reads_no_message(kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The messages are none that could be read."""
     topic, path = kafka.topic(partitions=2), tmp_path / "bounds"

@@ -27,15 +27,19 @@ _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _types = pa.types
 
 
+def require_no_resolved(schema: pa.Schema) -> None:
+    """Raises SchemaMismatchError for a column that would make a row look like the message of a bound."""
+    if RESOLVED in schema.names:
+        raise SchemaMismatchError(
+            f"A column {RESOLVED!r} would make a row look like the message of a bound. Rename it in the stream's "
+            "query or feed, or give value=, a function that writes the rows.",
+            column=RESOLVED,
+        )
+
+
 def require_json(schema: pa.Schema) -> None:
     """Raises SchemaMismatchError, which names the column, if rows of ``schema`` cannot be written as JSON exactly."""
     for field in schema:
-        if field.name == RESOLVED:
-            raise SchemaMismatchError(
-                f"A column {RESOLVED!r} would make a row look like the message of a bound. Rename it in the stream's "
-                "query or feed, or give value=, a function that writes the rows.",
-                column=field.name,
-            )
         _require_type(field.type, field.name)
 
 

@@ -5,12 +5,15 @@ from datetime import timedelta
 from typing import Any
 
 from spark_rowtime.drain.kafka.cluster import Cluster
-from spark_rowtime.drain.kafka.messages import RowMessages, Value
+from spark_rowtime.drain.kafka.encoders import FunctionEncoder, Value, encoder_of
+from spark_rowtime.drain.kafka.messages import RowMessages
 from spark_rowtime.drain.kafka.positions import POSITIONS
 from spark_rowtime.drain.kafka.topic import Topic
 from spark_rowtime.drain.sink import TableSink
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.kafka.client import client_options
+from spark_rowtime.kafka.registry import REGISTRY, registry_settings
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_text
 from spark_rowtime.types.schema import stream_schema
 from spark_rowtime.types.timestamps import to_required_interval
@@ -72,6 +75,7 @@ def openTopicSink(
     *,
     key: str | None = None,
     value: Value | None = None,
+    encoder: str | None = None,
     every: str | timedelta = EVERY,
     maxRows: int = MAX_ROWS,
     partitions: int | None = None,
@@ -89,13 +93,19 @@ def openTopicSink(
         schema: The stream's schema, ``reader.schema``.
         key: The column whose value is the key of a row's message. Rows of one key are in one partition, in order. None:
             messages have no key, and go into any partition.
-        value: A function that takes a row, as a dict, and returns the message's value, as bytes or a text. None: JSON.
+        value: A function that takes a row, as a dict, and returns the message's value, as bytes or a text. None:
+            ``encoder`` does.
+        encoder: "json"; or "avro", "protobuf" or "json-schema", in the wire format of a schema registry, for which
+            ``options`` have ``registry.url``. The schema of the stream's columns is registered under the subject
+            ``TOPIC-value``, and that of the messages of bounds, which have the one field "resolved", under
+            ``TOPIC-resolved``, unless they are there. None: "json".
         every: An interval: what has come is committed when so much time has passed since the first of it. "0 s": after
             each train.
         maxRows: The number of rows after which a transaction is committed before that.
         partitions: The number of partitions of a topic that is made. None: the brokers' default.
-        options: Options of Kafka's client under their own names, such as ``{"security.protocol": "SSL"}``.
-            ``{env:NAME}`` in a value stands for an environment variable.
+        options: Options of Kafka's client under their own names, such as ``{"security.protocol": "SSL"}``, and those of
+            the registry's client, such as ``registry.url``. ``{env:NAME}`` in a value stands for an environment
+            variable.
         positions: The compacted topic that keeps the positions of drains; it is made if there is none.
         anew: If True, a topic that was deleted and created again, or that has the bounds of a drain which keeps its
             positions elsewhere, gets the stream from its beginning; otherwise that is an error.
@@ -105,8 +115,8 @@ def openTopicSink(
 
     Raises:
         ExtraNotInstalledError: The pip extra ``kafka`` is not installed.
-        KafkaUnavailableError: The brokers cannot be reached, or refuse.
-        SchemaMismatchError: A column cannot be written as JSON, or is no key.
+        KafkaUnavailableError: The brokers, or the registry, cannot be reached, or refuse.
+        SchemaMismatchError: A column cannot be written in the format, or is no key; the registry refuses the schema.
         KafkaTopicError: The topic was deleted and created again since the last drain.
         InvalidOptionError: An argument has a value that cannot be used.
 
@@ -122,7 +132,16 @@ def openTopicSink(
     address, columns = topic_address(target), stream_schema(schema)
     interval, rows = to_required_interval(every, "every"), to_count(maxRows, "maxRows", 1)
     count = -1 if partitions is None else to_count(partitions, "partitions", 1)
-    messages = RowMessages(columns, key, value)
-    cluster = Cluster(address, client_options(options or {}, _REFUSED))
+    kafka, registry = _settings(options or {})
+    if value is not None and encoder is not None:
+        raise InvalidOptionError("value= makes the messages, so encoder= has none to make.", option="encoder")
+    made = encoder_of(encoder or "json", columns, address.topic, registry) if value is None else FunctionEncoder(value)
+    messages, cluster = RowMessages(columns, key, made), Cluster(address, kafka)
     topic = Topic(address, cluster, messages, to_text(positions, "positions"), count, to_flag(anew, "anew"))
     return TopicSink(topic, columns, interval, rows)
+
+
+def _settings(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The settings of Kafka's client, and those of the registry's."""
+    kafka = {name: value for name, value in options.items() if not name.startswith(REGISTRY)}
+    return client_options(kafka, _REFUSED), registry_settings(options)

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.drain.kafka.cluster import Cluster
-from spark_rowtime.drain.kafka.messages import RowMessages, bound_headers, resolved_message
+from spark_rowtime.drain.kafka.messages import RowMessages, bound_headers
 from spark_rowtime.drain.kafka.positions import CLEANUP, KeptPosition, Positions
 from spark_rowtime.drain.kafka.transactions import Transactions
 from spark_rowtime.drain.properties import BOUND, bound_in, extent_properties
@@ -97,7 +97,7 @@ class Topic:
         bound = bound_in(properties)
         if bound is None or not partitions:
             return
-        message, headers = (None, resolved_message(bound)), bound_headers(properties)
+        message, headers = self._messages.bound(bound), bound_headers(properties)
         for partition in partitions:
             self._transactions.send_to(self._topic, partition, message, headers)
         self._transactions.flush()
