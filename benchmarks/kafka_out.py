@@ -20,6 +20,7 @@ from tables import TOPIC, TOPIC_ALONE
 
 import spark_rowtime as rt
 from harness import folder, report
+from spark_rowtime.drain.kafka.encoders import JsonEncoder
 from spark_rowtime.drain.kafka.messages import Message, RowMessages
 from spark_rowtime.drain.kafka.sink import MAX_ROWS, openTopicSink
 from tests.kafka.broker import KafkaBroker
@@ -38,7 +39,7 @@ def fill(stream: str, rows: int) -> list[list[Message]]:
         sink.close(complete=True)
     with rt.openReader(stream) as reader:
         table = pa.Table.from_batches([train.rows for train in reader])
-        made = RowMessages(reader.schema, "ticker", None)
+        made = RowMessages(reader.schema, "ticker", JsonEncoder(reader.schema))
     return [list(made.of(table.slice(first, MAX_ROWS))) for first in range(0, rows, MAX_ROWS)]
 
 

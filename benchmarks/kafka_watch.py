@@ -1,7 +1,8 @@
 """CPU seconds of a watch that derives bounds from a topic, by those of a consumer that reads the same times.
 
 The CPU is that of the whole process, whatever else the machine does. With ``append-time`` no message is read: it is the
-part of a core that a watch takes beside 10,000 messages a second.
+part of a core that a watch takes beside 10,000 messages a second, and what the broker takes more for it: what the other
+readers of the topic feel.
 """
 
 import json
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_in import EMPTY_POLLS, PARTITIONS, fill
-from tables import KAFKA_WATCH, READING_CONSUMER, WATCH_CORE
+from tables import KAFKA_WATCH, READING_CONSUMER, UNWATCHED_BROKER, WATCH_CORE, WATCHED_BROKER
 
 import spark_rowtime as rt
 from harness import figure, folder, report
@@ -80,23 +81,29 @@ def used(pid: int) -> float:
     return (int(user) + int(system)) / 100
 
 
-def core_beside(broker: KafkaBroker, path: str, seconds: int) -> float:
-    """The part of a core, in percent, that a watch takes while messages come."""
-    topic = broker.topic(partitions=PARTITIONS)
-    create_watched(path)
-    process = multiprocessing.get_context("spawn").Process(target=watch_ends, args=(broker.bootstrap, topic, path))
-    process.start()
-    assert process.pid is not None
-    while rt.describeStream(path).bound is None:
-        time.sleep(0.1)
-    began, before = time.monotonic(), used(process.pid)
+def beside(broker: KafkaBroker, seconds: int, path: str | None) -> tuple[float, float]:
+    """The part of a core, in percent, that a watch takes while messages come, and the CPU seconds of the broker then.
+
+    Without a path there is no watch.
+    """
+    topic, watching = broker.topic(partitions=PARTITIONS), None
+    if path is not None:
+        create_watched(path)
+        watching = multiprocessing.get_context("spawn").Process(target=watch_ends, args=(broker.bootstrap, topic, path))
+        watching.start()
+        while rt.describeStream(path).bound is None:
+            time.sleep(0.1)
+    pids = [broker.pid] if watching is None or watching.pid is None else [broker.pid, watching.pid]
+    began, before = time.monotonic(), [used(pid) for pid in pids]
     for second in range(seconds):
         broker.send(topic, [{"value": b"{}", "partition": n % PARTITIONS} for n in range(A_SECOND)])
         time.sleep(max(0.0, began + second + 1 - time.monotonic()))
-    part = 100 * (used(process.pid) - before) / (time.monotonic() - began)
-    process.terminate()
-    process.join()
-    return part
+    took = [used(pid) - then for pid, then in zip(pids, before, strict=True)]
+    part = 100 * sum(took[1:]) / (time.monotonic() - began)
+    if watching is not None:
+        watching.terminate()
+        watching.join()
+    return part, took[0]
 
 
 def main(rows: int, turns: int, seconds: int) -> None:
@@ -112,7 +119,10 @@ def main(rows: int, turns: int, seconds: int) -> None:
                 ours.append(cpu(watch, broker.bootstrap, topic, str(root / "s")))
         report(KAFKA_WATCH, ours, bare, "CPU s", READING_CONSUMER)
         with folder() as root:
-            figure(WATCH_CORE, [core_beside(broker, str(root / f"s{turn}"), seconds) for turn in range(turns)], "%")
+            without = [beside(broker, seconds, None)[1] for _ in range(turns)]
+            found = [beside(broker, seconds, str(root / f"s{turn}")) for turn in range(turns)]
+        figure(WATCH_CORE, [part for part, _ in found], "%")
+        report(WATCHED_BROKER, [took for _, took in found], without, "CPU s", UNWATCHED_BROKER)
     finally:
         broker.remove()
 

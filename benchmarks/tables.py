@@ -31,6 +31,7 @@ KAFKA_IN = ("a topic into a stream, one process", "a topic into a stream, two pr
 BARE_CONSUMER = "bare Kafka consumer that decodes the same"
 KAFKA_WATCH, READING_CONSUMER = "a topic watched", "bare Kafka consumer that reads the same times"
 WATCH_CORE = "core of a watch by append-time, 10,000 messages a second"
+WATCHED_BROKER, UNWATCHED_BROKER = "broker beside a watch by append-time, 10,000 messages a second", "broker alone"
 RECORD = "withWatermark, heartbeat record"
 BESIDE, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
 PAGE = (
@@ -76,6 +77,7 @@ LINES = (
     *(Line(what, BARE_CONSUMER, "0.5", "") for what in KAFKA_IN),
     Line(KAFKA_WATCH, READING_CONSUMER, "1.2", ""),
     Line(WATCH_CORE, None, "1 %", ""),
+    Line(WATCHED_BROKER, UNWATCHED_BROKER, "1.1", ""),
     Line("bound to result over Kafka", RECORD, "0.5", ""),
     Line("rows per second over Kafka", RECORD, "0.95", ""),
     *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),

@@ -95,6 +95,12 @@ class KafkaBroker:
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
         self.admin.list_topics(timeout=START_SECONDS)
 
+    @property
+    def pid(self) -> int:
+        """The id of the broker's process."""
+        assert self._server.process is not None, "it runs"
+        return self._server.process.pid
+
     def kill(self) -> None:
         """Kills the broker as a crash does."""
         self._server.end(signal.SIGKILL)
