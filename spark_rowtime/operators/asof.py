@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.operators.asof_batch import joined_in_batch
 from spark_rowtime.operators.asof_match import AsOf
-from spark_rowtime.operators.asof_pack import LEFT, RIGHT, packed
+from spark_rowtime.operators.asof_pack import BUCKETS, LEFT, RIGHT, packed
 from spark_rowtime.operators.asof_processor import AsOfProcessor
 from spark_rowtime.operators.chunks import BUCKET, CHUNK, unpacker
 from spark_rowtime.operators.columns import (
@@ -43,7 +43,7 @@ def asofJoin(
     direction: str = "backward",
     tolerance: str | timedelta | None = None,
     how: str = "left",
-    buckets: int = 8,
+    buckets: int = BUCKETS,
 ) -> DataFrame:
     """Gives each row of ``left`` the row of ``right`` with the same key that was current at its time.
 
@@ -122,7 +122,7 @@ def _streaming(
     """Packs the rows of both sides into chunks, passes these through the state function, and unpacks the results."""
     sides = [packed(df, side, asof.by, asof.on, buckets) for df, side in ((left, LEFT), (right, RIGHT))]
     fields = [StructField(f.name, f.dataType, True, unmarked(f)) for f in right.schema.fields if f.name in added]
-    processor = AsOfProcessor(asof, _in_arrow(StructType(fields)), inner=inner)
+    processor = AsOfProcessor(asof, in_arrow(StructType(fields)), inner=inner)
     complete = StructType([chunk_field(CHUNK)])
     finished = (
         sides[0]
@@ -140,7 +140,8 @@ def _matchable(df: DataFrame, asof: AsOf) -> DataFrame:
     return reduce(DataFrame.where, [column.isNotNull() for column in quoted([*asof.by, asof.on])], df)
 
 
-def _in_arrow(schema: StructType) -> pa.Schema:
+def in_arrow(schema: StructType) -> pa.Schema:
+    """Returns the Arrow schema of rows of that type, with times in UTC."""
     zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
     return to_arrow_schema(schema, **zone)
 

@@ -16,6 +16,8 @@ from spark_rowtime.spark.versioned_pickle import versioned
 
 SIDE, PLACE = "side", "place"
 LEFT, RIGHT = 0, 1
+BUCKETS = 8
+"""The number of parts into which the keys are divided, if the user gives none."""
 _PLACES_OF_TASK = 1 << 33
 
 
@@ -27,13 +29,13 @@ def packed(df: DataFrame, side: int, by: list[str], on: str, buckets: int) -> Da
     whole = [StructField(name, kind(), False) for name, kind in COLUMNS.items()]
     key = F.xxhash64(*quoted(by)) if by else F.lit(0).cast("long")
     hashed = df.select(*quoted(df.columns), key.alias(HASH))
-    return hashed.mapInArrow(versioned(_packer(side, buckets)), StructType([*whole, chunk_field(on)]))
+    return hashed.mapInArrow(versioned(packer(side, buckets)), StructType([*whole, chunk_field(on)]))
 
 
 COLUMNS = {BUCKET: IntegerType, SIDE: IntegerType, PLACE: LongType}
 
 
-def _packer(side: int, buckets: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def packer(side: int, buckets: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
         assert task is not None

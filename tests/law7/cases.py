@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
+import pyspark
 from hypothesis import strategies as st
 
 from tests.law7.calendars import CALENDARS, Calendar
@@ -17,11 +18,13 @@ from tests.law7.grammar import (
     AsOf,
     ByTime,
     Copied,
+    Cumulated,
     Distinct,
     DistinctWithin,
     Filter,
     InKey,
     Join,
+    Lagged,
     Lookup,
     Packed,
     Passed,
@@ -31,6 +34,7 @@ from tests.law7.grammar import (
     Session,
     Sliding,
     Source,
+    Top,
     Totals,
     Union,
     WindowJoin,
@@ -75,6 +79,7 @@ WAYS = ("copy", "view", "with", "pipe")
 TABLE_JOINS = ("inner", "leftouter", "leftsemi", "leftanti", "rightouter")
 DIRECTIONS = (("backward", None), ("backward", "8 minutes"), ("forward", "8 minutes"), ("nearest", "5 minutes"))
 """How a row of an as-of join finds another. Rows of the last two come later than their time."""
+HAS_ASOF_JOIN = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 RUNS = ("A B+", "A B+?", "A B* C", "B{2,3} | B C", "A (B | C)* B")
 """Patterns of rows. All have B, which is counted."""
 SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}
@@ -124,6 +129,9 @@ class Drawn:
             self.sliding,
             self.as_of,
             self.recognized,
+            self.lagged,
+            self.cumulated,
+            self.top,
             self.copied,
             self.totals,
             self.again,
@@ -199,9 +207,18 @@ class Drawn:
 
     def as_of(self, below: int, carrying: bool) -> Query:
         direction, tolerance = self.one(DIRECTIONS[:2] if carrying else DIRECTIONS)
-        return AsOf(
-            self.straight(), ByTime(self.straight(), "rowtime"), direction, tolerance, self.one(("left", "inner"))
-        )
+        sql = HAS_ASOF_JOIN and (direction, tolerance) == DIRECTIONS[0] and self.one((True, False))
+        how = self.one(("left", "inner"))
+        return AsOf(self.straight(), ByTime(self.straight(), "rowtime"), direction, tolerance, how, sql)
+
+    def lagged(self, below: int, carrying: bool) -> Query:
+        return Lagged(self.straight())
+
+    def cumulated(self, below: int, carrying: bool) -> Query:
+        return Cumulated(self.carrying(below))
+
+    def top(self, below: int, carrying: bool) -> Query:
+        return Top(self.carrying(below), self.one(("10 minutes", "30 minutes")))
 
     def recognized(self, below: int, carrying: bool) -> Query:
         if carrying:  # the matches come later than their time

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_rowtime.operators import asofJoin, matchRecognize, slidingAggregate
+from spark_rowtime.operators import asofJoin, cascadingAggregate, matchRecognize, slidingAggregate
 from tests.spark.observed_query import micros
 
 Read = Callable[[str], DataFrame]
@@ -297,19 +297,80 @@ class Sliding(Query):
 
 
 @dataclass(frozen=True)
+class Lagged(Query):
+    """Each row with the row of its key before it."""
+
+    of: Query
+
+    def frame(self, read: Read) -> DataFrame:
+        two = {"seen": ("count", "*"), "before": ("first", "v")}
+        rows = slidingAggregate(self.of.frame(read), by="k", rows=2, aggregates=two)
+        return rows.selectExpr("rowtime", "k", "10 * v + if(seen = 2, coalesce(before, -2), -1) AS v")
+
+
+@dataclass(frozen=True)
+class Cumulated(Query):
+    """Windows that grow: totals of ten minutes, and the total of these since the last half hour."""
+
+    of: Query
+
+    def frame(self, read: Read) -> DataFrame:
+        tens = _summed(self.of.frame(read), F.window("rowtime", "10 minutes").alias("w"))
+        rows = tens.selectExpr("window_time(w) AS rowtime", "k", "v")
+        totals = cascadingAggregate(rows, by="k", window="30 minutes", aggregates={"s": ("sum", "v")})
+        return totals.selectExpr("rowtime", "k", "s AS v")
+
+
+@dataclass(frozen=True)
+class Top(Query):
+    """The two largest rows of each window."""
+
+    of: Query
+    size: str
+
+    def frame(self, read: Read) -> DataFrame:
+        rows = F.sort_array(F.collect_list(F.struct("v", "k", "rowtime")), asc=False)
+        windows = (
+            self.of.frame(read).groupBy(F.window("rowtime", self.size).alias("w")).agg(F.slice(rows, 1, 2).alias("t"))
+        )
+        ranked = windows.select(F.window_time("w").alias("rowtime"), F.posexplode("t").alias("place", "row"))
+        return ranked.selectExpr("rowtime", "row.k AS k", "10 * row.v + place AS v")
+
+
+@dataclass(frozen=True)
 class AsOf(Query):
-    """An as-of join. The rows of the ``other`` side are one for each time and key: none of them came last."""
+    """An as-of join. The rows of the ``other`` side are one for each time and key: none of them came last.
+
+    ``sql``: by Spark's ASOF JOIN, which on streams becomes the operator, and in a batch is Spark's own.
+    """
 
     one: Query
     other: ByTime
     direction: str
     tolerance: str | None
     how: str
+    sql: bool = False
 
     def frame(self, read: Read) -> DataFrame:
         one, other = self.one.frame(read), self.other.frame(read).withColumnRenamed("v", "bv")
-        both = asofJoin(one, other, by="k", direction=self.direction, tolerance=self.tolerance, how=self.how)
+        both = (
+            as_of_in_sql(one, other, self.how)
+            if self.sql
+            else asofJoin(one, other, by="k", direction=self.direction, tolerance=self.tolerance, how=self.how)
+        )
         return both.selectExpr("rowtime", "k", "10 * v + coalesce(bv, -1) AS v")
+
+
+def as_of_in_sql(one: DataFrame, other: DataFrame, how: str) -> DataFrame:
+    """The rows of ``one``, each with ``bv`` of the last row of ``other`` at or before it."""
+    spark, names = one.sparkSession, [f"rows_{uuid4().hex}" for _ in range(2)]
+    spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
+    for frame, name in zip((one, other), names, strict=True):
+        frame.createOrReplaceTempView(name)
+    return spark.sql(
+        f"SELECT a.*, b.bv FROM {names[0]} a {how} ASOF JOIN {names[1]} b "
+        "MATCH_CONDITION (a.rowtime >= b.rowtime) ON a.k = b.k"
+    )
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ from tests.law7.grammar import (
     AsOf,
     ByTime,
     Copied,
+    Cumulated,
     Filter,
     InKey,
     Join,
+    Lagged,
     Packed,
     Passed,
     Project,
@@ -25,6 +27,7 @@ from tests.law7.grammar import (
     Recognized,
     Sliding,
     Source,
+    Top,
     Totals,
     Union,
     WindowJoin,
@@ -108,6 +111,22 @@ def as_of(case: Any) -> bool:
     return bool(_parts(case, AsOf))
 
 
+def as_of_in_sql(case: Any) -> bool:
+    return any(part.sql for part in _parts(case, AsOf))
+
+
+def lagged(case: Any) -> bool:
+    return bool(_parts(case, Lagged))
+
+
+def cumulated(case: Any) -> bool:
+    return bool(_parts(case, Cumulated))
+
+
+def top(case: Any) -> bool:
+    return bool(_parts(case, Top))
+
+
 def recognized(case: Any) -> bool:
     return bool(_parts(case, Recognized))
 
@@ -135,6 +154,10 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "copied marks": copied_marks,
     "sliding": sliding,
     "as of": as_of,
+    "as of in SQL": as_of_in_sql,
+    "lagged": lagged,
+    "cumulated": cumulated,
+    "top": top,
     "recognized": recognized,
     "null times": null_times,
     "totals": totals,
@@ -142,7 +165,10 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "changed query": changed_query,
     "removed rows": removed_rows,
 }
-REFUSABLE = KINDS.keys() - {"sliding", "as of", "recognized", "null times", "totals", "changed query", "removed rows"}
+REFUSABLE = KINDS.keys() - {
+    *("sliding", "as of", "as of in SQL", "lagged", "cumulated", "top", "recognized"),
+    *("null times", "totals", "changed query", "removed rows"),
+}
 """Kinds that the product may refuse."""
 ASKED = {name.strip() for name in os.environ.get("ROWTIME_LAW7_KINDS", "").split(",")} - {""}
 """The run is of these kinds alone."""

@@ -3,6 +3,7 @@ package sparkrowtime;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
+import sparkrowtime.analysis.AsOfJoins;
 import sparkrowtime.analysis.QueryStart;
 import sparkrowtime.analysis.RefuseDelaylessDedup;
 import sparkrowtime.analysis.RowtimeRelations;
@@ -27,6 +28,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     ShimMismatch.refuseOtherSpark();
     extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations(session, BoundedTable::over, TableDataSource::of)));
+    extensions.injectPostHocResolutionRule(Scala.function(AsOfJoins::new));
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
     extensions.injectFunction(TableReads.function());

@@ -21,7 +21,7 @@ import sparkrowtime.support.Scala;
  * DataFrame that users get has a chunk column with it.
  */
 public final class PackedRows {
-  private static final String CHUNK = "chunk";
+  public static final String CHUNK = "chunk";
 
   private PackedRows() {}
 
