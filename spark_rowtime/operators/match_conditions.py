@@ -24,8 +24,9 @@ from pyspark.sql.types import (
 )
 
 from spark_rowtime.operators.match_expressions import Node
+from spark_rowtime.operators.match_path import Path, in_order
 from spark_rowtime.operators.match_references import Reference, SqlText
-from spark_rowtime.operators.match_search import Condition, Path, in_order
+from spark_rowtime.operators.match_search import Condition
 
 _KINDS: dict[type[DataType], str] = {
     **dict.fromkeys((ByteType, ShortType, IntegerType, LongType), "a whole number"),

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from spark_rowtime.operators.chunks import micros
+from spark_rowtime.operators.match_path import Path
 from spark_rowtime.operators.match_references import Reference
-from spark_rowtime.operators.match_search import Path, Search
+from spark_rowtime.operators.match_search import Search
 from spark_rowtime.operators.sorted_rows import in_sequence, key_codes
 
 OPEN = "__matchOpen"

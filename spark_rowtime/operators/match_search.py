@@ -2,80 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from math import isnan
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.operators.match_path import Path, Values
 from spark_rowtime.operators.match_pattern import ACCEPT, Pattern
-from spark_rowtime.operators.match_references import Reference
-
-Values = Mapping[str, Sequence[Any]]
-"""The values of the rows of a key, by the text of the expression."""
-
-
-@dataclass
-class Path:
-    """Rows that are mapped to variables, from row ``start`` to row ``last``: a match, or the beginning of one."""
-
-    times: Sequence[int]
-    values: Values
-    within: int
-    start: int
-    last: int
-    variables: list[str]
-
-    def row(self, of: Reference) -> int | None:
-        """Returns the row that a reference is to, or None: there is none, or it is more than ``within`` before."""
-        rows = self.rows(of.variable) if of.function == "FIRST" else reversed(self.rows(of.variable))
-        found = next((row for number, row in enumerate(rows) if number == of.offset), None)
-        return None if found is None else self.before(found, of.back)
-
-    def before(self, row: int, back: int) -> int | None:
-        """Returns the row that is ``back`` rows before one; None if there is none within reach."""
-        found = row - back
-        return found if found >= 0 and self.times[row] - self.times[found] <= self.within else None
-
-    def value(self, of: Reference) -> Any:
-        """Returns the value of a reference to a row, or to rows."""
-        if of.function in ("FIRST", "LAST"):
-            row = self.row(of)
-            return None if row is None else self.values[of.text][row]
-        if of.text == "*":
-            return len(self.rows(of.variable))
-        found = [value for row in self.rows(of.variable) if (value := self.values[of.text][row]) is not None]
-        return _AGGREGATES[of.function](found) if found or of.function == "COUNT" else None
-
-    def extreme(self, of: Reference) -> int | None:
-        """Returns the row with the least or the largest value; None without a value."""
-        values = self.values[of.text]
-        rows = [row for row in self.rows(of.variable) if values[row] is not None]
-        if not rows:
-            return None
-        choose = min if of.function == "MIN" else max
-        return choose(rows, key=lambda row: in_order(values[row]))
-
-    def rows(self, variable: str | None) -> Sequence[int]:
-        """Returns the rows that are mapped to a variable, or all."""
-        everything = range(self.start, self.last + 1)
-        if variable is None:
-            return everything
-        return [row for row in everything if self.variables[row - self.start] == variable]
-
-
-def in_order(value: Any) -> Any:
-    """Returns what sorts as in Spark, where NaN is the largest number."""
-    unordered = isinstance(value, float) and isnan(value)
-    return unordered, 0.0 if unordered else value
-
-
-_AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
-    "COUNT": len,
-    "SUM": sum,
-    "AVG": lambda found: sum(found) / len(found),
-    "MIN": lambda found: min(found, key=in_order),
-    "MAX": lambda found: max(found, key=in_order),
-}
 
 
 @dataclass(frozen=True)
@@ -88,10 +19,6 @@ class Condition:
 
 _MOST_TRIED = 1_000_000
 """How many mappings of rows are tried for one first row, where conditions look at the match: there can be 2^n of n."""
-
-
-class _Open(Enum):
-    UNDECIDED = 0
 
 
 @dataclass(frozen=True)
@@ -114,43 +41,58 @@ class Search:
 
         Later rows are at or after ``floor``; None: there are no later rows.
         """
-        found, start, known = [], begin, _Known(self.conditions, times, values)
+        found, start, known = list[Path](), begin, _Known(self, times, values)
         while start < len(times):
-            path = self._at(start, floor, known)
-            if path is _Open.UNDECIDED:
+            try:
+                path = self._at(start, floor, known)
+            except _UndecidedError:
                 break
             if path is not None:
                 found.append(path)
             start = start + 1 if path is None or self.overlapping else path.last + 1
         return found, start
 
-    def _at(self, start: int, floor: int | None, known: "_Known") -> Path | _Open | None:
-        """The search goes deep first. ``ahead`` has the states to try, the next one last, each with its row."""
-        pattern, limit = self.pattern, known.times[start] + self.within
+    def _at(self, start: int, floor: int | None, known: "_Known") -> Path | None:
+        """Raises _UndecidedError if a later row can change what is found."""
+        limit = known.times[start] + self.within
         complete = floor is None or floor > limit
+        return (self._tried if known.of_match else self._followed)(start, limit, complete, known)
+
+    def _followed(self, start: int, limit: int, complete: bool, known: "_Known") -> Path | None:
+        """Where conditions do not look at the match, a state is taken if it leads to an end."""
+        path, row, states = Path(known.times, known.values, self.within, start, start, []), start, self.pattern.first
+        while True:
+            state = next((state for state in states if known.leads(state, row, limit, complete)), None)
+            if state is None:
+                return None
+            if state == ACCEPT:
+                return path
+            if row == len(known.times):
+                raise _UndecidedError
+            path.take(row, self.pattern.variables[state])
+            row, states = row + 1, self.pattern.after[state]
+
+    def _tried(self, start: int, limit: int, complete: bool, known: "_Known") -> Path | None:
+        """Else the ways are tried one by one. ``ahead`` has the states to try, the next one last, each with its row."""
         path = Path(known.times, known.values, self.within, start, start, [])
-        ahead = [(state, start) for state in reversed(pattern.first)]
-        failed = None if known.of_match else set[tuple[int, int]]()
+        ahead = [(state, start) for state in reversed(self.pattern.first)]
         tried = 0
         while ahead:
-            state, row = at = ahead.pop()
+            state, row = ahead.pop()
             if state == ACCEPT:
                 return Path(known.times, known.values, self.within, start, row - 1, path.variables[: row - start])
             if row == len(known.times):
                 if not complete:
-                    return _Open.UNDECIDED
+                    raise _UndecidedError
                 continue
-            if known.times[row] > limit or (failed is not None and at in failed):
+            if known.times[row] > limit:
                 continue
-            if failed is not None:
-                failed.add(at)
             tried += 1
-            if failed is None and tried > _MOST_TRIED:
+            if tried > _MOST_TRIED:
                 raise self._exhausted()
-            path.last = row
-            path.variables[row - start :] = [pattern.variables[state]]
+            path.take(row, self.pattern.variables[state])
             if known.holds(path):
-                ahead.extend((following, row + 1) for following in reversed(pattern.after[state]))
+                ahead.extend((following, row + 1) for following in reversed(self.pattern.after[state]))
         return None
 
     def _exhausted(self) -> InvalidOptionError:
@@ -164,23 +106,61 @@ class Search:
         )
 
 
-class _Known:
-    """The conditions over rows, each evaluated once where the match does not count for it."""
+class _UndecidedError(Exception):
+    """Whether a match begins at a row, or which one, depends on later rows."""
 
-    def __init__(self, conditions: Mapping[str, Condition], times: Sequence[int], values: Values) -> None:
+
+class _Known:
+    """What is known of rows, each found once: whether conditions hold, and where a match can end.
+
+    The latter counts where conditions do not look at the match. Then it is the same for every first row, so a search
+    takes a time that grows with the rows, and not with the rows by those within reach.
+    """
+
+    def __init__(self, search: Search, times: Sequence[int], values: Values) -> None:
         self.times, self.values = times, values
-        self.of_match = any(condition.of_match for condition in conditions.values())
-        self._conditions, self._found = conditions, dict[tuple[str, int], bool]()
+        self.of_match = any(condition.of_match for condition in search.conditions.values())
+        self._search, self._ends = search, dict[tuple[int, int], int]()
+        self._open, self._dead = len(times) + 1, len(times) + 2
 
     def holds(self, path: Path) -> bool:
         """Whether the last row of the path may be mapped to its variable."""
-        variable = path.variables[-1]
-        condition = self._conditions.get(variable)
-        if condition is None:
-            return True
-        if condition.of_match:
-            return condition.holds(path) is True
-        at = (variable, path.last)
-        if at not in self._found:
-            self._found[at] = condition.holds(path) is True
-        return self._found[at]
+        condition = self._search.conditions.get(path.variables[-1])
+        return condition is None or condition.holds(path) is True
+
+    def leads(self, state: int, row: int, limit: int, complete: bool) -> bool:
+        """Whether a match with that row in that state ends up to ``limit``; if not complete, later rows may end it."""
+        end = self._end(state, row)
+        if end < self._open:
+            return self.times[end - 1] <= limit
+        return end == self._open and not complete
+
+    def _end(self, state: int, row: int) -> int:
+        """Returns the number of rows up to the first end of a match behind that row, ``_open`` or ``_dead``."""
+        ahead = [(state, row)]
+        while ahead:
+            at = ahead[-1]
+            below = [] if self._is_known(*at) else self._behind(*at)
+            missing = [other for other in below if not self._is_known(*other)]
+            if missing:
+                ahead += missing
+                continue
+            ahead.pop()
+            if below:
+                self._ends[at] = min(self._found(*other) for other in below)
+        return self._found(state, row)
+
+    def _is_known(self, state: int, row: int) -> bool:
+        return state == ACCEPT or row == len(self.times) or (state, row) in self._ends
+
+    def _found(self, state: int, row: int) -> int:
+        return row if state == ACCEPT else self._open if row == len(self.times) else self._ends[state, row]
+
+    def _behind(self, state: int, row: int) -> list[tuple[int, int]]:
+        """Returns the states behind a row; none, and it is dead, if the row may not be in that state."""
+        search = self._search
+        path = Path(self.times, self.values, search.within, row, row, [search.pattern.variables[state]])
+        if not self.holds(path):
+            self._ends[state, row] = self._dead
+            return []
+        return [(following, row + 1) for following in search.pattern.after[state]]

@@ -2,6 +2,7 @@
 
 import math
 import random
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +14,11 @@ import spark_rowtime as rt
 from spark_rowtime.operators import match_search
 from spark_rowtime.operators.match_conditions import condition
 from spark_rowtime.operators.match_expressions import tree_of
+from spark_rowtime.operators.match_path import Path
 from spark_rowtime.operators.match_pattern import parsed
 from spark_rowtime.operators.match_references import Reference, References, SqlText
 from spark_rowtime.operators.match_rows import Matches
-from spark_rowtime.operators.match_search import Condition, Path, Search
+from spark_rowtime.operators.match_search import Condition, Search
 from tests.spark.match_reference import matches, random_part
 
 TYPES: dict[str, DataType] = {
@@ -134,6 +136,18 @@ def test_a_long_match_and_a_pattern_with_many_ways_are_found() -> None:
     long = search("A+ C", rows, C="v > 9")
     found, _ = long.matches(list(range(rows)), {"v": [1] * rows, "v > 9": [False] * (rows - 1) + [True]}, 0, None)
     assert [path.last for path in found] == [rows - 1]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "define"),
+    [("A B+ C", {"B": "v > PREV(v)", "C": "v < PREV(v)"}), ("A B+", {"B": "B.v > A.v AND COUNT(B.*) > 0"})],
+)
+def test_the_time_of_a_search_grows_with_the_rows(pattern: str, define: dict[str, str]) -> None:
+    """Not with the rows by the rows within reach: all of them are, and no match ends. That took ten seconds."""
+    rows, before = 4_000, time.process_time()
+    of = search(pattern, rows, **define)
+    of.matches(list(range(rows)), {"v": list(range(rows))}, 0, None)
+    assert time.process_time() - before < 3
 
 
 def test_the_row_before_counts_if_it_is_at_most_within_before() -> None:
