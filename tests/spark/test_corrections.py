@@ -19,6 +19,9 @@ from tests.streams import at, opened, send
 pytestmark = [pytest.mark.long, pytest.mark.each]
 
 
+COLUMNS = "product STRING, units INT"
+
+
 class Shop:
     """A stream, the table of its hours, and the functions of the page."""
 
@@ -27,7 +30,6 @@ class Shop:
         exec(blocks(ROOT / "docs" / "howto" / "corrections.md")[0].code, self.page)
         self.page["TABLE"] = self.table = str(folder / "hourly")
         self.stream = str(folder / "shop.rowtime")
-        rt.createStream(self.stream, "rowtime TIMESTAMP NOT NULL, product STRING, units INT")
 
     def run(self, rows: DataFrame, function: Callable[[DataFrame, int], None], name: str) -> None:
         writer = rows.writeStream.foreachBatch(function).option("checkpointLocation", str(self.folder / name))
@@ -52,7 +54,9 @@ class Shop:
 
 @pytest.fixture
 def shop(spark: SparkSession, tmp_path: Path) -> Shop:
-    return Shop(spark, tmp_path)
+    made = Shop(spark, tmp_path)
+    rt.createStream(made.stream, f"rowtime TIMESTAMP NOT NULL, {COLUMNS}")
+    return made
 
 
 def test_a_correction_comes_once_whatever_dies(shop: Shop) -> None:
