@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count, window
 
+from spark_rowtime.operators import matchRecognize
 from tests.crash import driver
 from tests.crash.places import stream_in
 from tests.sparksession import NATIVE_READ, NATIVE_WRITE, start
@@ -34,6 +35,26 @@ def hourly(spark: SparkSession, source: str, sink: str, checkpoint: str, setting
     """Counts of hours of a stream, written into another, until all available data are processed."""
     counts = _read(spark, source).groupBy(window("rowtime", "1 hour"), "x").agg(count("*").alias("n"))
     _finish(spark, counts.select(col("window.end").alias("rowtime"), "x", "n"), sink, checkpoint, settings)
+
+
+def recognized(spark: SparkSession, source: str, sink: str, checkpoint: str) -> None:
+    """Falls and rises of x, across the batches."""
+    found = matchRecognize(
+        _read(spark, source),
+        pattern="STRT DOWN+ UP+",
+        define={"DOWN": "x < PREV(x)", "UP": "UP.x > PREV(UP.x)"},
+        measures={"x": "LAST(DOWN.x)", "n": "COUNT(*)"},
+        within="2 hours",
+    )
+    _finish(spark, found, sink, checkpoint, {})
+
+
+def joined(spark: SparkSession, source: str, sink: str, checkpoint: str) -> None:
+    """Each row with the last one at or before it, by ASOF JOIN in SQL."""
+    spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
+    _read(spark, source).createOrReplaceTempView("numbers")
+    text = "SELECT a.*, b.x AS n FROM numbers a ASOF JOIN numbers b MATCH_CONDITION (a.rowtime >= b.rowtime)"
+    _finish(spark, spark.sql(text), sink, checkpoint, {})
 
 
 def copy(spark: SparkSession, source: str, sink: str, checkpoint: str, settings: dict[str, str]) -> None:

@@ -41,6 +41,28 @@ def test_windows_close_by_the_bound_across_restarts(cluster: Cluster, driver: Dr
             assert drained(reader) == [("11:00", 3, 2)]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("recognized", [[], [("10:20", 1, 3)]]), ("joined", [[("09:10", 3, 3), ("09:40", 1, 1)], [("10:20", 2, 2)]])],
+)
+def test_operators_keep_their_state_on_executors(
+    cluster: Cluster, driver: Driver, postgres: PostgresServer, function: str, expected: list[list[tuple[Any, ...]]]
+) -> None:
+    source, sink = (postgres.url(f"cluster/{function}-{name}") for name in ("in", "out"))
+    rt.createStream(source, "rowtime TIMESTAMP NOT NULL, x INT")
+    found = []
+    with opened(source, "feed", rowsImplyBounds=False) as feed:
+        send(feed, ("9:10", 3), ("9:40", 1), promise="10:00")
+        driver.call(function, source, sink, str(cluster.shared / function))
+        with rt.openReader(sink) as reader:
+            found.append(drained(reader))
+            send(feed, ("10:20", 2), promise="13:00")
+            driver.call(function, source, sink, str(cluster.shared / function))
+            found.append(drained(reader))
+    assert found == expected
+
+
 COLUMNS = "rowtime TIMESTAMP NOT NULL, x INT"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
+from tests.spark.test_match_recognize import PRICES
 from tests.spark.test_without_extension import HOURS, REFUSED, rows_of
 from tests.streams import opened, send
 
@@ -46,3 +47,20 @@ def test_a_server_without_the_jar_closes_windows_by_markers(tmp_path: Path) -> N
     assert rows_of(tmp_path, "marked hours") == [("09:00", 1), ("10:00", 2), ("11:00", 2)]
     assert rows_of(tmp_path, "marked union") == [("10:00", 1), ("11:00", 1)]
     assert [query for query, part in REFUSED.items() if part not in marked["refused"][query]] == []
+
+
+def test_operators_and_an_asof_join_in_sql(tmp_path: Path) -> None:
+    columns = {"orders": "ticker STRING, n INT", "rates": "ticker STRING, rate DOUBLE", "prices": PRICES}
+    rows: dict[str, list[Any]] = {
+        "orders": [("12:20", "A", 1), ("12:40", "B", 2)],
+        "rates": [("12:00", "A", 1.5), ("12:30", "A", 2.5)],
+        "prices": [("12:01", "A", 9), ("12:02", "A", 5), ("12:03", "A", 7)],
+    }
+    for name, types in columns.items():
+        rt.createStream(path := str(tmp_path / f"{name}.rowtime"), f"rowtime TIMESTAMP NOT NULL, {types}")
+        with opened(path, "feed") as sink:
+            send(sink, *rows[name], promise="14:00")
+    found = said("tests.spark.operators_over_connect", tmp_path)
+    assert found["joined"] == [["12:20", "A", 1, 1.5], ["12:40", "B", 2, None]]
+    assert found["sql"] == found["joined"][:1]
+    assert [row[:2] for row in found["matched"]] == [["12:03", "A"]]
