@@ -3,9 +3,10 @@
 Rows of both sides a CPU second, at few and at many keys. Both read the same rows at rest, at once: one batch of
 Trigger.AvailableNow, with bounds behind the rows. The rates of the join have the time of the next one, which asofJoin
 does not need. CPU seconds are of the whole process tree. DuckDB joins the same rows in memory, for comparison.
-Then the bytes of the state and the CPU seconds of a batch, as the same keys get new rates again and again.
+Then the bytes of the state and of memory, and the CPU seconds of a batch, as a million keys get new rates each round.
 """
 
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +27,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 SPAN = timedelta(hours=8)
 COLUMNS = {"orders": "product BIGINT, units DOUBLE", "rates": "product BIGINT, rate DOUBLE, valid_to TIMESTAMP"}
 VALID = "o.product = r.product AND o.rowtime >= r.rowtime AND o.rowtime < r.valid_to"
-STATE_ROUNDS = 6
+STATE_ROUNDS = 8
 
 
 def table(chance: np.random.Generator, rows: int, keys: int, since: timedelta, name: str) -> pa.Table:
@@ -94,34 +95,53 @@ def run(spark: SparkSession, query: object, path: Path, checkpoint: Path) -> flo
 
 
 def growth(spark: SparkSession, meter: CpuMeter, path: Path, keys: int) -> None:
-    """Each round has one rate and one order of each key."""
-    sent(path, {"orders": keys, "rates": keys}, keys)
-    chance, bytes_, seconds = np.random.default_rng(1), [], []
+    """Each round has one rate of each key, and one order for each ten keys."""
+    sides = {"orders": keys // 10, "rates": keys}
+    sent(path, sides, keys)
+    chance, sizes, memory, seconds = np.random.default_rng(1), [], [], []
     for turn in range(STATE_ROUNDS):
         before = meter.sample()
-        bytes_.append(run(spark, ours, path, path / "checkpoint"))
+        sizes.append(run(spark, ours, path, path / "checkpoint") / 1e6)
         seconds.append(meter.sample() - before)
-        for name in COLUMNS:
+        memory.append(resident() / 1e6)
+        for name, rows in sides.items():
             since = 2 * (turn + 1) * SPAN
-            send(str(path / name), table(chance, keys, keys, since, name), START + since + 2 * SPAN)
-    print(
-        "state, MB after each round:",
-        [round(size / 1e6, 1) for size in bytes_],
-        "CPU s:",
-        [round(s, 1) for s in seconds],
-    )
-    figure(f"as of, {keys:,} keys, state after {STATE_ROUNDS} rounds", [bytes_[-1] / 1e6], "MB")
+            send(str(path / name), table(chance, rows, keys, since, name), START + since + 2 * SPAN)
+    half = STATE_ROUNDS // 2
+    for what, values, unit in (
+        ("state", sizes, "MB"),
+        ("memory of all processes", memory, "MB"),
+        ("batch", seconds, "CPU s"),
+    ):
+        print(what, [round(value, 1) for value in values], unit)
+        report(f"as of, {keys:,} keys, {what}", values[half:], values[1:half], unit, "in earlier batches")
 
 
-def main(orders: int = 1_000_000, rates: int = 200_000, rounds: int = 3) -> float:
+def resident() -> float:
+    """The bytes of this process and its descendants in memory, of shared pages their part."""
+    todo, total = [os.getpid()], 0
+    while todo:
+        pid = todo.pop()
+        try:
+            rolled = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                todo += [int(child) for child in (task / "children").read_text().split()]
+        except OSError:
+            continue
+        total += next(int(line.split()[1]) for line in rolled.splitlines() if line.startswith("Pss:")) * 1024
+    return total
+
+
+def main(orders: int = 1_000_000, rates: int = 200_000, rounds: int = 3, state_keys: int = 1_000_000) -> float:
     more = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB, "spark.sql.shuffle.partitions": "2"}
     spark, meter = session(**more), CpuMeter()
-    ratios = []
+    ratios: list[float] = []
     with folder() as path:
         for keys in (1_000, 100_000):
             sides = {"orders": orders, "rates": rates}
             sent(path / f"{keys}", sides, keys)
-            rows, found = orders + rates, {"ours": [], "base": []}
+            rows = orders + rates
+            found: dict[str, list[float]] = {"ours": [], "base": []}
             for turn in range(rounds + 1):
                 for name, query in (("ours", ours), ("base", joined)):
                     before = meter.sample()
@@ -131,7 +151,7 @@ def main(orders: int = 1_000_000, rates: int = 200_000, rounds: int = 3) -> floa
             base = "Spark's join by the times of validity"
             ratios.append(report(what, found["ours"][1:], found["base"][1:], "rows/CPU s", base))
             figure(f"{what}, DuckDB in memory", [in_duckdb(meter, sides, keys) for _ in range(rounds)], "rows/CPU s")
-        growth(spark, meter, path / "growth", rates)
+        growth(spark, meter, path / "growth", state_keys)
     spark.stop()
     return min(ratios)
 

@@ -34,6 +34,8 @@ WATCH_CORE = "core of a watch by append-time, 10,000 messages a second"
 WATCHED_BROKER, UNWATCHED_BROKER = "broker beside a watch by append-time, 10,000 messages a second", "broker alone"
 RECORD = "withWatermark, heartbeat record"
 BESIDE, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
+VALID, AS_OF = "Spark's join by the times of validity", ("1,000", "100,000")
+AS_OF_GROWTH = ("state", "memory of all processes", "batch")
 PAGE = (
     ("first lanes drawn", "500 ms"),
     ("commit to seen, 200 lanes", "500 ms"),
@@ -83,6 +85,9 @@ LINES = (
     *(Line(f"page of 1,000 producers, {what}", None, most, "") for what, most in PAGE),
     Line("sliding hour, 100 keys", "SQL window function in batch", "", ""),
     Line("sliding hour, 10,000 keys", "SQL window function in batch", "0.5", ""),
+    *(Line(f"as of, {keys} keys", VALID, "1", "") for keys in AS_OF),
+    *(Line(f"as of, {keys} keys, DuckDB in memory", None, "", "") for keys in AS_OF),
+    *(Line(f"as of, 1,000,000 keys, {what}", "in earlier batches", "flat", "") for what in AS_OF_GROWTH),
     *(Line(f"PostgreSQL, {who}{how}", BARE, "0.5", "") for how in ("", ", not synced") for who in WHO),
     Line("PostgreSQL, commit to seen by a reader", None, "10 ms", ""),
     Line("PostgreSQL, core of an idle reader", None, "3 %", ""),
