@@ -15,6 +15,11 @@ from spark_rowtime.kafka.decoding import MESSAGE_TIME
 from spark_rowtime.kafka.topic_adapter import APPEND_TIME, ROWS
 
 _SECURITY = ("security.", "sasl.", "ssl.")
+_OTHERWISE = {
+    "assign": "A bound of a partition that the query does not read would never count. ",
+    "subscribepattern": "The query would read a topic that comes later before the watch has seen it. ",
+}
+"""Why a source that reads otherwise has no watch."""
 _SAME = ("security.protocol", "sasl.mechanism", "ssl.key.password")
 _LOGIN = re.compile(
     r"\s*org\.apache\.kafka\.common\.security\.(?:plain\.Plain|scram\.Scram)LoginModule\s+required\b(.*);\s*"
@@ -48,8 +53,8 @@ def _topics(source: Mapping[str, str]) -> dict[str, str]:
     if "subscribe" not in source:
         how = next((name for name in ("assign", "subscribepattern") if name in source), "no option subscribe")
         raise InvalidOptionError(
-            f"The Kafka source that is punctuated has {how}: the watch follows all partitions of topics that are "
-            "named. Write option('subscribe', 'TOPIC'), or let rowtime watch run beside, and leave watch out.",
+            f"The Kafka source that is punctuated has {how}, and its watch follows topics by their names, with all "
+            f"partitions. {_OTHERWISE.get(how, '')}Write option('subscribe', 'TOPIC'), several with commas.",
             option=how,
         )
     begins = [name for name in source if name.startswith("starting") and name != "startingoffsets"]

@@ -35,7 +35,7 @@ def test_topics_and_where_they_begin() -> None:
     assert told(startingTimestamp="1")["start"] == "earliest"
     assert told({"start": "earliest"})["start"] == "earliest"
     for other in ("assign", "subscribePattern"):
-        with pytest.raises(rt.InvalidOptionError, match=f"has {other.lower()}: the watch follows all partitions"):
+        with pytest.raises(rt.InvalidOptionError, match=f"has {other.lower()}, and its watch follows"):
             watch_arguments({}, {"options": {other: "x"}, "column": "ts", "field": "ts", "unit": None, "zone": "UTC"})
 
 
