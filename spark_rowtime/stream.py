@@ -90,6 +90,8 @@ class ReaderDescription:
         seen: When it last reported that it still reads; an aware datetime, UTC.
         unread: The number of rows that were committed after its position. The stream keeps them for it.
         checkpointGone: True for a query whose checkpoint no longer exists on this machine, so that it cannot go on.
+        reads: ``"stream"``, or ``"topic"`` of a query over a topic beside the stream, for which the offsets of bounds
+            are kept, too; None if an earlier version has registered it.
     """
 
     name: str
@@ -97,6 +99,7 @@ class ReaderDescription:
     seen: datetime
     unread: int
     checkpointGone: bool
+    reads: str | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -487,7 +490,14 @@ def info_of(
         snapshot.clock.holder(),
         snapshot.horizon.rows,
         tuple(
-            ReaderDescription(r.name, r.position.seq, from_micros(snapshot.wall - r.unseen), rows, gone(r.name))
+            ReaderDescription(
+                r.name,
+                r.position.seq,
+                from_micros(max(snapshot.wall - r.unseen, 0)),
+                rows,
+                gone(r.name),
+                r.reads or None,
+            )
             for r, rows in zip(snapshot.readers, unread, strict=True)
         ),
         snapshot.rejected_removed,

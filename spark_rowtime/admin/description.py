@@ -57,7 +57,7 @@ def described(info: StreamInfo) -> dict[str, Any]:
         "settings": dict(info.settings),
         "producers": [_producer_json(producer) for producer in info.producers],
         "readers": [
-            {"name": r.name, "seq": r.seq, "unread": r.unread, "seen": r.seen, "checkpointGone": r.checkpointGone}
+            {name: getattr(r, name) for name in ("name", "reads", "seq", "unread", "seen", "checkpointGone")}
             for r in info.readers
         ],
         "warnings": warnings(info),

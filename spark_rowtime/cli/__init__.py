@@ -13,7 +13,7 @@ from spark_rowtime.cli.announce import announce
 from spark_rowtime.cli.drain import drain
 from spark_rowtime.cli.gc import gc
 from spark_rowtime.cli.host import run
-from spark_rowtime.cli.output import as_json, echo_json
+from spark_rowtime.cli.output import as_json, echo_json, harmless
 from spark_rowtime.cli.send import send
 from spark_rowtime.cli.serve import serve
 from spark_rowtime.cli.streams import create, describe
@@ -97,7 +97,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except RowtimeError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException("\n".join(map(harmless, str(error).split("\n")))) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

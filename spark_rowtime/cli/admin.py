@@ -19,7 +19,7 @@ from spark_rowtime.admin.streams import (
 )
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.cli.output import as_json, echo_json, table, text_width
+from spark_rowtime.cli.output import as_json, echo_json, say, table, text_width
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.store import check_store
 from spark_rowtime.stream import StreamInfo, describeStream
@@ -51,9 +51,9 @@ def copy(*, stream: str, to: str, location: str | None, until: str | None, as_js
         left_out = {} if until is None else {"withoutCheckpoint": list(unknown)}
         echo_json({"stream": stream, "to": to, "rows": rows, "seq": info.seq, **left_out})
         return
-    click.echo(f"{to}: {rows} rows, up to event {info.seq} of {stream}")
+    say(f"{to}: {rows} rows, up to event {info.seq} of {stream}")
     for name in unknown:
-        click.echo(f"{to}: producer {name!r} has committed after that, so it has no checkpoint: its feed begins again")
+        say(f"{to}: producer {name!r} has committed after that, so it has no checkpoint: its feed begins again")
 
 
 @click.command()
@@ -80,11 +80,12 @@ def list_streams(folder: str, as_json: bool) -> None:
     found = listStreams(folder)
     if as_json:
         for stream in found:
-            click.echo(dump(_facts(stream)))
+            say(dump(_facts(stream)))
     elif found:
         head = ("stream", "rows", "rejected", "bound", "clock held by")
         for lines in table(head, [_row(stream) for stream in found], text_width()):
-            click.echo("\n".join(lines))
+            for line in lines:
+                say(line)
 
 
 def _facts(stream: ListedStream) -> dict[str, Any]:
@@ -141,7 +142,7 @@ def alter(
         echo_json({"stream": stream, "columns": columns_json(info.schema), "settings": dict(info.settings)})
     else:
         settings = "".join(f", {name}={value}" for name, value in show_settings(info).items())
-        click.echo(f"{stream}: the columns are now {show_schema(info.schema)}{settings}")
+        say(f"{stream}: the columns are now {show_schema(info.schema)}{settings}")
 
 
 @click.command()
@@ -155,7 +156,7 @@ def adopt(stream: str) -> None:
     backup, and a standby that has taken over, leave them alone until they adopt them; the former owner is refused then.
     """
     adoptLocation(stream)
-    click.echo(f"{stream}: this database owns the objects now")
+    say(f"{stream}: this database owns the objects now")
 
 
 @click.command()
@@ -180,12 +181,12 @@ def check(stream: str, as_json: bool) -> None:
         )
     else:
         for line in report.remarks:
-            click.echo(f"remark    {line}")
+            say(f"remark    {line}")
         for line in report.damage:
-            click.echo(f"damage    {line}")
+            say(f"damage    {line}")
         readable = f"{report.readable_rows} of {report.rows} rows, {report.readable_trains} of {report.trains} trains"
-        click.echo(f"readable  {readable}")
-        click.echo(f"{stream} is {'damaged' if report.damage else 'whole'}")
+        say(f"readable  {readable}")
+        say(f"{stream} is {'damaged' if report.damage else 'whole'}")
     if report.damage:
         raise SystemExit(1)
 
@@ -224,7 +225,7 @@ def _echo(stream: str, producer: str, bound: RowtimeBound | None, as_json: bool)
     if as_json:
         echo_json({"stream": stream, "producer": producer, "bound": bound_json(bound)})
     else:
-        click.echo(f"{stream}: the bound is now {show_bound(bound)}")
+        say(f"{stream}: the bound is now {show_bound(bound)}")
 
 
 _BY_NEED = [Status.EXPECTED, Status.DETACHED, Status.IDLE, Status.ATTACHED, Status.LEFT, Status.COMPLETE]

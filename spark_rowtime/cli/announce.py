@@ -13,6 +13,7 @@ from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
 from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.output import say
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.stream import describeStream
@@ -115,10 +116,10 @@ def announce(
     with terminable():
         count = 0
         for period in announcements(stream, to, every, tz, start, follow, name, options, delays, **more):
-            click.echo(dump(period.fields()) if as_json else _line(period))
+            say(dump(period.fields()) if as_json else _line(period))
             count += 1
     if not count:
-        click.echo("No new period is complete." if positions else _nothing_new(stream), err=True)
+        say("No new period is complete." if positions else _nothing_new(stream), err=True)
 
 
 def _nothing_new(stream: str) -> str:

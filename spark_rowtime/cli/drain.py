@@ -18,6 +18,7 @@ from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.output import say
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.drain.kafka.positions import POSITIONS
 from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, GatheringSink
@@ -135,7 +136,7 @@ def _say_held_back(stream: str) -> None:
     info = describeStream(stream)
     if info.rowsHeldBack and info.bound is not None:
         bound, waits = show_bound(info.bound), waiting_for(info)
-        click.echo(f"{info.rowsHeldBack} row(s) wait for the bound, which is {bound} and waits for {waits}.", err=True)
+        say(f"{info.rowsHeldBack} row(s) wait for the bound, which is {bound} and waits for {waits}.", err=True)
 
 
 def _opener(target: str, gathering: dict[str, Any], topical: dict[str, Any]) -> Callable[[Any], GatheringSink] | None:
@@ -172,7 +173,7 @@ def _drain_gathering(stream: str, reader: RowReader, sink: GatheringSink) -> Non
     with _progress(stream, sink.checkpoint or reader.position, sink) as counted:
         reader.drainTo(counted)
     kind = "topic" if isinstance(sink, topic.TopicSink) else "table"
-    click.echo(f"{sink.target}: {counted.rows} row(s) read; the {kind}'s bound is {show_bound(sink.rowtimeBound)}")
+    say(f"{sink.target}: {counted.rows} row(s) read; the {kind}'s bound is {show_bound(sink.rowtimeBound)}")
 
 
 class _Counted:

@@ -8,7 +8,7 @@ import click
 
 from spark_rowtime.admin.description import blocking
 from spark_rowtime.admin.streams import Advance, progress_bar
-from spark_rowtime.cli.output import as_json, echo_json
+from spark_rowtime.cli.output import as_json, echo_json, say
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
 from spark_rowtime.stream import describeStream
@@ -60,7 +60,7 @@ def gc(
         for reader in forgotten:
             store.forget(reader)
             if not as_json:
-                click.echo(f"{stream}: forgot reader {reader!r}")
+                say(f"{stream}: forgot reader {reader!r}")
         with removal_progress(stream):
             done = store.gc(to_interval(age, "age"), size, force)
         kept_from = store.horizon().seq
@@ -80,13 +80,13 @@ def gc(
             }
         )
         return
-    click.echo(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
+    say(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
     if done.forgotten:
-        click.echo(f"{stream}: forgot {done.forgotten} producers that left long ago; their rows stay counted")
+        say(f"{stream}: forgot {done.forgotten} producers that left long ago; their rows stay counted")
     if done.kept_for:
-        click.echo(f"More rows are old enough, but are kept after seq {kept_from}: {done.kept_for}.")
+        say(f"More rows are old enough, but are kept after seq {kept_from}: {done.kept_for}.")
     for warning in warnings:
-        click.echo(f"warning   {warning}")
+        say(f"warning   {warning}")
 
 
 LOOK_SECONDS = 0.5

@@ -1,6 +1,7 @@
 """How commands show things: as JSON, or as text in columns that fit the terminal."""
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -14,6 +15,8 @@ from spark_rowtime.types.json_values import dump
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LABEL_WIDTH = 10
+_CONTROLS = re.compile(r"(\x1b\[[0-9;]*m)|[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Colours, and the characters that a terminal obeys or that make a line look like several."""
 
 
 def as_json(command: Command) -> Command:
@@ -21,9 +24,22 @@ def as_json(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
 
 
+def harmless(text: str) -> str:
+    """Returns the text with escapes, as JSON has them, for what moves a terminal's cursor or begins another line.
+
+    Names and values are those of whoever has written the stream.
+    """
+    return _CONTROLS.sub(lambda found: found[1] or f"\\u{ord(found[0]):04x}", text)
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Prints one line, whatever is in it."""
+    click.echo(harmless(line), err=err)
+
+
 def echo_json(value: Any) -> None:
     """Prints a value as one line of JSON."""
-    click.echo(dump(value))
+    say(dump(value))
 
 
 def text_width() -> int:

@@ -17,7 +17,7 @@ from spark_rowtime.bounds.topic_cut import offsets_of, to_cut
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.cli.cuts import show_offsets
-from spark_rowtime.cli.output import as_json, echo_json
+from spark_rowtime.cli.output import as_json, echo_json, say
 from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
 from spark_rowtime.producer.rowsink import openSink
@@ -89,7 +89,7 @@ def send(
     """
     if cut is not None:
         _require_no_file(click.get_current_context())
-        click.echo(send_cut(stream, name, final, cut, tz, complete=complete))
+        say(send_cut(stream, name, final, cut, tz, complete=complete))
         return
     if file is None or rowtime is None:
         raise click.UsageError("Give --csv FILE and --rowtime COLUMN; or --cut, --final and --name for a bound alone.")
@@ -116,7 +116,7 @@ def send(
     if as_json:
         echo_json(_summary_json(feed, sent, rejected, now))
     else:
-        click.echo(_summary(feed, sent, rejected, now))
+        say(_summary(feed, sent, rejected, now))
 
 
 def _require_no_file(context: click.Context) -> None:
@@ -178,7 +178,7 @@ class _Lines:
     def __call__(self, rows: int) -> None:
         before, self._done = self._done, self._done + rows
         if before // self._step < self._done // self._step:
-            click.echo(f"sent {self._done} of {self._total} rows", err=True)
+            say(f"sent {self._done} of {self._total} rows", err=True)
 
 
 SEND_CUT_OPTIONS = {"--cut", "--final", "--name", "--complete", "--tz"}

@@ -2,6 +2,7 @@
 
 import click
 
+from spark_rowtime.cli.output import say
 from spark_rowtime.types.extras import import_extra
 
 _NEEDED = ("starlette", "uvicorn", "prometheus_client")
@@ -32,5 +33,5 @@ def serve(paths: tuple[str, ...], port: int, host: str, names: tuple[str, ...]) 
     from spark_rowtime.serve.server import serve as serve_until_ended  # noqa: PLC0415  (needs the extra)
 
     if host not in _LOCAL:
-        click.echo(f"warning   everybody who can reach {host}, port {port} can read these streams' state.", err=True)
-    serve_until_ended(paths, host, port, names, lambda address: click.echo(f"serving at {address}"))
+        say(f"warning   everybody who can reach {host}, port {port} can read these streams' state.", err=True)
+    serve_until_ended(paths, host, port, names, lambda address: say(f"serving at {address}"))

@@ -9,10 +9,10 @@ from spark_rowtime.admin.description import described, show_bound, show_settings
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.cli.admin import releasing
 from spark_rowtime.cli.cuts import show_offsets
-from spark_rowtime.cli.output import as_json, duration, echo_json, fact, styled, table, text_width
+from spark_rowtime.cli.output import as_json, duration, echo_json, fact, say, styled, table, text_width
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.store.base import REJECTED_BYTES
-from spark_rowtime.stream import ProducerDescription, StreamInfo, createStream, describeStream
+from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
 from spark_rowtime.types.schema import show_schema
 from spark_rowtime.types.short_repr import short_repr
 
@@ -92,7 +92,7 @@ def describe(stream: str, as_json: bool) -> None:
         echo_json(described(info))
     else:
         for line in lines_of(info, text_width(), datetime.now(UTC)):
-            click.echo(line)
+            say(line)
 
 
 def uncreated(error: StreamNotFoundError, schema_from: str) -> StreamNotFoundError:
@@ -207,5 +207,9 @@ def _cut(text: str, width: int) -> str:
 
 
 def _readers(info: StreamInfo, width: int, now: datetime) -> list[str]:
-    rows = [(reader.name, str(reader.seq), str(reader.unread), duration(now - reader.seen)) for reader in info.readers]
+    rows = [(_reader(one), str(one.seq), str(one.unread), duration(now - one.seen)) for one in info.readers]
     return ["", *[line for lines in table(_READER, rows, width) for line in lines]] if rows else []
+
+
+def _reader(reader: ReaderDescription) -> str:
+    return f"{reader.name} (beside a topic)" if reader.reads == "topic" else reader.name

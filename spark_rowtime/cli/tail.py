@@ -12,7 +12,7 @@ from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.cli.cuts import PassedCuts
-from spark_rowtime.cli.output import as_json, parts_in_lines, styled
+from spark_rowtime.cli.output import as_json, parts_in_lines, say, styled
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.reader.reader import RowReader, openReader
@@ -93,7 +93,7 @@ def _last(trains: Iterable[Train], count: int) -> Iterator[Train]:
 
 def _echo(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(line)
+        say(line)
 
 
 def _lines(train: Train) -> Iterator[str]:
@@ -175,15 +175,15 @@ def rejected(stream: str, as_json: bool, newest: int | None) -> None:
         own = batch.select(range(_OWN_COLUMNS)).to_pylist()
         rows = batch.select(range(_OWN_COLUMNS, batch.num_columns)).to_pylist()
         for entry, row in zip(own, rows, strict=True):
-            click.echo(dump({**entry, "row": row}) if as_json else _line(entry, row))
+            _echo([dump({**entry, "row": row})] if as_json else _rejection(entry, row))
     if removed:
-        click.echo(f"{removed} older rejected row(s) are counted but no longer kept (retainRejected).", err=True)
+        say(f"{removed} older rejected row(s) are counted but no longer kept (retainRejected).", err=True)
 
 
-def _line(entry: dict[str, Any], row: dict[str, Any]) -> str:
+def _rejection(entry: dict[str, Any], row: dict[str, Any]) -> list[str]:
     relation = "late, below" if entry["reason"] == "late" else "too far ahead of"
     owner = BoundOrigin(entry["boundOf"], entry["boundBy"], entry["boundEvent"]) if entry["boundOf"] else None
     bound = f"{plain(entry['bound'])}" + (f", {owner}" if owner else "")
     rest = "  ".join(f"{name}={dump(value)}" for name, value in row.items() if name != ROWTIME)
     said = f"{entry['producer']!r} at {plain(entry['rejectedAt'])}: {relation} {bound}"
-    return f"{plain(row[ROWTIME])}  {rest}\n    rejected from producer {said}"
+    return [f"{plain(row[ROWTIME])}  {rest}", f"    rejected from producer {said}"]

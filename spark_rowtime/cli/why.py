@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from spark_rowtime.admin.description import show_bound
-from spark_rowtime.cli.output import as_json, duration, echo_json, fact, styled, table, text_width
+from spark_rowtime.cli.output import as_json, duration, echo_json, fact, say, styled, table, text_width
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.wait import wait as wait_for
 from spark_rowtime.diagnosis.why import why as explain
@@ -47,13 +47,13 @@ def why(
     try:
         found = explain(stream, at, query=query, silentAfter=silent_after, within=within)
     except RowtimeError as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         context.exit(CANNOT_TELL)
     if as_json:
         echo_json(found.toJson())
     else:
         for line in lines_of(found, text_width(), datetime.now(UTC)):
-            click.echo(line)
+            say(line)
     context.exit(COMPLETE if found.complete else NOT_COMPLETE)
 
 
@@ -108,6 +108,6 @@ def wait(context: click.Context, token: str, stream: str, timeout: str | None, w
     try:
         wait_for(token, stream, timeout=timeout, within=within)
     except RowtimeError as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         status = NOT_COMPLETE if isinstance(error, WaitTimeoutError) else CANNOT_TELL
     context.exit(status)

@@ -32,7 +32,7 @@ from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, rea
 from spark_rowtime.spark.query_report import QueryReport
 from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position, Store, Summary
+from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, Position, Store, Summary
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.store.retention import is_temporary
 from spark_rowtime.stream import waits_for
@@ -253,7 +253,8 @@ class RowtimeStreamReader(AskedReader):
         if is_temporary(reader):
             return
         if self._registration is None or self._joins is None:
-            self._registration, self._kept = Registration(self._store, reader), self._registered(reader, start)
+            self._registration = Registration(self._store, reader, READS_TOPIC if self._beside else READS_STREAM)
+            self._kept = self._registered(reader, start)
             self._joins = JoinNeeds(self._store, reader)
         self._registration.keep(self._kept)
         self._joins.refresh()

@@ -196,16 +196,24 @@ FORGET_MICROS = 86_400_000_000
 """``gc`` forgets a producer that left at least this long ago: a day."""
 
 
+READS_STREAM, READS_TOPIC, READS_UNKNOWN = "stream", "topic", ""
+"""What a registered reader reads: the stream, or a topic beside it, to which the stream's cuts belong. Of readers that
+an earlier version has registered it is not known: rows and cuts are kept for these."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderInfo:
     """A registered reader. The store keeps rows after its ``position``.
 
-    ``unseen``: microseconds since the reader last registered.
+    ``unseen``: microseconds since the reader last registered. ``reads``: see READS_STREAM. ``trusted``: whether its
+    user may write, too.
     """
 
     name: str
     position: Position
     unseen: int
+    reads: str
+    trusted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,8 +512,11 @@ class Store(ABC):
         return list(pieces)
 
     @abstractmethod
-    def keep(self, reader: str, position: Position) -> None:
-        """Registers ``reader``, or moves it. The store keeps what is unread at ``position`` for this reader."""
+    def keep(self, reader: str, position: Position, reads: str = READS_STREAM) -> None:
+        """Registers ``reader``, or moves it. The store keeps what is unread at ``position`` for this reader.
+
+        ``reads``: READS_STREAM or READS_TOPIC. Cuts are kept for readers of topics alone.
+        """
 
     @abstractmethod
     def forget(self, reader: str) -> None:
@@ -540,7 +551,7 @@ class Store(ABC):
         An argument that is None takes its value from the stream's settings; if these have none either, the limit
         does not apply, and without any limit no train is removed. Clock, rejections and totals stay unchanged.
 
-        ``gc`` also folds the cuts up to the least event at which a reader is registered. And it forgets each producer
+        ``gc`` also folds the cuts that all queries beside topics have passed. And it forgets each producer
         that left at least ``FORGET_MICROS`` ago and has neither a checkpoint nor a rejected row that is kept. Its rows
         stay counted, and its old holder stays fenced.
 
@@ -577,7 +588,7 @@ class Store(ABC):
         """Yields the cuts of the events from ``after + 1`` to ``upto`` (None: the last), in their order.
 
         A removal of trains removes no cuts, since offsets at any earlier place may still be asked for. ``gc``, and now
-        and then a commit of bounds, fold those that no registered reader needs: see ``store/cut_folding.py``.
+        and then a commit of bounds, fold those that no registered query needs: see ``store/cut_folding.py``.
         """
 
     def has_cuts(self) -> bool:

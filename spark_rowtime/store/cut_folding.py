@@ -1,4 +1,7 @@
-"""Folding: of each producer, the cuts that all registered queries have passed become one.
+"""Folding: of each producer, the cuts that all registered queries beside topics have passed become one.
+
+Law (*a reader lets nothing go*; tests/store/test_postgres_folding.py): what a user registers who may only read keeps
+cuts, and lets none be folded, but for those that are older than ``retainAge``.
 
 A query is registered at an event up to which its offsets have reached all cuts. So it needs only the cuts behind that
 event, also when it runs its last batch again. A query that begins below what is left gets its first bound there.
@@ -8,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, merged
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, ReaderInfo
 
 FOLD_EVENTS = 1000
 """After how many events a commit of bounds also folds cuts, and removes the events of bounds before the first rows."""
@@ -24,9 +27,20 @@ def fold_due(last: int, bounds: int) -> bool:
     return (last - bounds) // FOLD_EVENTS != last // FOLD_EVENTS
 
 
-def passed(positions: Iterable[Position]) -> int:
-    """Returns the event up to which cuts may be folded: nobody registered at these needs one of them. 0 without any."""
-    return min((position.seq for position in positions), default=0)
+def passed(readers: Iterable[ReaderInfo], *, trusted: bool = True) -> int:
+    """Returns the event up to which all queries beside topics have passed the cuts; 0 without any.
+
+    With ``trusted``, one of them has to be that of a user who may write. Readers of the stream do not count, and those
+    of which it is not known what they read only keep cuts.
+    """
+    queries = [one for one in readers if one.reads != READS_STREAM]
+    let_go = any(one.reads == READS_TOPIC and (one.trusted or not trusted) for one in queries)
+    return min(one.position.seq for one in queries) if let_go else 0
+
+
+def reached_by_all(readers: Iterable[ReaderInfo], folded_upto: int) -> int:
+    """Returns the event up to which events of bounds may go, too: no reader has to read rows before it."""
+    return min([folded_upto, *(one.position.seq for one in readers)])
 
 
 def portion(producers: int, usual: int) -> int:

@@ -26,6 +26,7 @@ from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import (
     FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
+    READS_STREAM,
     WRITER,
     Account,
     Change,
@@ -42,7 +43,7 @@ from spark_rowtime.store.base import (
     Staged,
     StreamSettings,
 )
-from spark_rowtime.store.cut_folding import fold_due, folded, passed
+from spark_rowtime.store.cut_folding import fold_due, folded, passed, reached_by_all
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.ledger import Ledger
@@ -101,7 +102,7 @@ class Stream:
     rejected_removed: int = 0
     keys: dict[str, list[bytes]] = field(default_factory=dict)
     cuts: list[LoggedCut] = field(default_factory=list)
-    readers: dict[str, tuple[Position, int]] = field(default_factory=dict)
+    readers: dict[str, tuple[Position, int, str]] = field(default_factory=dict)
     accounts: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     horizon: int = 0
     deciding: bool = False
@@ -364,9 +365,13 @@ class MemoryStore(LedgerStore):
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
         return with_columns(piece.location, self.schema)
 
-    def keep(self, reader: str, position: Position) -> None:
+    def keep(self, reader: str, position: Position, reads: str = READS_STREAM) -> None:
         with self.state.changed:
-            self.state.readers[reader] = position._replace(floor=None), self._uptime()
+            self.state.readers[reader] = position._replace(floor=None), self._uptime(), reads
+
+    def _readers(self) -> list[ReaderInfo]:
+        now, known = self._uptime(), sorted(self.state.readers.items())
+        return [ReaderInfo(name, at, max(now - seen, 0), reads) for name, (at, seen, reads) in known]
 
     def forget(self, reader: str) -> None:
         with self.state.changed:
@@ -393,13 +398,14 @@ class MemoryStore(LedgerStore):
             return replace(found, forgotten=self._forget())
 
     def _fold(self, age: int | None = None) -> None:
-        upto, cuts, now = passed(at for at, _ in self.state.readers.values()), self.state.cuts, self._uptime()
+        upto, cuts, now = passed(self._readers()), self.state.cuts, self._uptime()
         if age is not None:
             upto = max((e.head.seq for e in self.state.log[:upto] if e.time <= now - age), default=0)
         self.state.cuts = [*folded(c for c in cuts if c.seq <= upto), *(c for c in cuts if c.seq > upto)]
 
     def _forget_bounds(self) -> None:
-        before, upto = self._uptime() - cut_folding.KEPT_MICROS, passed(at for at, _ in self.state.readers.values())
+        before, readers = self._uptime() - cut_folding.KEPT_MICROS, self._readers()
+        upto = reached_by_all(readers, passed(readers))
         later = self.state.log[self.state.horizon : upto]
         gone = list(takewhile(lambda entry: entry.train is None and entry.time <= before, later))
         if gone:
@@ -408,7 +414,7 @@ class MemoryStore(LedgerStore):
     def _remove(self, age: int | None, size: int | None, force: bool) -> Collected:
         before, held, trains = self.horizon(), None, self._kept()
         old = self._old(trains, age, size)
-        positions = needs([(name, at) for name, (at, _) in sorted(self.state.readers.items())], self.head(), force)
+        positions = needs([(one.name, one.position) for one in self._readers()], self.head(), force)
         for piece in trains[:old]:
             held = next(
                 (who for who, at in positions if between(at, WHOLE, piece.seq, piece.least, piece.largest)), None
@@ -445,7 +451,7 @@ class MemoryStore(LedgerStore):
         with self.state.changed:
             self._require()
             state, now, newest = self.state, self._uptime(), STREAMS.get(self.path, self)
-            records, readers = sorted(state.producers.items()), sorted(state.readers.items())
+            records = sorted(state.producers.items())
             accounts = sorted(state.accounts.items())
             brief = Snapshot(
                 self.path,
@@ -462,7 +468,7 @@ class MemoryStore(LedgerStore):
                 sum(record.rejected for record in [*state.producers.values(), *state.forgotten]),
                 state.rejected_removed,
                 self.rejections_end(),
-                tuple(ReaderInfo(name, position, max(now - seen, 0)) for name, (position, seen) in readers),
+                tuple(self._readers()),
                 tuple(Account(*key, content, max(now - seen, 0)) for key, (content, seen) in accounts),
                 forgotten_epoch=max((record.epoch for record in state.forgotten), default=0),
             )

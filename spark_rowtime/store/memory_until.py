@@ -17,7 +17,7 @@ def shorten(copy: MemoryStore, limit: Limit) -> list[str]:
     state.log = state.log[:end]
     state.producers = dict(now.records)
     state.rejections = list(part.rejections())
-    state.readers = {reader.name: (reader.position, now.uptime - reader.unseen) for reader in now.readers}
+    state.readers = {r.name: (r.position, now.uptime - r.unseen, r.reads) for r in now.readers}
     state.keys = {name: list(parts) for name, parts in now.keys.items()}
     state.cuts = list(part.cuts())
     state.accounts = {(one.role, one.name): (one.content, now.uptime - one.unseen) for one in now.accounts}

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 
 from spark_rowtime.errors import ReaderNotRegisteredWarning, StoreUnavailableError
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import READS_STREAM, Position, Store
 from spark_rowtime.store.retention import SEEN_SECONDS
 
 LOG = logging.getLogger("spark_rowtime")
@@ -19,7 +19,7 @@ _TOLD: set[str] = set()
 
 
 class Registration:
-    """The registration of one reader under its name.
+    """The registration of one reader under its name. ``reads``: see READS_STREAM.
 
     A position that cannot be registered just now, since another process keeps the stream locked or the disk is full,
     is registered later: the reader goes on. Retention then keeps more than it needs to. A warning says so if that
@@ -27,8 +27,10 @@ class Registration:
     as a ReaderNotRegisteredWarning says.
     """
 
-    def __init__(self, store: Store, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._name, self._clock = store, name, clock
+    def __init__(
+        self, store: Store, name: str, reads: str = READS_STREAM, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store, self._name, self._reads, self._clock = store, name, reads, clock
         self._kept: Position | None = None
         self._kept_at, self._next_at = 0.0, float("-inf")
         self._failing_since: float | None = None
@@ -45,7 +47,7 @@ class Registration:
         if self._refused or (at == self._kept and not self.due) or now < self._next_at:
             return
         try:
-            self._store.keep(self._name, at)
+            self._store.keep(self._name, at, self._reads)
         except StoreUnavailableError as error:
             if error.values.get("lacks") == "privilege":
                 raise
@@ -60,7 +62,7 @@ class Registration:
     def require(self, at: Position) -> None:
         """Registers the position ``at`` if it is not; raises StoreUnavailableError where it cannot be just now."""
         if at != self._kept:
-            self._store.keep(self._name, at)
+            self._store.keep(self._name, at, self._reads)
 
     def _give_up(self) -> None:
         """Says, once in this process, that this user's readers are not registered."""

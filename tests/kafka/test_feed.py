@@ -80,6 +80,17 @@ def test_late_rows_are_recorded_and_lateness_takes_them(kafka: Any, tmp_path: Pa
     assert bound(tmp_path / "late") == moment(-40)
 
 
+@pytest.mark.long
+def test_a_message_of_the_year_9999_moves_nothing(kafka: Any, tmp_path: Path) -> None:
+    topic, path = kafka.topic(partitions=2), str(tmp_path / "s")
+    rt.createStream(path, SCHEMA)
+    far = message(1, rowtime="9999-01-01T00:00:00Z")
+    kafka.send(topic, [message(0), far, message(2, 5), message(3, 9, 1)])
+    assert read(kafka, path, topic) == [0, 2, 3]
+    assert rt.rejectedRows(path).select(["n", "reason"]).to_pylist() == [{"n": 1, "reason": "ahead"}]
+    assert bound(Path(path)) == moment(5)
+
+
 def test_rows_of_aborted_and_open_transactions_are_no_rows(kafka: Any, tmp_path: Path) -> None:
     from confluent_kafka import Producer
 

@@ -65,8 +65,10 @@ class Oracle:
     """Producer, bound and rowtime of each rejected row."""
     readers: dict[str, tuple[int, float]] = field(default_factory=dict)
     """The registered readers: all rows of the first ``seq`` events below a time are read."""
+    queries: set[str] = field(default_factory=set)
+    """Which of them have read a topic beside the stream, too."""
     folded: int = 0
-    """The cuts up to this event may have been folded: all readers that were registered then had passed them."""
+    """The cuts up to this event may have been folded: all queries that were registered then had passed them."""
     horizon: int = 0
     """The last event whose train was removed."""
     forgotten: dict[str, int] = field(default_factory=dict)
@@ -293,7 +295,8 @@ class Oracle:
         Returns how many rows and producers are gone.
         """
         end, before = len(self.log), len(self.rows_until(self.horizon))
-        self.folded = max(self.folded, min((seq for seq, _ in self.readers.values()), default=0))
+        passed = (seq for name, (seq, _) in self.readers.items() if name in self.queries)
+        self.folded = max(self.folded, min(passed, default=0))
         positions = [(end, self.floor(end) + 1), *([] if force else self.readers.values())]
         for seq, event in enumerate(self.log[self.horizon :], self.horizon + 1):
             if any(seq > read or time >= below for read, below in positions for time in event.rows):

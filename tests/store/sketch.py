@@ -9,7 +9,17 @@ from spark_rowtime.bounds.clock import COUNTING, Sent, Status
 from spark_rowtime.bounds.members import place
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.train import span
-from spark_rowtime.store.base import WRITER, Account, Head, ReaderInfo, Rejection, Slice, Snapshot, Staged
+from spark_rowtime.store.base import (
+    READS_STREAM,
+    WRITER,
+    Account,
+    Head,
+    ReaderInfo,
+    Rejection,
+    Slice,
+    Snapshot,
+    Staged,
+)
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
@@ -127,8 +137,8 @@ class DictStore(LedgerStore):
         pieces = [Slice(seq, p, t.rows, t.least, t.largest, t.location.nbytes, t.location) for seq, p, t in found]
         return [piece for piece in pieces if between(after, upto, piece.seq, piece.least, piece.largest)]
 
-    def keep(self, reader: str, position: Any) -> None:
-        self.state["readers"][reader] = (position._replace(floor=None), self.uptime())
+    def keep(self, reader: str, position: Any, reads: str = READS_STREAM) -> None:
+        self.state["readers"][reader] = (position._replace(floor=None), self.uptime(), reads)
 
     def forget(self, reader: str) -> None:
         if not self.state["readers"].pop(reader, None):
@@ -155,7 +165,7 @@ class DictStore(LedgerStore):
                 ),
                 {name: replace(record) for name, record in sorted(state["producers"].items())},
                 *(0, sum(p.rejected for p in state["producers"].values()), 0, self.rejections_end()),
-                tuple(ReaderInfo(name, at, now - seen) for name, (at, seen) in sorted(state["readers"].items())),
+                tuple(ReaderInfo(name, r[0], now - r[1], r[2]) for name, r in sorted(state["readers"].items())),
                 tuple(Account(*key, text, now - seen) for key, (text, seen) in sorted(state["accounts"].items())),
                 now - floors[0] if floors else None,
                 dict(state["keys"]),

@@ -20,7 +20,7 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import Position, Store, StreamSettings
+from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, Position, Store, StreamSettings
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import inline
@@ -54,8 +54,10 @@ COMMANDS = st.one_of(
     st.tuples(st.just("go for a day"), NAMES),
     st.tuples(st.just("settle"), st.integers(20, 40), st.booleans()),
     st.tuples(st.just("redeclare"), NAMES),
-    st.tuples(st.just("keep"), st.sampled_from(["r", "s"]), st.integers(0, 20), st.none() | st.integers(0, 42)),
-    st.tuples(st.just("forget"), st.sampled_from(["r", "s"])),
+    st.tuples(
+        st.just("keep"), st.sampled_from("rst"), st.integers(0, 20), st.none() | st.integers(0, 42), st.booleans()
+    ),
+    st.tuples(st.just("forget"), st.sampled_from("rst")),
 )
 LIVES = st.lists(COMMANDS, min_size=6, max_size=25)
 STARTS = st.lists(NAMES, min_size=1, max_size=3, unique=True)
@@ -129,9 +131,10 @@ class Life:
             else:
                 assert self.store.renew(who, self.writers[who].epoch, sends=sends) == right
 
-    def keep(self, reader: str, seq: int, cut: int | None) -> None:
-        self.store.keep(reader, Position(seq, at(cut), None))
+    def keep(self, reader: str, seq: int, cut: int | None, beside: bool) -> None:
+        self.store.keep(reader, Position(seq, at(cut), None), READS_TOPIC if beside else READS_STREAM)
         self.oracle.readers[reader] = (seq, float("inf") if cut is None else cut)
+        (self.oracle.queries.add if beside else self.oracle.queries.discard)(reader)
 
     def forget(self, reader: str) -> None:
         if self.oracle.readers.pop(reader, None) is None:

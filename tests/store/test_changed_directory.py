@@ -1,6 +1,7 @@
 """Somebody who may write into the directory of a stream puts other things there: no file elsewhere comes to harm."""
 
 import os
+import shutil
 import sqlite3
 import struct
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from spark_rowtime.adapter.host_lock import only_host
 from spark_rowtime.cli import main
 from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.local.seal import seal
+from tests.otheruser import run, shared
+
+__all__ = ["shared"]
 
 DDL = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 JOURNAL = bytes.fromhex("d9d505f920a163d7")
@@ -77,6 +81,35 @@ def test_a_folder_that_is_a_link(stream: Path, victim: Path, name: str) -> None:
     said = use(stream)
     assert state(victim) == before
     assert any("somebody has changed the directory" in error for error in said), said
+
+
+REPLACES = """
+import os, sys
+stream, victim, name = sys.argv[1:]
+os.rename(f"{stream}/{name}", f"{stream}/away")
+os.symlink(victim, f"{stream}/{name}")
+"""
+
+
+def test_another_user_who_may_write_into_the_directory(shared: Path) -> None:
+    """It is a user of this machine, who puts links to a folder there that only the others may write into."""
+    stream, folder = shared / "s", shared / "victim"
+    for name in ("segments", "free"):
+        rt.createStream(str(stream), DDL)
+        send(stream)
+        folder.mkdir()
+        (folder / NAME).write_text("precious")
+        before = state(folder)
+        for place in (stream, stream / "segments", stream / "free"):
+            place.chmod(0o777)
+        run("-c", REPLACES, str(stream), str(folder), name)
+        assert (stream / name).is_symlink()
+        said = use(stream)
+        assert any("somebody has changed the directory" in error for error in said), said
+        assert state(folder) == before
+        shutil.rmtree(stream)
+        shutil.rmtree(folder)
+        shutil.rmtree(stream.with_name("copy"), ignore_errors=True)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")

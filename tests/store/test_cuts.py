@@ -13,7 +13,7 @@ from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.errors import DataLostError, KafkaTopicError, StoreCorruptError
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import check_store, copy_store, create_store, cut_folding, open_store
-from spark_rowtime.store.base import Position, Store, StreamSettings
+from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, READS_UNKNOWN, Position, Store, StreamSettings
 from spark_rowtime.store.local import cuts as local_cuts
 from spark_rowtime.store.local.seal import seal
 from spark_rowtime.store.until import Limit
@@ -220,8 +220,8 @@ def test_what_registered_queries_have_passed_is_folded(new_stream: NewStream, mo
     reached = CutFloors(store).passedAt(seq, {"orders": {0: 4, 1: 3}})
     first = next(c for c in store.cuts() if c.producer == "b" and c.cut == TopicCut({"orders": {1: 4}}))
     assert reached == first.seq - 1
-    store.keep("query", Position(reached, None, None))
-    store.keep("other", Position(reached + 4, None, None))
+    store.keep("query", Position(reached, None, None), READS_TOPIC)
+    store.keep("other", Position(reached + 4, None, None), READS_TOPIC)
     store.gc()
     now = [CutFloors(store).floorAt(seq, offsets) for offsets in ends]
     assert [(c.producer, c.floor) for c in store.cuts()][:2] == [("b", None), ("a", None)]
@@ -237,7 +237,7 @@ def test_what_registered_queries_have_passed_is_folded(new_stream: NewStream, mo
     other.promise((20, TopicCut({"orders": {1: 20}}, whole=False)))
     assert [c.cut.offsets["orders"] for c in store.last_cuts("b")] == [{1: 8}, {1: 20}]
     for name in ("query", "other"):
-        store.keep(name, Position(store.head().seq, None, None))
+        store.keep(name, Position(store.head().seq, None, None), READS_TOPIC)
     store.gc()
     assert [(c.producer, c.cut.offsets) for c in store.cuts()] == [
         ("a", {"orders": {0: 20}}),
@@ -263,9 +263,28 @@ def test_cuts_of_more_producers_than_a_portion_has_are_folded(
         for number, writer in enumerate(writers):
             writer.promise((end, TopicCut({"orders": {number: end}})))
         if end % 3 == 0:
-            store.keep("query", Position(store.head().seq, None, None))
+            store.keep("query", Position(store.head().seq, None, None), READS_TOPIC)
             store.gc()
             assert len(list(store.cuts())) == len(writers)
+
+
+def test_only_queries_beside_topics_count(new_stream: NewStream) -> None:
+    """A reader of the stream neither keeps cuts nor lets them go; one of an earlier version may be a query."""
+    store = new_stream()()
+    Writer(store, "a").promise(*((number, cut(number)) for number in range(1, 9)))
+    store.keep("reader", Position(1 << 40, None, None))
+    store.keep("old", Position(6, None, None), READS_UNKNOWN)
+    store.gc()
+    assert len(list(store.cuts())) == 8
+    store.keep("query", Position(9, None, None), READS_TOPIC)
+    store.keep("reader", Position(2, None, None))
+    store.gc()
+    assert [c.seq for c in store.cuts()] == [6, 7, 8, 9]
+    store.keep("old", Position(8, None, None), READS_TOPIC)
+    store.gc()
+    assert [c.seq for c in store.cuts()] == [8, 9]
+    found = {one.name: one.reads for one in store.snapshot().readers}
+    assert found == {"reader": READS_STREAM, "query": READS_TOPIC, "old": READS_TOPIC}
 
 
 def test_as_of_an_event_before_a_fold_the_bound_is_weaker_too(new_stream: NewStream) -> None:
@@ -280,7 +299,7 @@ def test_as_of_an_event_before_a_fold_the_bound_is_weaker_too(new_stream: NewStr
     before = [[CutFloors(store).floorAt(seq, offsets) or 0 for offsets in ends] for seq in seqs]
     begun = CutFloors(store)
     begun.floorAt(6, ends[0])
-    store.keep("query", Position(13, None, None))
+    store.keep("query", Position(13, None, None), READS_TOPIC)
     store.gc()
     for seq, were in zip(seqs, before, strict=True):
         now = [CutFloors(store).floorAt(seq, offsets) or 0 for offsets in ends]
@@ -296,7 +315,7 @@ def test_a_query_that_falls_behind_cuts_that_it_had_passed_is_told(new_stream: N
     store = new_stream()()
     Writer(store, "a").promise(*((number, cut(number)) for number in range(1, 9)))
     CutFloors(store).requireUnfolded(9, {"orders": {0: 2}}, 6)
-    store.keep("query", Position(6, None, None))
+    store.keep("query", Position(6, None, None), READS_TOPIC)
     store.gc()
     for seq in (3, 9):
         CutFloors(store).requireUnfolded(seq, {"orders": {0: 5}}, 6)
@@ -313,13 +332,13 @@ def test_commits_of_bounds_fold_cuts(new_stream: NewStream, monkeypatch: pytest.
     store.gc()  # a store without retention is skipped
     writer = Writer(store, "a")
     writer.promise(*((number, cut(number)) for number in range(30)))
-    store.keep("query", Position(store.head().seq, None, None))
+    store.keep("query", Position(store.head().seq, None, None), READS_TOPIC)
     writer.promise((30, cut(30)))
     assert len(list(store.cuts())) == 31, "they are not an hour old"
     monkeypatch.setattr(cut_folding, "FOLD_AGE_MICROS", -1)
     for number in range(31, 100):
         writer.promise((number, cut(number)))
-        store.keep("query", Position(max(store.head().seq - 3, 0), None, None))
+        store.keep("query", Position(max(store.head().seq - 3, 0), None, None), READS_TOPIC)
         few = 60 if number < 45 else 20
         wait_for(lambda few=few: len(list(store.cuts())) <= few, "the cuts to be folded, maybe in the background")
     assert floors(store, 0, 98, 99) == [None, at(98), at(99)]
@@ -331,7 +350,7 @@ def test_a_folded_stream_is_whole(new_place: Callable[[], str], tmp_path: Path) 
     create_store(path, SCHEMA, StreamSettings())
     with open_store(path) as store:
         Writer(store, "a").promise((10, cut(5)), (11, cut(8)), (12, cut(9)))
-        store.keep("query", Position(3, None, None))
+        store.keep("query", Position(3, None, None), READS_TOPIC)
         store.gc()
         assert [c.seq for c in store.cuts()] == [3, 4]
     assert not check_store(path).damage
@@ -355,7 +374,7 @@ def test_events_of_bounds_that_were_folded_go_too(new_stream: NewStream, monkeyp
     writer = Writer(store, "a", declaration=ANY_ORDER)
     for number in range(1, 40):
         writer.promise((number, cut(number)))
-    store.keep("query", Position(30, None, None))
+    store.keep("query", Position(30, None, None), READS_TOPIC)
     writer.promise((40, cut(40)))
     assert store.horizon().seq == 0, "they are young"
     monkeypatch.setattr(cut_folding, "KEPT_MICROS", -1)
@@ -363,14 +382,18 @@ def test_events_of_bounds_that_were_folded_go_too(new_stream: NewStream, monkeyp
         writer.promise((number, cut(number)))
     wait_for(lambda: store.horizon().seq == 30, "the events of bounds to be removed, maybe in the background")
     assert store.horizon() == (30, at(29), None, 0)
+    store.keep("reads rows", Position(35, None, None))
     assert floors(store, 0, 29, 30, 48, 49) == [None, at(29), at(30), at(48), at(49)]
     assert [c.seq for c in store.cuts()][:2] == [30, 31]
     writer.send([60], floor=49)
-    store.keep("query", Position(store.head().seq, None, None))
+    store.keep("query", Position(store.head().seq, None, None), READS_TOPIC)
     writer.promise(*((number, cut(number)) for number in range(60, 90)))
+    wait_for(lambda: store.horizon().seq == 35, "the events before what a reader has read")
+    store.forget("reads rows")
+    writer.promise(*((number, cut(number)) for number in range(90, 100)))
     wait_for(lambda: store.horizon().seq == 50, "the events before the first row")
-    store.keep("query", Position(store.head().seq, None, None))
-    writer.promise(*((number, cut(number)) for number in range(90, 120)))
+    store.keep("query", Position(store.head().seq, None, None), READS_TOPIC)
+    writer.promise(*((number, cut(number)) for number in range(100, 120)))
     assert store.horizon().seq == 50, "rows go by the stream's retention"
     assert store.gc(age=0).rows == 1
 
@@ -383,7 +406,7 @@ def test_who_has_read_cuts_in_part_does_not_go_on_with_what_they_became(new_stre
     begun = CutFloors(store)
     assert begun.floorAt(3, {"orders": {0: 2}}) == at(11)
     writer.promise((12, cut(3)), (13, cut(4)))
-    store.keep("query", Position(4, None, None))
+    store.keep("query", Position(4, None, None), READS_TOPIC)
     store.gc()
     with pytest.raises(DataLostError, match="behind event 3 were folded"):
         begun.floorAt(5, {"orders": {0: 2}})

@@ -12,7 +12,7 @@ import pytest
 from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.kafka.cuts import CutFloors
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.base import READS_TOPIC, Position
 from spark_rowtime.store.local import LocalStore, check_local, producers
 from tests.store.processes import run, start
 from tests.store.streams import Writer, at, batch, names, read
@@ -122,7 +122,7 @@ def test_law_8_a_death_between_the_steps_of_a_fold(open_here: Open, local_path: 
         writer = Writer(store, name)
         for end in range(1, 5):
             writer.promise((end, TopicCut({"orders": {partition: end}})))
-    store.keep("query", Position(6, None, None))
+    store.keep("query", Position(6, None, None), READS_TOPIC)
     seq, passed = store.head().seq, CutFloors(store).floorAt(store.head().seq, ends[-1])
     before = [CutFloors(store).floorAt(seq, offsets) for offsets in ends]
     step, output = 0, ""

@@ -10,6 +10,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.store.postgres.address import address, database_address
 from spark_rowtime.store.postgres.connection import REQUIRE_AUTH_SINCE
+from spark_rowtime.store.postgres.tables import VERSION
 from tests.thief import Thief, thief
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
@@ -188,9 +189,10 @@ def test_no_server(postgres: Any) -> None:
 BEFORE_5 = """
 DROP FUNCTION rowtime.keep_reader; DROP FUNCTION rowtime.forget_reader; DROP FUNCTION rowtime.report_account;
 DROP FUNCTION rowtime.may_replace; DROP FUNCTION rowtime.refuse; DROP FUNCTION rowtime.uptime; DROP TABLE rowtime.gates;
-ALTER TABLE rowtime.readers DROP COLUMN owner; ALTER TABLE rowtime.accounts DROP COLUMN owner
+DROP FUNCTION rowtime.require_room; ALTER TABLE rowtime.accounts DROP COLUMN owner;
+ALTER TABLE rowtime.readers DROP COLUMN owner, DROP COLUMN reads
 """
-"""Undoes what version 5 has changed."""
+"""Undoes what versions 5 and 6 have changed."""
 BEFORE_4 = """
 DROP FUNCTION rowtime.require_era CASCADE;
 ALTER TABLE rowtime.heads DROP COLUMN era, ADD PRIMARY KEY (stream);
@@ -223,7 +225,7 @@ def test_tables_of_an_older_version_get_what_is_missing(postgres: Any) -> None:
         postgres.execute(f"UPDATE rowtime.version SET version = {version}", database="older")
         for call in called:
             call(path)
-        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(5,)]
+        assert postgres.execute("SELECT version FROM rowtime.version", database="older") == [(VERSION,)]
     with rt.openSink(path, producer="kafka") as sink:
         sink.sendRowtimeBound("2020-01-01T00:00Z", cut={"orders": {0: 7}})
     _, known = rt.describeStream(path).producers

@@ -11,7 +11,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, open_store
-from spark_rowtime.store.base import HOST, READER, WRITER, Store
+from spark_rowtime.store.base import HOST, READER, READS_TOPIC, WRITER, Store
 from tests.postgresserver import PostgresServer
 from tests.store.roles import SCHEMA, make_database, row_security, run
 from tests.store.streams import place
@@ -56,7 +56,7 @@ REFUSED = [
     "BEGIN; LOCK TABLE rowtime.streams IN SHARE UPDATE EXCLUSIVE MODE",
     "TRUNCATE rowtime.readers",
     "SELECT rowtime.begin_era(1, 0, 1)",
-    f"SELECT rowtime.commit_plainly(1, 'orders', 'x', 1, 1{', NULL' * 15})",
+    f"SET search_path = pg_catalog, pg_temp; SELECT rowtime.commit_plainly(1, 'orders', 'x', 1, 1{', NULL' * 15})",
     "CREATE FUNCTION rowtime.x() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     "CREATE TABLE public.x (n int)",
     "CREATE TEMPORARY TABLE x (n int)",
@@ -77,7 +77,7 @@ def test_nobody_waits_for_a_reader(postgres: PostgresServer, attacker: Any) -> N
     for key in KEYS:
         attacker.execute("SELECT pg_advisory_lock(%s)", (key,))
     attacker.execute("BEGIN")
-    attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'held', 0, NULL, 0)")
+    attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'held', 0, NULL, 0, 'stream')")
     with rt.openSink(postgres.url("orders", user="writer_ann_shared", database="shared"), producer="shop") as sink:
         for n in range(3):
             send(sink, (f"10:0{n}", n), promise=f"10:0{n}")
@@ -103,10 +103,10 @@ def test_nothing_is_folded_while_a_reader_registers(postgres: PostgresServer, at
             sink.sendRowtimeBound(f"2026-03-01 10:0{n}", cut={"orders": {0: n + 1}})
             sink.flush()
     with open_store(path) as bounds:
-        bounds.keep("has passed them", place(bounds.head().seq))
+        bounds.keep("has passed them", place(bounds.head().seq), READS_TOPIC)
         [(number,)] = attacker.execute("SELECT id FROM rowtime.streams WHERE name = 'bounds'")
         attacker.execute("BEGIN")
-        attacker.execute("SELECT rowtime.keep_reader(%s, 'bounds', 'begins', 0, NULL, 0)", (number,))
+        attacker.execute("SELECT rowtime.keep_reader(%s, 'bounds', 'begins', 0, NULL, 0, 'topic')", (number,))
         bounds.gc()
         attacker.execute("COMMIT")
         bounds.gc()
@@ -145,7 +145,7 @@ def test_an_account_is_its_users_own(postgres: PostgresServer, attacker: Any) ->
                 bob.report(role, "q", '{"path": "/home/bob"}')
         assert attacker.execute("SELECT rowtime.report_account(1, 'orders', 'reader', 'far', 1::bigint << 62, '')")
         assert {(a.role, a.name) for a in ann.snapshot().accounts} == {(READER, "q"), (READER, "far")}
-        attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'far', 1, NULL, 1::bigint << 62)")
+        attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'far', 1, NULL, 1::bigint << 62, 'stream')")
         now = ann._uptime()
         seen = {seen for (seen,) in attacker.execute("SELECT seen FROM rowtime.readers WHERE name = 'far'")}
         assert max(seen) <= now, "or rowtime gc --forget-older would never find it old"

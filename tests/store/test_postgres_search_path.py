@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import spark_rowtime as rt
@@ -26,6 +27,7 @@ FUNCTIONS = (
     "sum", "to_regclass", "current_setting", "quote_ident", "pg_get_userbyid",
 )  # fmt: skip
 """Functions of one argument."""
+COMMIT = f"SELECT rowtime.commit_plainly(1, 'search path', 'x', 1, 1{', NULL' * 15})"
 TRAP = """CREATE FUNCTION public.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
     IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user) THEN
         ALTER ROLE mallory SUPERUSER;
@@ -101,6 +103,8 @@ def a_superuser_uses_streams(server: PostgresServer, tmp_path: Path) -> None:
     rt.renameStream(path + "/copy", path + "/renamed")
     assert len(rt.listStreams(server.url(database="traps"))) == 3
     rt.deleteStream(path + "/renamed", force=True)
+    with server.connect(database="traps") as other, pytest.raises(psycopg.errors.InvalidSchemaName):
+        other.execute(f"SET search_path = public, pg_catalog; {COMMIT}")
     assert not caught(server)
     with server.connect(database="traps") as victim:  # the traps are real
         victim.execute("SELECT x * 1000000 FROM (VALUES (1::numeric)) t (x)")
@@ -108,10 +112,18 @@ def a_superuser_uses_streams(server: PostgresServer, tmp_path: Path) -> None:
 
 
 def test_the_functions_of_a_stream_choose_none_either(postgres: PostgresServer) -> None:
-    """Also where a session has another search path, as psql has, or a trigger that somebody's change fires."""
+    """Also where a session has another search path, as psql has, or a trigger that somebody's change fires.
+
+    The one for commits refuses such a session, in its first statement, which names all by its schema.
+    """
     rt.createStream(postgres.url("search path"), SCHEMA)
     found = postgres.execute(
         "SELECT proname, proconfig FROM pg_proc WHERE pronamespace = 'rowtime'::regnamespace "
         "AND proconfig IS DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp']"
     )
-    assert found == []
+    assert found == [("commit_plainly", None)]
+    with postgres.connect() as session:
+        for place in ("public", '"pg_catalog, pg_temp"', "pg_temp, pg_catalog", "public, pg_catalog, pg_temp"):
+            session.execute(f"SET search_path = {place}")
+            with pytest.raises(psycopg.errors.InvalidSchemaName):
+                session.execute(COMMIT)

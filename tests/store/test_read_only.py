@@ -120,6 +120,35 @@ def test_a_writer_is_not_kept_from_anything(path: str) -> None:
     rt.renameStream(path, path + "2")
 
 
+LOCKS = """
+import fcntl, os, sys
+file = os.open(sys.argv[1] + "/catalog.db-shm", os.O_RDONLY)
+fcntl.lockf(file, fcntl.LOCK_SH, 8, 120)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+"""Takes the locks of SQLite's writers. POSIX gives a shared one to all who may read a file."""
+
+
+@pytest.mark.long
+def test_who_may_only_read_can_delay_and_nothing_is_lost(path: str, shared: Path) -> None:
+    """What does not hold: docs/security.md says it."""
+    with rt.openSink(path, producer="a", linger="1 hour") as sink:
+        sink.sendRow(("2026-01-05T15:00:00Z", 2))
+        sink.flush()
+        share(shared)
+        attacker = start("-c", LOCKS, path)
+        assert attacker.stdout is not None
+        assert attacker.stdout.readline() == "locked\n"
+        sink.sendRow(("2026-01-05T15:00:01Z", 3))
+        with pytest.raises(rt.StoreUnavailableError, match="locked"):
+            sink.flush()
+        attacker.communicate()
+        sink.flush()
+    with rt.openReader(path, order="arrival") as reader:
+        assert [row["n"] for train in reader for row in train.rows.to_pylist()] == [1, 2, 3]
+
+
 COMMANDS: dict[str, list[str]] = {
     "tail": ["tail", "{path}"], "describe": ["describe", "{path}"],
     "why": ["why", "{path}", "--at", "2026-01-05T14:00:00Z"],

@@ -13,7 +13,7 @@ from tests.store.streams import place
 def test_a_warning_says_so_only_if_it_lasts(local_path: str, caplog: pytest.LogCaptureFixture) -> None:
     """Where others commit all the time, an attempt fails now and then, and the next one succeeds."""
     store, now = open_store(local_path), [0.0]
-    registration = Registration(store, "reader", lambda: now[0])
+    registration = Registration(store, "reader", clock=lambda: now[0])
     registration.keep(place(1))
     other = Catalog(Path(local_path, CATALOG), "process", 0)
     with other.transaction("IMMEDIATE"):

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.cli.streams import lines_of
 from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Position
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 
@@ -284,6 +286,30 @@ def on_a_terminal(*arguments: str, **variables: str) -> str:
         assert process.wait(30) == 0
     os.close(ours)
     return text.decode()
+
+
+HOSTILE = "\x1b]0;x\x07\x1b[2J\ny \x9b2J\u202e"
+
+
+def test_names_and_values_move_no_terminal(tmp_path: Path) -> None:
+    """Who writes with calls of their own may have such names. Colours are the command's own."""
+    orders = str(tmp_path / "s.rowtime")
+    rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, t STRING")
+    with open_store(orders) as store:
+        store.attach(HOSTILE, "h", "{}")
+        store.keep(HOSTILE, Position(0, None, None))
+    with rt.openSink(orders, producer="a", onLate="reject") as sink:
+        sink.sendRows([(minute(2), HOSTILE), (minute(1), HOSTILE)])
+    commands = ["describe", "tail", "rejected", "why --at 2026-01-05T20:00Z", "gc --age 0s", "list"]
+    for command, *options in map(str.split, commands):
+        for as_json in ([], ["--json"]):
+            asked = [command, orders if command != "list" else str(Path(orders).parent), *options, *as_json]
+            found = CliRunner().invoke(main, asked, color=True)
+            said = re.sub(r"\x1b\[[0-9;]*m", "", found.output)
+            assert not set(said) & {*"\x1b\x07\x9b\u202e"}, command
+            assert "\ny " not in said, command
+            for line in said.splitlines() if as_json else ():
+                json.loads(line)
 
 
 def test_colours_are_for_terminals(orders: str, held: list[Any]) -> None:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.bounds.unreached_cuts import UnreachedCuts
-from spark_rowtime.store.base import Position
-from spark_rowtime.store.cut_folding import FOLD_EVENTS, fold_due, folded, passed
+from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, READS_UNKNOWN, Position, ReaderInfo
+from spark_rowtime.store.cut_folding import FOLD_EVENTS, fold_due, folded, passed, reached_by_all
 
 STEPS = st.lists(
     st.tuples(
@@ -98,4 +98,17 @@ def test_when_and_up_to_where() -> None:
     assert [last for last in range(1, 2 * FOLD_EVENTS + 2) if fold_due(last, 1)] == [FOLD_EVENTS, 2 * FOLD_EVENTS]
     assert fold_due(FOLD_EVENTS + 1, 3)
     assert not fold_due(FOLD_EVENTS, 0)
-    assert (passed([Position(7, None, None), Position(5, None, None)]), passed([])) == (5, 0)
+
+
+def test_who_lets_cuts_go() -> None:
+    """Queries beside topics, and one of them is that of a user who may write."""
+
+    def reader(seq: int, reads: str, trusted: bool = True) -> ReaderInfo:
+        return ReaderInfo("", Position(seq, None, None), 0, reads, trusted)
+
+    query, other, stranger = reader(7, READS_TOPIC), reader(5, READS_TOPIC), reader(3, READS_TOPIC, trusted=False)
+    rows, old = reader(2, READS_STREAM), reader(4, READS_UNKNOWN)
+    given = [[], [query, other], [query, rows], [query, old], [old], [stranger], [query, stranger]]
+    assert list(map(passed, given)) == [0, 5, 7, 4, 0, 0, 3]
+    assert [passed(one, trusted=False) for one in given] == [0, 5, 7, 4, 0, 3, 3]
+    assert (reached_by_all([query, rows], 7), reached_by_all([query], 5), reached_by_all([], 0)) == (2, 5, 0)

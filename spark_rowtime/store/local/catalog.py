@@ -27,7 +27,7 @@ BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 4
+FORMAT = 5
 """The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES_1 = """
@@ -102,9 +102,11 @@ CREATE TABLE cut_ends (
 ) WITHOUT ROWID;
 """
 """The tables that format 4 adds: which messages of Kafka topics bounds follow."""
-UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4}
+ADDED_5 = "ALTER TABLE readers ADD COLUMN reads TEXT;"
+"""What format 5 adds: what a registered reader reads."""
+UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4, 5: ADDED_5}
 """By format: the statements that make it of the format before."""
-TABLES = TABLES_1 + ADDED_2 + ADDED_3 + ADDED_4
+TABLES = TABLES_1 + "".join(UPGRADES.values())
 
 _SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}

@@ -8,7 +8,7 @@ from pathlib import Path
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import cut_folding
 from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, Staged, Store, StreamSettings
-from spark_rowtime.store.cut_folding import fold_due, passed
+from spark_rowtime.store.cut_folding import fold_due, passed, reached_by_all
 from spark_rowtime.store.local import cuts, producers, readers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.guard import Guard
@@ -79,11 +79,11 @@ class Collector:
         return Collected(rows, *self._sweep(), found.kept_for, self._forget_producers())
 
     def fold(self, age: int | None = None) -> None:
-        """Folds the cuts that no registered reader needs: all, or those of events of this age."""
+        """Folds the cuts that no registered query needs: all, or those of events of this age."""
         more = True
         while more:
             with self._transaction():
-                upto = passed(readers.positions(self._catalog).values())
+                upto = passed(readers.known(self._catalog))
                 upto = upto if age is None else last_before(self._catalog, upto, self._uptime() - age)
                 more = cuts.fold(self._catalog, upto)
 
@@ -103,10 +103,8 @@ class Collector:
         last = 1
         while last:
             with self._transaction():
-                before, upto = (
-                    self._uptime() - cut_folding.KEPT_MICROS,
-                    passed(readers.positions(self._catalog).values()),
-                )
+                before, known = self._uptime() - cut_folding.KEPT_MICROS, readers.known(self._catalog)
+                upto = reached_by_all(known, passed(known))
                 last = last_bound(self._catalog, self._log.horizon().seq, upto, before)
                 if last:
                     remove_events(self._catalog, last)

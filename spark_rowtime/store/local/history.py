@@ -105,7 +105,7 @@ def _write(catalog: Catalog, history: History, writer: SegmentWriter) -> None:
         rejections.restore(catalog, kept)
     rejections.set_totals(catalog, rejections.totals(catalog)._replace(removed=now.rejected_removed))
     for reader in now.readers:
-        readers.keep(catalog, reader.name, reader.position, now.uptime - reader.unseen)
+        readers.keep(catalog, reader.name, reader.position, now.uptime - reader.unseen, reader.reads)
     for part in key_parts(now):
         key_floors.restore(catalog, *part)
     for cut in history.cuts():

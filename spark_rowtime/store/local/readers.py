@@ -1,14 +1,19 @@
 """The registered readers in the catalog."""
 
-from spark_rowtime.store.base import Position, ReaderInfo
+from typing import Any
+
+from spark_rowtime.store.base import READS_UNKNOWN, Position, ReaderInfo
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
 
+_ALL = "SELECT name, seq, cut, seen, reads, seal FROM readers ORDER BY name"
+_KEEP = "INSERT OR REPLACE INTO readers (name, seq, cut, seen, reads, seal) VALUES (?, ?, ?, ?, ?, ?)"
 
-def keep(catalog: Catalog, reader: str, position: Position, now: int) -> None:
-    """Writes the position of ``reader`` at the uptime ``now``. Call it in a transaction."""
-    values = (reader, position.seq, position.cut, now)
-    catalog.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?, ?, ?)", (*values, seal(values)))
+
+def keep(catalog: Catalog, reader: str, position: Position, now: int, reads: str) -> None:
+    """Writes the position of ``reader``, and what it reads, at the uptime ``now``. Call it in a transaction."""
+    values = (reader, position.seq, position.cut, now, reads)
+    catalog.execute(_KEEP, (*values, seal(values)))
 
 
 def forget(catalog: Catalog, reader: str) -> bool:
@@ -18,9 +23,13 @@ def forget(catalog: Catalog, reader: str) -> bool:
 
 def known(catalog: Catalog, now: int = 0) -> list[ReaderInfo]:
     """Returns all registered readers by name, at the uptime ``now``."""
-    rows = catalog.execute("SELECT name, seq, cut, seen, seal FROM readers ORDER BY name")
-    found = [intact(row, "readers") for row in rows]
-    return [ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in found]
+    return [_opened(row, now) for row in catalog.execute(_ALL)]
+
+
+def _opened(row: tuple[Any, ...], now: int) -> ReaderInfo:
+    """Rows of formats before 5 have nothing in the column ``reads``, which their seal does not know."""
+    name, seq, cut, seen, *reads = intact(row if row[4] is not None else (*row[:4], row[5]), "readers")
+    return ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0), *(reads or [READS_UNKNOWN]))
 
 
 def positions(catalog: Catalog) -> dict[str, Position]:

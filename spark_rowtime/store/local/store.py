@@ -17,6 +17,7 @@ from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import (
     READER,
+    READS_STREAM,
     Change,
     Collected,
     Commit,
@@ -256,9 +257,9 @@ class LocalStore(LedgerStore):
                     raise lost_error(train, horizon, self.path) from None
                 raise
 
-    def keep(self, reader: str, position: Position) -> None:
+    def keep(self, reader: str, position: Position, reads: str = READS_STREAM) -> None:
         with self._transaction(patience=READER_PATIENCE):
-            readers.keep(self._catalog, reader, position, self._uptime.now())
+            readers.keep(self._catalog, reader, position, self._uptime.now(), reads)
 
     def forget(self, reader: str) -> None:
         with self._guard:

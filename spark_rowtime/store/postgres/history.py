@@ -171,8 +171,8 @@ class _Import:
         now = history.snapshot
         self._copy(f"producers (stream, {records.PRODUCER_COLUMNS})", map(records.values, now.records.values()))
         self._copy("rejected", map(self._rejected, history.rejections()))
-        readers = ((r.name, r.position.seq, r.position.cut, now.uptime - r.unseen) for r in now.readers)
-        self._copy("readers (stream, name, seq, cut, seen)", readers)
+        readers = ((r.name, r.position.seq, r.position.cut, now.uptime - r.unseen, r.reads) for r in now.readers)
+        self._copy("readers (stream, name, seq, cut, seen, reads)", readers)
         self._copy("key_floors", key_parts(now))
         self._copy("topic_cuts", map(cuts.columns, history.cuts()))
         accounts = ((a.role, a.name, now.uptime - a.unseen, a.content) for a in writers(now))

@@ -1,19 +1,41 @@
 """The functions of the database by which readers register, and queries that read report: each its own."""
 
+from collections.abc import Sequence
 from importlib.resources import files
+from typing import Any
 
-from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS
+from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS, Position, ReaderInfo
+from spark_rowtime.types.timestamps import END
 
+MOST_ENTRIES, MOST_BYTES = 1000, 16 << 20
+"""How many readers of a stream one user registers at most, and how many queries report; the bytes of these reports."""
 FUNCTIONS = (
     files(__package__)
     .joinpath("registrations.sql")
     .read_text("utf-8")
     .replace("- FORGET_ACCOUNT", f"- {FORGET_ACCOUNT_MICROS}")
+    .replace(">= MOST_ENTRIES", f">= {MOST_ENTRIES}")
+    .replace("> MOST_BYTES", f"> {MOST_BYTES}")
+    .replace("LEAST(at_cut, END_OF_TIME)", f"LEAST(at_cut, {END + 1})")
 )
-KEEP = "SELECT rowtime.keep_reader(%s, %s, %s, %s, %s, %s)"
-"""Of the stream, its name, the reader, its seq and its cut, at the uptime. It returns false if the stream is gone."""
+KEEP = "SELECT rowtime.keep_reader(%s, %s, %s, %s, %s, %s, %s)"
+"""Of the stream, its name, the reader, its seq and its cut, at the uptime, and what it reads. It returns false if the
+stream is gone."""
+ALL = (
+    "SELECT name, seq, cut, seen, reads, owner = '' OR EXISTS (SELECT FROM pg_roles known WHERE known.rolname = owner "
+    "AND has_table_privilege(known.oid, 'rowtime.heads', 'UPDATE')) "
+    "FROM rowtime.readers WHERE stream = %s ORDER BY name"
+)
+"""The readers of a stream: see :func:`opened`."""
 FORGET = "SELECT rowtime.forget_reader(%s, %s)"
 """Of the stream and the reader. It returns whether the reader was registered."""
 REPORT = "SELECT rowtime.report_account(%s, %s, %s, %s, %s, %s)"
 """Of the stream, its name, the role and the name of the account, at the uptime, its content. It returns false if the
 stream is gone. It locks nothing."""
+
+
+def opened(rows: Sequence[tuple[Any, ...]], now: int) -> list[ReaderInfo]:
+    """Returns the readers of ALL at the uptime ``now``. Those are trusted whom a user has made who may write."""
+    return [
+        ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0), *more) for name, seq, cut, seen, *more in rows
+    ]

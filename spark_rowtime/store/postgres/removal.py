@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import cut_folding
-from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, Store
-from spark_rowtime.store.cut_folding import fold_due, passed
-from spark_rowtime.store.difference import between
-from spark_rowtime.store.postgres import cuts, named_objects
+from spark_rowtime.store.base import FORGET_MICROS, Collected, Store
+from spark_rowtime.store.cut_folding import fold_due, reached_by_all
+from spark_rowtime.store.postgres import cuts, named_objects, registrations
 from spark_rowtime.store.postgres.background import Background
 from spark_rowtime.store.postgres.gate import unread, unregistering
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.transaction import Transaction
-from spark_rowtime.store.retention import needs
+from spark_rowtime.store.postgres.waited_for import Needed, foldable, last_before, needed, readers_of_cuts
 
 LOG = logging.getLogger(__name__)
 PORTION_EVENTS = 1000
@@ -43,15 +42,13 @@ EVENTS = (
     "ORDER BY seq"
 )
 _CUT = (
-    "SELECT seq, least, largest, length, stream_floor, stream_largest, stream_rows FROM rowtime.events "
+    "SELECT seq, time, least, largest, length, stream_floor, stream_largest, stream_rows FROM rowtime.events "
     "WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq"
 )
 _PLAIN = (
     "SELECT seq, length, time, stream_floor, stream_largest, stream_rows FROM rowtime.events WHERE stream = %s AND "
     "seq > %s AND seq <= %s ORDER BY seq LIMIT %s"
 )
-_BEFORE = "SELECT seq FROM rowtime.events WHERE stream = %s AND seq <= %s AND time <= %s ORDER BY seq DESC LIMIT 1"
-_READERS = "SELECT name, seq, cut FROM rowtime.readers WHERE stream = %s ORDER BY name"
 _BEGINNING = (
     "UPDATE rowtime.events SET (least, largest, width, length, checksum) = (NULL, NULL, NULL, NULL, NULL) "
     "WHERE stream = %s AND seq = %s"
@@ -61,11 +58,8 @@ _FORGETTABLE = (
     "checkpoint IS NULL AND seen < %s AND NOT EXISTS (SELECT FROM rowtime.rejected r WHERE r.stream = p.stream AND "
     "r.producer = p.name) LIMIT %s"
 )
-_AFTER_ALL = Position(1 << 60, None, None)
 
 Transact = Callable[[Callable[[Transaction], Any]], Any]
-Needs = Sequence[tuple[str, Position]]
-"""The positions after which nothing may be removed, each with the reason why."""
 
 
 class Access(NamedTuple):
@@ -107,7 +101,7 @@ class Collector:
         removed = _Removal(self._access, self._stream, age, size, force=force, in_objects=objects is not None)
         while not removed.portion():
             pass
-        while self._access.transact(_fold):
+        while self._access.transact(partial(_fold, retained=age)):
             pass
         files = 0 if objects is None else objects.outdated()
         forgotten = 0
@@ -136,10 +130,12 @@ class Collector:
             LOG.warning(FAILED, self._path, exc_info=True)
 
     def _fold(self) -> None:
-        """Folds the cuts that no registered reader needs. A failure is only logged: later commits try again."""
+        """Folds the cuts that no registered query needs. A failure is only logged: later commits try again."""
         try:
             with self._apart() as access:
-                for work in (partial(_fold, age=cut_folding.FOLD_AGE_MICROS), _forget_bounds):
+                retained = self._settings.retainAge
+                fold = partial(_fold, retained=retained, age=cut_folding.FOLD_AGE_MICROS)
+                for work in (fold, partial(_forget_bounds, retained=retained)):
                     while not self.background.ending.is_set() and access.transact(work):
                         pass
         except RowtimeError:
@@ -210,14 +206,15 @@ class _Removal:
             self._horizon = self._scanned = self._target = head.horizon
             self._left, self.kept_for = head.train_bytes, None
         upto = self._scanned + PORTION_EVENTS
-        readers, events = self._access.rows((_READERS, (self._stream,)), (EVENTS, (self._stream, self._scanned, upto)))
+        asked = (registrations.ALL, (self._stream,)), (EVENTS, (self._stream, self._scanned, upto))
+        readers, events = self._access.rows(*asked)
         self._end = len(events) < PORTION_EVENTS
-        needed = needs(_opened(readers), head.head, self._force)
+        kept = needed(readers, head.head, now, force=self._force)
         for seq, time, least, largest, length in events:
             if length is not None:
                 beyond = self._limit is not None and self._left > self._limit
                 old = beyond or (self._age is not None and time <= now - self._age)
-                self.kept_for = _who(needed, seq, least, largest) if old else None
+                self.kept_for = kept.who(seq, time, least, largest) if old else None
                 if not old or self.kept_for:
                     self._end = True
                     break
@@ -242,19 +239,21 @@ class _Removal:
                 self.kept_for, self._end, self._target = REGISTERING, True, head.horizon
             return
         events = transaction.query(_CUT, self._stream, head.horizon, upto)
-        last, size, held = self._step(events, needs(_readers(transaction), head.head, self._force))
+        readers = transaction.query(registrations.ALL, self._stream)
+        kept = needed(readers, head.head, transaction.at.uptime, force=self._force)
+        last, size, held = self._step(events, kept)
         if held is not None or last is None:
             self.kept_for, self._end, self._target = held, True, head.horizon if last is None else last[0]
         if last is not None:
             self._remove(transaction, last, size)
 
-    def _step(self, events: Sequence[tuple[Any, ...]], needed: Needs) -> tuple[tuple[Any, ...] | None, int, str | None]:
+    def _step(self, events: Sequence[tuple[Any, ...]], kept: Needed) -> tuple[tuple[Any, ...] | None, int, str | None]:
         """Returns the last event that goes now, the bytes of the trains up to it, and who needs the one after it."""
         last, train, size = None, None, 0
         for event in events:
-            seq, least, largest, length, *_ = event
+            seq, time, least, largest, length, *_ = event
             if length is not None:
-                if held := _who(needed, seq, least, largest):
+                if held := kept.who(seq, time, least, largest):
                     return train, size, held
                 if size and size + length > PORTION_BYTES:
                     break
@@ -288,33 +287,18 @@ def _note(transaction: Transaction, now: int) -> None:
     transaction.changed()
 
 
-def _who(needed: Needs, seq: int, least: int, largest: int) -> str | None:
-    return next((who for who, at in needed if between(at, _AFTER_ALL, seq, least, largest)), None)
+def _fold(transaction: Transaction, retained: int | None, age: int | None = None) -> bool:
+    """Folds the next cuts that no registered query needs: all, or those of events of this age.
 
-
-def _readers(transaction: Transaction) -> list[tuple[str, Position]]:
-    return _opened(transaction.query(_READERS, transaction.stream))
-
-
-def _opened(rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, Position]]:
-    return [(name, Position(seq, cut, None)) for name, seq, cut in rows]
-
-
-def _fold(transaction: Transaction, age: int | None = None) -> bool:
-    """Folds the next cuts that no registered reader needs: all, or those of events of this age.
-
-    Returns whether there may be more of them.
+    ``retained``: see ``foldable``. Returns whether there may be more of them.
     """
     if not transaction.ask(unread(transaction.stream))[0][0] or not transaction.ask(unregistering(transaction.stream)):
         return False
-    upto = passed(at for _, at in _readers(transaction))
-    if age is not None:
-        found = transaction.query(_BEFORE, transaction.stream, upto, transaction.at.uptime - age)
-        upto = found[0][0] if found else 0
-    return cuts.fold(transaction, upto)
+    upto = foldable(readers_of_cuts(transaction), transaction, retained)
+    return cuts.fold(transaction, upto if age is None else last_before(transaction, upto, age))
 
 
-def _forget_bounds(transaction: Transaction) -> bool:
+def _forget_bounds(transaction: Transaction, retained: int | None) -> bool:
     """Removes the next events of bounds with which the log begins, where their cuts were folded a day ago.
 
     Returns whether there may be more of them.
@@ -322,7 +306,8 @@ def _forget_bounds(transaction: Transaction) -> bool:
     stream, before = transaction.stream, transaction.at.uptime - cut_folding.KEPT_MICROS
     if not transaction.ask(unread(stream))[0][0] or not transaction.ask(unregistering(stream)):
         return False
-    upto = passed(at for _, at in _readers(transaction))
+    readers = readers_of_cuts(transaction)
+    upto = reached_by_all(readers, foldable(readers, transaction, retained))
     rows = transaction.query(_PLAIN, stream, transaction.head.horizon, upto, PORTION_EVENTS)
     gone = list(takewhile(lambda row: row[1] is None and row[2] <= before, rows))
     if gone:

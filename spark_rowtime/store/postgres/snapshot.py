@@ -7,15 +7,14 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.store.base import Account, Position, ReaderInfo, Snapshot, Store
-from spark_rowtime.store.postgres import cuts, heads, key_floors, log, records
+from spark_rowtime.store.base import Account, Snapshot, Store
+from spark_rowtime.store.postgres import cuts, heads, key_floors, log, records, registrations
 from spark_rowtime.store.postgres.connection import Statement, gone, run
 from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.uptime import Moment
 from spark_rowtime.store.settings import settings_of
 from spark_rowtime.store.steady_clock import Reading
 
-READERS = "SELECT name, seq, cut, seen FROM rowtime.readers WHERE stream = %s ORDER BY name"
 ACCOUNTS = 'SELECT role, name, content, seen FROM rowtime.accounts WHERE stream = %s ORDER BY role COLLATE "C", name'
 ABOUT = "SELECT schema, settings FROM rowtime.streams WHERE id = %s"
 OPEN_MICROS = 60_000_000
@@ -39,7 +38,7 @@ class Reader:
 
     def read(self, connection: psycopg.Connection[Any], *, full: bool) -> Snapshot:
         """See ``Store.snapshot``. It may run again."""
-        of_stream = (ABOUT, records.ALL, READERS, ACCOUNTS, cuts.THERE)
+        of_stream = (ABOUT, records.ALL, registrations.ALL, ACCOUNTS, cuts.THERE)
         first = [_BEGIN, (heads.SELECT, (self._stream, self._name)), *((sql, (self._stream,)) for sql in of_stream)]
         _, ends, about, known, readers, told, has_cuts, *_ = run(connection, first if full else [*first, _COMMIT])
         if not ends:
@@ -61,7 +60,7 @@ class Reader:
             head.rejected,
             head.rejected_removed,
             head.rejections,
-            tuple(ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0)) for name, seq, cut, seen in readers),
+            tuple(registrations.opened(readers, now)),
             tuple(Account(role, name, content, max(now - seen, 0)) for role, name, content, seen in told),
             forgotten_epoch=head.forgotten_epoch,
         )

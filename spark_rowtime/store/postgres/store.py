@@ -20,6 +20,7 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.base import (
+    READS_STREAM,
     Change,
     Collected,
     Commit,
@@ -421,8 +422,8 @@ class PostgresStore(LedgerStore):
         queries = trains.contents(self._id, pieces, in_objects=self.objects is not None)
         return trains.with_contents(pieces, self._connection.rows(*queries))
 
-    def keep(self, reader: str, position: Position) -> None:
-        values = (self._id, self.name, reader, position.seq, position.cut, self._uptime())
+    def keep(self, reader: str, position: Position, reads: str = READS_STREAM) -> None:
+        values = (self._id, self.name, reader, position.seq, position.cut, self._uptime(), reads)
         self._require_there(self._connection.one(registrations.KEEP, *values))
 
     def forget(self, reader: str) -> None:
@@ -433,7 +434,7 @@ class PostgresStore(LedgerStore):
             return connection.execute(registrations.FORGET, (self._id, reader)).fetchone() == (True,)
 
         if not self._connection.call(run) and len(attempts) == 1:  # an attempt that was cut off may have deleted it
-            raise never_registered(reader, (row[0] for row in self._rows(snapshot.READERS, (self._id,))))
+            raise never_registered(reader, (row[0] for row in self._rows(registrations.ALL, (self._id,))))
 
     def report(self, role: str, name: str, content: str) -> None:
         values = (self._id, self.name, role, name, self._uptime(), content)

@@ -8,7 +8,7 @@ from psycopg import Cursor
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.postgres import eras, plain_commit, registrations
 
-VERSION = 5
+VERSION = 6
 """The version of the tables that this code creates, and the largest that it uses."""
 TABLES_LOCK = 0x726F7774
 """The advisory lock, ``rowt`` in ASCII, under which the first tables of a database are created, and older ones are
@@ -111,7 +111,12 @@ ALTER TABLE rowtime.accounts ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT 
 DROP FUNCTION IF EXISTS rowtime.commit_plainly;
 """
 """What version 5 adds: gates that readers cannot lock, and whose registrations and accounts there are."""
-_ADDED = {2: TABLES_2, 3: "", 4: TABLES_4, 5: TABLES_5}
+TABLES_6 = """
+ALTER TABLE rowtime.readers ADD COLUMN reads text NOT NULL DEFAULT '';
+DROP FUNCTION IF EXISTS rowtime.keep_reader;
+"""
+"""What version 6 adds: what a registered reader reads."""
+_ADDED = {2: TABLES_2, 3: "", 4: TABLES_4, 5: TABLES_5, 6: TABLES_6}
 """What each version adds, apart from functions. Version 3 had an earlier form of the one that commits."""
 FUNCTIONS = f"{eras.FUNCTION}{plain_commit.FUNCTION}{registrations.FUNCTIONS}"
 """The functions of the newest version."""

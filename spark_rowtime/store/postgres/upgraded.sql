@@ -28,4 +28,10 @@ BEGIN
                 'rowtime.report_account TO %s', given.who);
         END IF;
     END LOOP;
+    FOR given IN
+        SELECT CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END AS who
+        FROM pg_proc known CROSS JOIN aclexplode(known.proacl) acl WHERE known.oid = 'rowtime.forget_reader'::regproc
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION rowtime.keep_reader TO %s', given.who);
+    END LOOP;
 END $$;
