@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 
 import spark_rowtime as rt
 from spark_rowtime.spark.settings import FILE_SYSTEM, FILES
@@ -33,6 +33,13 @@ SETTINGS = {
     FILES: FILE_SYSTEM,
     STATE_PROVIDER: ROCKSDB,
 }
+EVOLUTION = {
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+}
+"""With these, each source of a query has a name (HAS_NAMES), by which the query's checkpoint knows it."""
+HAS_NAMES = hasattr(DataStreamReader, "name")
+"""Whether this Spark has names of sources."""
 
 NATIVE_READ, NATIVE_WRITE = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
 """The switches of the native paths. With "false", rows go through Python."""

@@ -40,8 +40,9 @@ from tests.law7.grammar import (
     WindowJoin,
     Windows,
 )
-from tests.law7.machine import Case
+from tests.law7.machine import ADDED, Case
 from tests.law7.schedule import LATENESS, PARTITIONS, Beside, Send, Watched, schedules
+from tests.sparksession import HAS_NAMES
 from tests.streams import at
 
 SOURCES = ("a", "b")
@@ -92,6 +93,7 @@ class Drawn:
     def __init__(self, draw: Any, calendar: Calendar) -> None:
         self.draw, self.calendar = draw, calendar
         self.used: set[str] = set()
+        self.sources = 0
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -105,7 +107,8 @@ class Drawn:
         fresh = tuple(name for name in SOURCES if name not in self.used)
         name = self.one((*fresh, *fresh, *SOURCES))
         self.used.add(name)
-        return Source(name)
+        self.sources += 1
+        return Source(name, f"source{self.sources}")
 
     def straight(self) -> Query:
         """A stream, maybe filtered and projected."""
@@ -245,8 +248,10 @@ CHANGES: dict[type, dict[str, Any]] = {
 
 
 @st.composite
-def changed(draw: Any, query: Query) -> Query:
-    """The query with one part changed, if there is one that can be."""
+def changed(draw: Any, query: Query, named: bool) -> Query:
+    """The query with one part changed, if there is one that can be; with names, maybe with other sources."""
+    if named and draw(st.booleans()):
+        return draw(with_other_sources(query))
     parts = [part for part in query.parts() if CHANGES.get(type(part))]
     if not parts:
         return Project(query, draw(st.sampled_from(TIMES)))
@@ -255,12 +260,33 @@ def changed(draw: Any, query: Query) -> Query:
     return replaced(query, part, replace(part, **{field: draw(st.sampled_from(CHANGES[type(part)][field]))}))
 
 
+@st.composite
+def with_other_sources(draw: Any, query: Query) -> Query:
+    """The query without a side of a union, or with a source more, beside another one."""
+    unions = [part for part in query.parts() if isinstance(part, Union)]
+    if unions and draw(st.booleans()):
+        union = draw(st.sampled_from(unions))
+        return replaced(query, union, union.one)
+    source = draw(st.sampled_from([part for part in query.parts() if isinstance(part, Source)]))
+    return replaced(query, source, Union(source, Source(source.name, ADDED)))
+
+
+def reordered(query: Query) -> Query:
+    """The query with the two sources of each union of straight queries in the other order."""
+    query = over(query, reordered)
+    is_turned = isinstance(query, Union) and is_straight(query.one) and is_straight(query.other)
+    return Union(query.other, query.one) if is_turned else query
+
+
 def replaced(query: Query, part: Query, by: Query) -> Query:
     """The query with another part in the place of ``part``."""
-    if query is part:
-        return by
+    return by if query is part else over(query, lambda child: replaced(child, part, by))
+
+
+def over(query: Query, changed: Callable[[Query], Query]) -> Query:
+    """The query over what is made of the queries below it."""
     below = {f.name: getattr(query, f.name) for f in fields(query) if isinstance(getattr(query, f.name), Query)}
-    return replace(query, **{name: replaced(child, part, by) for name, child in below.items()})
+    return replace(query, **{name: changed(child) for name, child in below.items()})
 
 
 def is_straight(query: Query) -> bool:
@@ -345,8 +371,10 @@ def cases(
     some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
     partitions = draw(st.sampled_from((1, 1, 2)))
-    later = draw(changed(query)) if draw(st.sampled_from((False, False, False, True))) else None
-    return Case(query, calendar, schedule, draw(read), partitions, left_out, later)
+    named = HAS_NAMES and draw(st.sampled_from((False, False, False, True)))
+    later = draw(changed(query, named)) if draw(st.sampled_from((False, False, False, True))) else None
+    same = reordered(query) if named else None
+    return Case(query, calendar, schedule, draw(read), partitions, left_out, later, same)
 
 
 def lively(case: Case) -> bool:

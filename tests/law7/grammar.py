@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from spark_rowtime.operators import asofJoin, cascadingAggregate, matchRecognize, slidingAggregate
 from tests.spark.observed_query import micros
 
-Read = Callable[[str], DataFrame]
-"""A stream by name, as a streaming or as a batch DataFrame."""
+Read = Callable[["Source"], DataFrame]
+"""A source's stream, as a streaming or as a batch DataFrame."""
 COLUMNS = ("rowtime", "k", "v")
 SAME_KEY = "ak = bk"
 JOINED = ("coalesce(ak, bk) AS k", "10 * coalesce(av, -1) + coalesce(bv, -1) AS v")
@@ -43,10 +43,13 @@ class Query:
 
 @dataclass(frozen=True)
 class Source(Query):
+    """The rows of a stream. ``label``: what tells it from other sources of the same query."""
+
     name: str
+    label: str
 
     def frame(self, read: Read) -> DataFrame:
-        return read(self.name).selectExpr("rowtime", "k", "CAST(v AS BIGINT) AS v")
+        return read(self).selectExpr("rowtime", "k", "CAST(v AS BIGINT) AS v")
 
 
 @dataclass(frozen=True)

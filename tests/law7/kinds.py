@@ -34,6 +34,7 @@ from tests.law7.grammar import (
     Windows,
 )
 from tests.law7.schedule import Gc, Send
+from tests.sparksession import HAS_NAMES
 
 TRUNCATIONS = ("date_trunc('HOUR'", "CAST(CAST(rowtime AS DATE)")
 DAYS = ("1 DAY", "24 HOURS")
@@ -143,6 +144,10 @@ def removed_rows(case: Any) -> bool:
     return any(isinstance(event, Gc) for event in case.schedule.events)
 
 
+def named_sources(case: Any) -> bool:
+    return case.reordered is not None
+
+
 KINDS: dict[str, Callable[[Any], bool]] = {
     "truncation in an unaligned zone": truncation_in_an_unaligned_zone,
     "null keys": null_keys,
@@ -164,10 +169,11 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "times in values": times_in_values,
     "changed query": changed_query,
     "removed rows": removed_rows,
+    **({"named sources": named_sources} if HAS_NAMES else {}),
 }
 REFUSABLE = KINDS.keys() - {
     *("sliding", "as of", "as of in SQL", "lagged", "cumulated", "top", "recognized"),
-    *("null times", "totals", "changed query", "removed rows"),
+    *("null times", "totals", "changed query", "removed rows", "named sources"),
 }
 """Kinds that the product may refuse."""
 ASKED = {name.strip() for name in os.environ.get("ROWTIME_LAW7_KINDS", "").split(",")} - {""}

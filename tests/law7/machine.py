@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,20 @@ from spark_rowtime import InvalidOptionError
 from tests.law7 import law
 from tests.law7.calendars import Calendar
 from tests.law7.feed import Feed, LeftOut
-from tests.law7.grammar import Query
+from tests.law7.grammar import Query, Read, Source
 from tests.law7.kinds import REFUSABLE, kinds_of
 from tests.law7.schedule import Follow, Gc, Poll, Schedule, Send, Stop, Stray
 from tests.law7.streamed import RefusedError, Rows, Step, Streamed, refusal
 from tests.spark.observed_query import clock
+from tests.sparksession import EVOLUTION
 
 MISTAKEN = [
     f"org.apache.spark.sql.catalyst.optimizer.{rule}"
     for rule in ("PushDownPredicates", "PushPredicateThroughNonJoin", "RemoveRedundantAggregates")
 ]
 """The rules by which Spark gets batches of sessions wrong: it takes a row's own session for that of its group."""
+ADDED = "added"
+"""The label of a source that a changed query has more. It begins at the end of its stream."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Case:
 
     ``changed``: what the user writes after the query's first stop. It is refused, and the query goes on as it was; or
     it takes the checkpoint, and then only promises and repeated batches are looked at, since no batch gives its result.
+    ``reordered``: if there is one, sources have names, and each second run is of this query, which has them in another
+    order.
     """
 
     query: Query
@@ -42,6 +48,7 @@ class Case:
     partitions: int
     left_out: LeftOut
     changed: Query | None = None
+    reordered: Query | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
     all_bounds = Feed(folder / "full", case.schedule, LeftOut())
     fewer_bounds = Feed(folder / "fewer", case.schedule, case.left_out, accepted)
     with ThreadPoolExecutor(3) as pool:
-        batch = pool.submit(_batch, case, _reading(lambda: batches.read, rehearsal, {}))
+        batch = pool.submit(_batch, case, _reading(lambda _: batches.read, rehearsal, {}))
         full = pool.submit(_play, session, case, all_bounds, accepted)
         fewer = pool.submit(_play, session, case, fewer_bounds, accepted)
     played = full.result(), fewer.result()
@@ -77,7 +84,7 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
         return Counter({"taken with a changed query": 1})
     late = [all_bounds.late(), fewer_bounds.late()]
     if any(late) or _hosted(case):  # which rows are late depends on the batches: each run has a batch of its own
-        each = [_batch(case, _reading(lambda: batches.read, fed, {})) for fed in (all_bounds, fewer_bounds)]
+        each = [_batch(case, _reading(lambda _: batches.read, fed, {})) for fed in (all_bounds, fewer_bounds)]
         figures = _same(*each, *played)
     else:
         figures = _compared(batch.result(), *played)
@@ -96,6 +103,8 @@ def _session(spark: SparkSession, case: Case) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", case.calendar.zone)
     session.conf.set("spark.sql.shuffle.partitions", case.partitions)
+    for name, value in EVOLUTION.items() if case.reordered else ():
+        session.conf.set(name, value)
     return session
 
 
@@ -111,13 +120,21 @@ def _fed(case: Case, folder: Path) -> Feed:
     return feed
 
 
-def _reading(reader: Callable[[], Any], feed: Feed, options: dict[str, str]) -> Callable[[str], DataFrame]:
-    def read(stream: str) -> DataFrame:
-        if stream in feed.topics:
-            return feed.topics[stream].read(reader(), options.get("maxRowsPerTrigger"))
-        return reader().format("rowtime").options(**options).load(feed.paths[stream])
+def _reading(reader: Callable[[Source], Any], feed: Feed, options: dict[str, str]) -> Read:
+    def read(source: Source) -> DataFrame:
+        if source.name in feed.topics:
+            return feed.topics[source.name].read(reader(source), options.get("maxRowsPerTrigger"))
+        return reader(source).format("rowtime").options(**options).load(feed.paths[source.name])
 
     return read
+
+
+def _streams(spark: SparkSession, case: Case, feed: Feed) -> Read:
+    def reader(source: Source) -> Any:
+        named = spark.readStream.name(source.label) if case.reordered else spark.readStream
+        return named.option("startingPosition", "latest") if source.label == ADDED else named
+
+    return _reading(reader, feed, dict(case.options))
 
 
 def _batch(case: Case, read: Callable[[str], DataFrame]) -> Rows:
@@ -134,11 +151,11 @@ def _refused(case: Case, *played: Played) -> str | None:
 
 def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Played:
     try:
-        frame = case.query.frame(_reading(lambda: spark.readStream, feed, dict(case.options)))
+        runs = cycle([query.frame(_streams(spark, case, feed)) for query in (case.query, case.reordered) if query])
     except (AnalysisException, InvalidOptionError) as error:
         feed.close()
         return Played([], 0, 0, refusal(error))
-    query = Streamed(frame, feed.folder, feed)
+    query = Streamed(next(runs), feed.folder, feed)
     try:
         for number, event in enumerate(case.schedule.events):
             if isinstance(event, Follow) and _hosted(case):
@@ -148,6 +165,7 @@ def _play(spark: SparkSession, case: Case, feed: Feed, accepted: set[int]) -> Pl
                 query.poll(number)
             elif isinstance(event, Stop):
                 query.stop(number, event.crashed)
+                query.frame = query.frame if query.changed else next(runs)
                 _change(query, case, feed, spark)
             elif isinstance(event, Gc) and query.batches:
                 feed.remove(event.stream)
@@ -166,7 +184,7 @@ def _change(query: Streamed, case: Case, feed: Feed, spark: SparkSession) -> Non
     if case.changed is None or case.changed == case.query or query.tried or not query.batches:
         return
     try:
-        frame = case.changed.frame(_reading(lambda: spark.readStream, feed, dict(case.options)))
+        frame = case.changed.frame(_streams(spark, case, feed))
     except (AnalysisException, InvalidOptionError):
         return
     query.change(frame)

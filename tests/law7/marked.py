@@ -30,7 +30,7 @@ class Marked(Query):
     time: str
 
     def frame(self, read: Read) -> DataFrame:
-        rows = [self._rows(read(source.name)) for source in (self.one, self.other) if source]
+        rows = [self._rows(read(source)) for source in (self.one, self.other) if source]
         union = rows[0].union(rows[1]) if self.other else rows[0]
         sums = union.where(self.where).groupBy("w", "k").agg(F.sum("v").alias("v"))
         return sums.selectExpr(f"{self.time} AS rowtime", "k", "v")
@@ -47,7 +47,7 @@ class Marked(Query):
 def queries(draw: Any, _: Calendar) -> Query:
     """One stream or two, with tumbling or hopping windows, or sessions."""
     names = draw(st.lists(st.sampled_from(SOURCES), min_size=1, max_size=2))
-    sources = [Source(name) for name in names]
+    sources = [Source(name, f"source{n}") for n, name in enumerate(names)]
     window = (*draw(st.sampled_from(WINDOWS)), draw(st.sampled_from(STARTS)))
     gap = draw(st.sampled_from((None, None, *GAPS)))
     where = draw(st.sampled_from(("true", "k <> 0", "v % 2 = 0", "w.start > '1970-01-02'")))

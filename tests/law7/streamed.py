@@ -157,8 +157,9 @@ class Streamed(Observed):
         return Step(tuple(surely), tuple(at_most), Counter(self._given[batch]))
 
     def _sources(self, batch: int) -> list[str]:
-        """The offset log's lines for the sources."""
-        return (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[2:]
+        """The offset log's offsets of the sources; of named ones in the order of their names."""
+        version, _, *lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        return lines if version == "v1" else [line.partition(":")[2] for line in sorted(lines)]
 
 
 def _offsets(source: str) -> dict[str, dict[str, int]]:

@@ -6,17 +6,12 @@ from functools import reduce
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import DataStreamReader
 
 from tests.spark.query_output import Watched
+from tests.sparksession import EVOLUTION, HAS_NAMES
 from tests.streams import Pipe, opened, send
 
-pytestmark = pytest.mark.skipif(not hasattr(DataStreamReader, "name"), reason="this Spark has no names of sources")
-
-EVOLUTION = {
-    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
-    "spark.sql.streaming.offsetLog.formatVersion": "2",
-}
+pytestmark = pytest.mark.skipif(not HAS_NAMES, reason="this Spark has no names of sources")
 
 
 @pytest.fixture
