@@ -37,8 +37,10 @@ SMALL = {
     "ROWTIME_MODEL_LIVES": "12",
 }  # fmt: skip
 """How much the tests with the mark ``search`` try in `make test`."""
-SPARKS = ("4.2", "4.1", "4.0")
-"""The other minor versions of Spark, on which `make test-long` runs the smoke tests."""
+SPARKS = {"4.2": "0:10", "4.1": "10:20", "4.0": "20:30"}
+"""The other minor versions of Spark, on which `make test-long` runs the smoke tests, and these seeds of law 7."""
+SMOKE = "pytest.mark.smoke"
+OLDEST = "4.0"
 OF_DELTA = "4.2"
 """The newest Spark for which Delta Lake has a jar. The session with it is that of a process of its own."""
 HANGING_SECONDS = "300"
@@ -152,9 +154,17 @@ def _faster() -> dict[str, str]:
 
 def _smoke(version: str) -> Job:
     """PySpark before 4.2 leaves its sockets to the garbage collector, so their warnings are no errors."""
-    tests = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "-m", "smoke", "--durations=20", "tests"]
-    faster = {} if version == SPARKS[-1] else _faster()
-    return Job("long", f"spark-{version}", ["scripts/on-spark.sh", version, *tests], **faster)
+    pytest = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "-m", "smoke", "--durations=20"]
+    faster = {} if version == OLDEST else _faster()
+    seeds = {"ROWTIME_LAW7_SEEDS": SPARKS[version]}
+    command = ["scripts/on-spark.sh", version, *pytest, *_smoke_tests()]
+    return Job("long", f"spark-{version}", command, **seeds, **faster)
+
+
+def _smoke_tests() -> list[str]:
+    """The files with such tests. In all files, pytest takes ten seconds to find them."""
+    tests = (ROOT / "tests").rglob("test_*.py")
+    return sorted(str(path.relative_to(ROOT)) for path in tests if SMOKE in path.read_text())
 
 
 def _lakehouse() -> Job:

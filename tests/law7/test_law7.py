@@ -1,10 +1,10 @@
 """Bounds never change a result, only when it appears: random schedules and queries, by seed.
 
-CI tries one seed. Any others: ``ROWTIME_LAW7_SEEDS=0:200 python -m pytest tests/law7``; one again:
-``ROWTIME_LAW7_SEEDS=17:18``; one of the kinds of kinds.py alone: ``ROWTIME_LAW7_KINDS="null keys"``, also one that is
-known to fail. ``ROWTIME_LAW7_STORE=postgres``: the streams are in PostgreSQL. tests/kafka/test_law7.py takes the same
-variables, and has topics of Kafka among the streams. A case that fails is printed, and made smaller as far as that goes
-in five minutes.
+`make test` tries one seed, `make test-long` ten on each other Spark. Any others:
+``ROWTIME_LAW7_SEEDS=0:200 python -m pytest tests/law7``; one again: ``ROWTIME_LAW7_SEEDS=17:18``; one of the kinds of
+kinds.py alone: ``ROWTIME_LAW7_KINDS="null keys"``, also one that is known to fail. ``ROWTIME_LAW7_STORE=postgres``: the
+streams are in PostgreSQL. tests/kafka/test_law7.py takes the same variables, and has topics of Kafka among the streams.
+A case that fails is printed, and made smaller as far as that goes in five minutes.
 """
 
 import os
@@ -25,6 +25,7 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(feed, "database", request.getfixturevalue("postgres").url())
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("number", numbers("8:9"))
 def test_bounds_never_change_a_result(spark, tmp_path: Path, figures: Counter[str], number: int) -> None:
     try_seed(spark, cases(), number, tmp_path, figures)
