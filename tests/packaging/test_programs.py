@@ -8,27 +8,25 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import product
 from pathlib import Path
 
 import pytest
 
 from spark_rowtime.spark.jars import VERSIONS
 from tests.documents.blocks import FENCED
-from tests.packaging.environments import Environment, add_platform, environment
+from tests.packaging.conftest import one
+from tests.packaging.environments import Environment, add_platform, environment, with_java
 from tests.packaging.test_jars import ROOT
-from tests.packaging.test_wheel import dist, one  # noqa: F401  (a fixture)
 from tests.sparksession import wait_for
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.timeout(1800),
-    pytest.mark.skipif("ROWTIME_PROGRAMS" not in os.environ, reason="minutes for each Spark: ROWTIME_PROGRAMS=1"),
-]
-
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+asked = pytest.mark.skipif("ROWTIME_PROGRAMS" not in os.environ, reason="a minute each: ROWTIME_PROGRAMS=1")
 README = (ROOT / "README.md").read_text()
 PAGE = (ROOT / "docs" / "versions.md").read_text()
 START_SECONDS = 240
+REFUSED_JAVA = "25"
+"""The Java that only the Sparks have for which the page names it."""
+REFUSAL = "getSubject is not supported"
 
 
 def named(kind: str, minor: str) -> list[str]:
@@ -51,43 +49,66 @@ def printed(hour: int = 9) -> str:
     return match[1].replace("10:", f"{hour + 1:02}:")
 
 
-def on_platform(wheel: Path, folder: Path, spark: str, python: str, java: str) -> Environment:
+def on_platform(wheel: Path, folder: Path, spark: str, python: str) -> Environment:
     """An environment with an installed PySpark, which the wheel without an extra leaves as it is."""
-    made = environment(folder, python, java)
+    made = environment(folder, python)
     version = add_platform(made, spark)
     made.install(str(wheel))
-    assert made.said("python", "-c", "import pyspark; print(pyspark.__version__)") == version
+    assert pyspark_of(made) == version
     return made
 
 
-def test_the_readme_runs_under_each_spark_and_the_query_goes_on_under_the_next(dist: Path, tmp_path: Path) -> None:  # noqa: F811
-    """Each with the newest Python and Java that the page names. Then the query goes back to 4.1."""
+def pyspark_of(made: Environment) -> str:
+    return made.said("python", "-c", "import pyspark; print(pyspark.__version__)")
+
+
+@pytest.fixture(scope="module")
+def platforms(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Environment]]:
+    """One with each Spark, and the newest Python that the page names for it."""
+    folder = tmp_path_factory.mktemp("platforms")
     wheel = one(dist, "*.whl")
-    made = {
-        spark: on_platform(wheel, tmp_path / spark, spark, named("Python", spark)[-1], named("Java", spark)[-1])
-        for spark in VERSIONS
-    }
+    yield {spark: on_platform(wheel, folder / spark, spark, named("Python", spark)[-1]) for spark in VERSIONS}
+    shutil.rmtree(folder)
+
+
+def test_the_readme_runs_under_each_spark_and_the_query_goes_on_under_the_next(
+    platforms: dict[str, Environment], tmp_path: Path
+) -> None:
+    """Each with the newest Java that the page names. Then the query goes back to 4.1."""
+    made = {spark: with_java(platform, named("Java", spark)[-1]) for spark, platform in platforms.items()}
     for number, spark in enumerate([*VERSIONS, *reversed(VERSIONS[1:-1])]):
         run_programs(made[spark], tmp_path, 9 + number)
-    for platform in made.values():
-        shutil.rmtree(platform.folder)
 
 
-@pytest.mark.each
-@pytest.mark.parametrize(
-    "versions",
-    [" ".join(row) for spark in VERSIONS for row in product([spark], named("Python", spark), named("Java", spark))],
-)
-def test_the_readme_runs_with_each_python_and_java(dist: Path, tmp_path: Path, versions: str) -> None:  # noqa: F811
-    spark, python, java = versions.split()
-    run_programs(on_platform(one(dist, "*.whl"), tmp_path / "venv", spark, python, java), tmp_path)
+@pytest.mark.parametrize("spark", [spark for spark in VERSIONS if REFUSED_JAVA not in named("Java", spark)])
+def test_a_java_that_the_page_does_not_name(platforms: dict[str, Environment], tmp_path: Path, spark: str) -> None:
+    made = with_java(platforms[spark], REFUSED_JAVA)
+    (tmp_path / "pipeline.py").write_text(program("pipeline.py"))
+    with started(made, tmp_path, "pipeline") as pipeline:
+        assert pipeline.wait(START_SECONDS) != 0
+    assert REFUSAL in said(tmp_path, "pipeline")
 
 
-def test_the_readme_runs_where_the_wheel_brings_spark(dist: Path, tmp_path: Path) -> None:  # noqa: F811
-    made = environment(tmp_path / "venv", "3.11", "17")
-    made.install(f"{one(dist, '*.whl')}[spark]")
-    assert made.said("python", "-c", "import pyspark; print(pyspark.__version__)").startswith(VERSIONS[-1])
-    run_programs(made, tmp_path)
+@asked
+@pytest.mark.parametrize("versions", [f"{spark} {python}" for spark in VERSIONS for python in named("Python", spark)])
+def test_the_readme_runs_with_each_python_and_java(dist: Path, tmp_path: Path, versions: str) -> None:
+    """One query, which goes on with the next Java."""
+    spark, python = versions.split()
+    made = on_platform(one(dist, "*.whl"), tmp_path / "venv", spark, python)
+    for number, java in enumerate(named("Java", spark)):
+        run_programs(with_java(made, java), tmp_path, 9 + number)
+    shutil.rmtree(made.folder)
+
+
+@asked
+@pytest.mark.parametrize("spark", VERSIONS)
+def test_the_readme_runs_where_the_wheel_brings_spark(dist: Path, tmp_path: Path, spark: str) -> None:
+    """The newest, or the one that is asked for."""
+    made = environment(tmp_path / "venv", named("Python", spark)[0])
+    made.install(f"{one(dist, '*.whl')}[spark]", *([] if spark == VERSIONS[-1] else [f"pyspark=={spark}.*"]))
+    assert pyspark_of(made).startswith(f"{spark}.")
+    run_programs(with_java(made, named("Java", spark)[0]), tmp_path)
+    shutil.rmtree(made.folder)
 
 
 def run_programs(made: Environment, work: Path, hour: int = 9) -> None:

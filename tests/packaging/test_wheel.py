@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 import venv
 import zipfile
@@ -12,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from spark_rowtime.spark.jars import VERSIONS
-from tests.packaging.test_jars import ROOT, build, or_skip
+from tests.packaging.conftest import hatchling, one
+from tests.packaging.test_jars import ROOT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]  # Maven may take 300 s for each version of Spark
 CORE = """
@@ -34,28 +34,6 @@ except rt.ExtraNotInstalledError as error:
     said = str(error)
 print(json.dumps([rows, said, "pyspark" in sys.modules]))
 """
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both, as `make wheel` builds them."""
-    folder = tmp_path_factory.mktemp("dist")
-    or_skip(build.build_all)
-    hatchling(ROOT, folder)
-    return folder
-
-
-def hatchling(project: Path, target: Path, **variables: str) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(target)]
-    done = subprocess.run(
-        command, cwd=project, env={**os.environ, **variables}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def one(folder: Path, pattern: str) -> Path:
-    [found] = folder.glob(pattern)
-    return found
 
 
 def test_the_wheel_has_a_jar_for_each_version_and_the_same_bytes_each_time(dist: Path, tmp_path: Path) -> None:
