@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import spark_rowtime as rt
 from tests.javaoptions import OF_ALL
 from tests.postgresserver import NO_SERVER, programs
 
@@ -27,6 +28,11 @@ WITH_A_BROKER = ["13_beside_kafka.py", "14_into_a_topic.py", "15_kafka_in.py", "
 """Those that need Kafka run in tests/kafka."""
 WITH_DELTA = ["18_bronze_silver_gold.py"]
 """Those that need Delta Lake run in tests/lakehouse."""
+LATE_ONCE = """#!/bin/sh
+case "$*" in *streaming_source_runner*) [ -e {was_late} ] || {{ touch {was_late}; sleep 15; }} ;; esac
+exec {python} "$@"
+"""
+"""A Python whose first worker for a source takes more than the 10 s that Spark gives it."""
 TASKS = "spark.sql.shuffle.partitions"
 CONNECT = ("grpc", "grpc_status", "zstandard")
 PIPELINES = (*CONNECT, "yaml", "pyspark.pipelines")
@@ -100,14 +106,27 @@ def test_08_connect() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.smoke
 @pytest.mark.skipif(any(find_spec(name) is None for name in PIPELINES), reason=f"pipelines need {PIPELINES}")
-def test_16_pipeline() -> None:
-    assert output_of("16_pipeline.py", SPARK_TESTING="1") == promised("16_pipeline.py")
+def test_16_pipeline(tmp_path: Path) -> None:
+    assert output_of("16_pipeline.py", SPARK_TESTING="1", TMPDIR=str(tmp_path)) == promised("16_pipeline.py")
+    [hourly] = tmp_path.glob("rowtime-*/hourly.rowtime")
+    chain = rt.why(str(hourly), at="2006-09-11T12:00:00Z").chain
+    assert [link.name for link in chain if link.kind == "query"] == ["hourly"], "the flow"
 
 
 @pytest.mark.parametrize("example", IN_THIS_PROCESS)
 def test_an_example_in_the_session_of_the_tests(example: str, printed: Callable[..., str]) -> None:
     assert printed(example) == promised(example)
+
+
+@pytest.mark.long
+def test_an_example_on_a_machine_that_starts_its_first_worker_too_late(tmp_path: Path) -> None:
+    python, was_late = tmp_path / "python", tmp_path / "was-late"
+    python.write_text(LATE_ONCE.format(was_late=was_late, python=sys.executable))
+    python.chmod(0o755)
+    assert output_of("06_join.py", PYSPARK_PYTHON=str(python)) == promised("06_join.py")
+    assert was_late.exists()
 
 
 def test_10_tests_of_ones_own(rowtime_test: Any, monkeypatch: pytest.MonkeyPatch) -> None:
