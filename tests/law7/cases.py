@@ -271,6 +271,19 @@ def with_other_sources(draw: Any, query: Query) -> Query:
     return replaced(query, source, Union(source, Source(source.name, ADDED)))
 
 
+OVER_UNIONS = (Source, Filter, Passed, Union, Windows, Session, ByTime, Distinct, Join, WindowJoin, Lookup)
+"""What runs over any union of sources."""
+
+
+@st.composite
+def of_more_sources(draw: Any, query: Query) -> Query:
+    """The query, maybe with a source more, beside another one."""
+    if draw(st.booleans()) or not all(isinstance(part, OVER_UNIONS) for part in query.parts()):
+        return query
+    source = draw(st.sampled_from([part for part in query.parts() if isinstance(part, Source)]))
+    return replaced(query, source, Union(source, Source(draw(st.sampled_from(SOURCES)), "beside")))
+
+
 def reordered(query: Query) -> Query:
     """The query with the two sources of each union of straight queries in the other order."""
     query = over(query, reordered)
@@ -364,14 +377,14 @@ def cases(
     the options of each stream.
     """
     calendar = draw(st.sampled_from(CALENDARS))
-    query = draw(queries(calendar))
+    named = HAS_NAMES and draw(st.sampled_from((False, False, False, True)))
+    query = draw(queries(calendar).flatmap(of_more_sources) if named else queries(calendar))
     streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
     of_topics = draw(topics(query, streams, watches(calendar) if watch else None)) if beside else {}
     schedule = draw(schedules(streams, calendar, of_topics))
     some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
     partitions = draw(st.sampled_from((1, 1, 2)))
-    named = HAS_NAMES and draw(st.sampled_from((False, False, False, True)))
     later = draw(changed(query, named)) if draw(st.sampled_from((False, False, False, True))) else None
     same = reordered(query) if named else None
     return Case(query, calendar, schedule, draw(read), partitions, left_out, later, same)
