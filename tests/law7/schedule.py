@@ -1,5 +1,6 @@
 """Random schedules: what producers send, and when the query runs and stops. Values that print as they are written."""
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -201,6 +202,8 @@ TOPIC_SETTINGS: list[Options] = [(), (), (("producers", ("awaited",)),)]
 BESIDE_GRID = 150_000_000
 """By so many microseconds a bound by a clock lies beside the grid: it goes on with the clock, and nothing else does."""
 ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle", "gc")
+STEPS = (4, 7) if os.environ.get("ROWTIME_LAW7_SHORT") else (8, 14)
+"""The least and the most actions of a schedule, without those for each of its streams."""
 PARTITIONS = 3
 """The partitions of a topic."""
 MOST = 2
@@ -382,7 +385,7 @@ def schedules(draw: Any, streams: list[str], calendar: Calendar, beside: dict[st
     making = Making(draw, {stream: dict(given) for stream, given in settings}, calendar, keys, beside)
     for stream in streams:
         making.open(stream)
-    for _ in range(draw(st.integers(8, 14)) + 4 * len(streams)):
+    for _ in range(draw(st.integers(*STEPS)) + 4 * len(streams)):
         making.step()
     making.end()
     return Schedule(settings, tuple(making.events), tuple(beside.items()))

@@ -12,7 +12,7 @@ from spark_rowtime.spark.jars import VERSIONS
 
 ROOT = Path(__file__).parents[2]
 GREEN = "import pytest\ndef test_a(): print('noise')\n@pytest.mark.skip\ndef test_b(): pass\n"
-SEEDS = "ROWTIME_LAW7_SEEDS"
+LAW7 = {"ROWTIME_LAW7_SEEDS", "ROWTIME_LAW7_SHORT"}
 RED = "def test_c():\n    assert 1 == 2, 'told'\ndef test_d(missing): pass\ndef test_e(): print('noise')\n"
 
 
@@ -97,7 +97,7 @@ def test_only_make_test_has_its_files_in_memory_and_the_oldest_pyspark_runs_as_a
     short, long = (script["_job"](kind, "quick")._environment for kind in ("test", "long"))
     assert short.keys() - long.keys() == {"TMPDIR"}
     assert long.keys() >= {"PYTHONPATH"}
-    assert [script["_smoke"](version)._environment.keys() - {SEEDS} for version in script["SPARKS"]] == [
+    assert [script["_smoke"](version)._environment.keys() - LAW7 for version in script["SPARKS"]] == [
         *[long.keys()] * 2,
         set(),
     ]
@@ -105,7 +105,7 @@ def test_only_make_test_has_its_files_in_memory_and_the_oldest_pyspark_runs_as_a
 
 def test_make_test_long_has_ten_other_seeds_of_law_7_on_each_other_spark() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
-    seeds = [script["_smoke"](version)._environment[SEEDS].split(":") for version in script["SPARKS"]]
+    seeds = [script["_smoke"](version)._environment["ROWTIME_LAW7_SEEDS"].split(":") for version in script["SPARKS"]]
     assert [(int(first), int(last)) for first, last in seeds] == [(0, 10), (10, 20), (20, 30)]
 
 
