@@ -125,7 +125,7 @@ def test_an_example_on_a_machine_that_starts_its_first_worker_too_late(tmp_path:
     python, was_late = tmp_path / "python", tmp_path / "was-late"
     python.write_text(LATE_ONCE.format(was_late=was_late, python=sys.executable))
     python.chmod(0o755)
-    assert output_of("06_join.py", PYSPARK_PYTHON=str(python)) == promised("06_join.py")
+    assert output_of("06_join.py", PYSPARK_DRIVER_PYTHON=str(python)) == promised("06_join.py")
     assert was_late.exists()
 
 

@@ -27,14 +27,18 @@ def to_bytes(rows: pa.Table) -> bytes:
 
 
 def from_bytes(chunk: bytes) -> pa.Table:
-    """Returns the rows of a chunk, with all times in UTC: a session in another time zone may have made the chunk."""
+    """Returns the rows of a chunk, in uniform types.
+
+    A session in another time zone may have made it, or the query before it was changed.
+    """
     with pa.ipc.open_stream(chunk) as reader:
-        return in_utc(reader.read_all())
+        return uniform(reader.read_all())
 
 
-def in_utc(rows: pa.Table) -> pa.Table:
-    """Returns the rows with all times in UTC, not in the time zone of a session."""
-    wanted = pa.schema([field.with_type(_type_in_utc(field.type)) for field in rows.schema], rows.schema.metadata)
+def uniform(rows: pa.Table) -> pa.Table:
+    """Returns the rows with all times in UTC, and all columns nullable, whatever session and plan say of them."""
+    fields = [field.with_type(_type_in_utc(field.type)).with_nullable(True) for field in rows.schema]
+    wanted = pa.schema(fields, rows.schema.metadata)
     return rows if rows.schema == wanted else rows.cast(wanted)
 
 

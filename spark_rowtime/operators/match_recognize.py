@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, StructField, StructType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
-from spark_rowtime.operators.chunks import BUCKET, CHUNK, in_utc, pack, unpacker
+from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, uniform, unpacker
 from spark_rowtime.operators.columns import (
     check_columns,
     check_streaming,
@@ -226,7 +226,7 @@ def _of_key(matches: Matches) -> Callable[[pa.Table], pa.Table]:
     """Returns a function of one parameter, for applyInArrow."""
 
     def found(rows: pa.Table) -> pa.Table:
-        return matches.advance(matches.opened(in_utc(rows)), None)[0]
+        return matches.advance(matches.opened(uniform(rows)), None)[0]
 
     run = versioned(found)
 
