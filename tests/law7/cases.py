@@ -373,11 +373,11 @@ def cases(
 ) -> Case:
     """A query, a schedule for its streams, and the bounds that one of the runs leaves out.
 
-    ``beside``: some of the streams are topics with bounds beside them, which watches derive with ``watch``. ``read``:
-    the options of each stream.
+    ``beside``: some of the streams are topics with bounds beside them, which watches derive with ``watch``; then no
+    source has a name. ``read``: the options of each stream.
     """
     calendar = draw(st.sampled_from(CALENDARS))
-    named = HAS_NAMES and draw(st.sampled_from((False, False, False, True)))
+    named = HAS_NAMES and not beside and draw(st.sampled_from((False, False, False, True)))
     query = draw(queries(calendar).flatmap(of_more_sources) if named else queries(calendar))
     streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
     of_topics = draw(topics(query, streams, watches(calendar) if watch else None)) if beside else {}
