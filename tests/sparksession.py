@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 
@@ -40,6 +41,8 @@ EVOLUTION = {
 """With these, each source of a query has a name (HAS_NAMES), by which the query's checkpoint knows it."""
 HAS_NAMES = hasattr(DataStreamReader, "name")
 """Whether this Spark has names of sources."""
+HAS_ASOF_JOIN = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
+"""Whether this Spark's SQL has ASOF JOIN."""
 
 NATIVE_READ, NATIVE_WRITE = "spark.rowtime.nativeRead", "spark.rowtime.nativeWrite"
 """The switches of the native paths. With "false", rows go through Python."""

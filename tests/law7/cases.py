@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-import pyspark
 from hypothesis import strategies as st
 
 from tests.law7.calendars import CALENDARS, Calendar
@@ -42,7 +41,7 @@ from tests.law7.grammar import (
 )
 from tests.law7.machine import ADDED, Case
 from tests.law7.schedule import LATENESS, PARTITIONS, Beside, Send, Watched, schedules
-from tests.sparksession import HAS_NAMES
+from tests.sparksession import HAS_ASOF_JOIN, HAS_NAMES
 from tests.streams import at
 
 SOURCES = ("a", "b")
@@ -80,7 +79,6 @@ WAYS = ("copy", "view", "with", "pipe")
 TABLE_JOINS = ("inner", "leftouter", "leftsemi", "leftanti", "rightouter")
 DIRECTIONS = (("backward", None), ("backward", "8 minutes"), ("forward", "8 minutes"), ("nearest", "5 minutes"))
 """How a row of an as-of join finds another. Rows of the last two come later than their time."""
-HAS_ASOF_JOIN = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 RUNS = ("A B+", "A B+?", "A B* C", "B{2,3} | B C", "A (B | C)* B")
 """Patterns of rows. All have B, which is counted."""
 SIDE = {"inner": "ab", "leftouter": "a", "rightouter": "b", "leftsemi": "a"}

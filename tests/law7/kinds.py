@@ -34,7 +34,7 @@ from tests.law7.grammar import (
     Windows,
 )
 from tests.law7.schedule import Gc, Send
-from tests.sparksession import HAS_NAMES
+from tests.sparksession import HAS_ASOF_JOIN, HAS_NAMES
 
 TRUNCATIONS = ("date_trunc('HOUR'", "CAST(CAST(rowtime AS DATE)")
 DAYS = ("1 DAY", "24 HOURS")
@@ -159,7 +159,6 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "copied marks": copied_marks,
     "sliding": sliding,
     "as of": as_of,
-    "as of in SQL": as_of_in_sql,
     "lagged": lagged,
     "cumulated": cumulated,
     "top": top,
@@ -169,6 +168,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "times in values": times_in_values,
     "changed query": changed_query,
     "removed rows": removed_rows,
+    **({"as of in SQL": as_of_in_sql} if HAS_ASOF_JOIN else {}),
     **({"named sources": named_sources} if HAS_NAMES else {}),
 }
 REFUSABLE = KINDS.keys() - {
